@@ -72,6 +72,7 @@ GOOD = {
     "app_dynamic": ("never", "never"),
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
+    "identity_scope": ("run", "run"),
     "vendor": ("acme", "acme"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""

@@ -1,4 +1,4 @@
-"""The same app, started with a user who is already signed in."""
+"""The same app with a user who is already signed in, by launch arguments or a link."""
 
 from collections.abc import Callable
 
@@ -8,17 +8,28 @@ from appium.webdriver.webdriver import WebDriver
 from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.wait import WebDriverWait
 
-from pytest_device.auth import TokenResponse
+from pytest_device.auth import TokenResponse, launch_arguments, link_with_tokens
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
-
-@pytest.fixture
-def app_arguments(app_arguments: list[str], device_sign_in: Callable[[str], TokenResponse]) -> list[str]:
-    tokens = device_sign_in("ada")
-    return [*app_arguments, f"--access={tokens.access_token}"]
+SignIn = Callable[[str], TokenResponse]
 
 
-def test_begins_signed_in(device_driver: WebDriver) -> None:
+def wait_for_greeting(driver: WebDriver) -> None:
     status = (AppiumBy.ACCESSIBILITY_ID, "status")
-    WebDriverWait(device_driver, 10).until(expected_conditions.text_to_be_present_in_element(status, "Hello Ada"))
+    WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(status, "Hello Ada"))
+
+
+class TestByLaunchArguments:
+    @pytest.fixture
+    def app_arguments(self, app_arguments: list[str], device_sign_in: SignIn) -> list[str]:
+        return [*app_arguments, *launch_arguments(device_sign_in("ada"))]
+
+    def test_begins_signed_in(self, device_driver: WebDriver) -> None:
+        wait_for_greeting(device_driver)
+
+
+def test_a_link_signs_in(device_driver: WebDriver, device_sign_in: SignIn) -> None:
+    device_driver.get(link_with_tokens("account://signed-in", device_sign_in("ada")))
+
+    wait_for_greeting(device_driver)

@@ -32,11 +32,12 @@ DeviceError
 └── AppError                    both are fine, but the app under test failed
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_device.escape import escaped
+from pytest_device.oauth import AUTHORIZATION_ERRORS, TOKEN_ERRORS
 
 NOT_STARTED: Final = "the session failed to start"
 """Message of a SessionFailedError without a known cause, or the start of one with a cause."""
@@ -47,6 +48,15 @@ class DeviceError(Exception):
 
     def __init__(self, *messages: str) -> None:
         super().__init__(*map(escaped, messages))
+
+    def __reduce__(self) -> "tuple[Callable[..., DeviceError], tuple[Any, ...]]":
+        return _restored, (type(self), self.args, vars(self))  # its own arguments are not those of its message
+
+
+def _restored(kind: "type[DeviceError]", args: tuple[Any, ...], attributes: Mapping[str, Any]) -> "DeviceError":
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error
 
 
 class ConfigError(DeviceError):
@@ -230,20 +240,7 @@ class ResponseError(DeviceError):
 class AuthError(ResponseError):
     """An error response to an authorization request; ``state`` is the returned state."""
 
-    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6
-        "access_denied": "the user or the identity provider denied the request",
-        "account_selection_required": "the user must select an account",
-        "consent_required": "the user must consent",
-        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
-        **{f"invalid_request_{part}": f"the request {part} is invalid" for part in ("object", "uri")},
-        "invalid_scope": "the scope is invalid, unknown or malformed",
-        **dict.fromkeys(("interaction_required", "login_required"), "the user must sign in on a page"),
-        **{f"{part}_not_supported": f"{part} is not supported" for part in ("registration", "request", "request_uri")},
-        "server_error": "the identity provider failed",
-        "temporarily_unavailable": "the identity provider is overloaded or down for maintenance",
-        "unauthorized_client": "the client may not make this request",
-        "unsupported_response_type": "the identity provider does not support the response type",
-    }
+    meanings = AUTHORIZATION_ERRORS
 
     def __init__(self, params: Mapping[str, str]) -> None:
         super().__init__(params)
@@ -253,14 +250,7 @@ class AuthError(ResponseError):
 class TokenError(ResponseError):
     """An error response to a token request."""
 
-    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 5.2
-        "invalid_client": "the client could not be authenticated",
-        "invalid_grant": "the code or refresh token is invalid, expired, revoked or was issued to another client",
-        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
-        "invalid_scope": "the scope is invalid, unknown, malformed or exceeds what was granted",
-        "unauthorized_client": "the client may not use this grant type",
-        "unsupported_grant_type": "the identity provider does not support the grant type",
-    }
+    meanings = TOKEN_ERRORS
 
 
 class ControllerError(DeviceError):

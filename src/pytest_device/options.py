@@ -180,6 +180,13 @@ class Options:
     project_id_path: Option[str | None] = Option(
         None, "where the app config has the project's UUID (default: extra.vendor.projectId)", "text"
     )
+    identity_scope = Option(
+        "worker",
+        "who shares an identity provider and its tokens: each pytest-xdist worker, or the run",
+        "choice",
+        "worker",
+        "run",
+    )
     vendor = Option("vendor", "vendor prefix in API fields (vendorGo)", "word")
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -38,18 +39,21 @@ class Redactor:
         self._nested: tuple[re.Pattern[str], ...] = ()
         self._heads: dict[str, tuple[str, ...]] = {}
         self._tails: dict[str, tuple[str, ...]] = {}
+        self._lock = Lock()
+        """Services add secrets from their threads."""
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
         """Mask these values from now on, also as spelled in reprs, JSON and URLs."""
         encoded = {text for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for text in _encodings(secret)}
-        for secret in encoded.difference(self._secrets):
-            head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
-            self._heads[head] = (*self._heads.get(head, ()), secret)
-            self._tails[tail] = (*self._tails.get(tail, ()), secret)
-            if not _ESCAPED.keys().isdisjoint(secret):
-                self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
-        self._secrets = tuple(sorted(encoded.union(self._secrets), key=len, reverse=True))
+        with self._lock:
+            for secret in encoded.difference(self._secrets):
+                head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
+                self._heads[head] = (*self._heads.get(head, ()), secret)
+                self._tails[tail] = (*self._tails.get(tail, ()), secret)
+                if not _ESCAPED.keys().isdisjoint(secret):
+                    self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
+            self._secrets = tuple(sorted(encoded.union(self._secrets), key=len, reverse=True))
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked, longest first so that no part of one remains."""

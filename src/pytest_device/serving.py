@@ -1,5 +1,6 @@
 """Local ASGI server that runs in a thread of the test process, and a journal of what it received."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -8,6 +9,8 @@ from typing import Any, Final, TypeVar
 
 GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""
+
+POLL_SECONDS: Final = 0.05
 
 _T = TypeVar("_T")
 
@@ -49,31 +52,55 @@ class AppServer:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server: Any = None
+        self._is_serving = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self, app: Any) -> None:
         """Serve the application in a thread; earlier requests wait in the socket."""
-        import uvicorn
-
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        self._server = uvicorn.Server(config)
+        self._server = _server(app, self._is_serving)
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the requests in progress, stop the thread and free the port."""
+        """Abort the requests in progress, stop the thread and free the port."""
         if self._server:
+            while not self._is_serving.wait(POLL_SECONDS) and self._thread.is_alive():
+                pass  # if told to exit before it serves, uvicorn leaves accepted connections open
             self._server.should_exit = True
             self._thread.join()
         self._socket.close()
 
     def _run(self) -> None:
         self._server.run([self._socket])
+
+
+def _server(app: Any, is_serving: threading.Event) -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def main_loop(self) -> None:
+            is_serving.set()
+            await super().main_loop()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            """Abort connections before and after: uvicorn would wait for endless replies and leave their sockets open."""
+            await self._abort()
+            await super().shutdown(sockets)
+            await self._abort()
+
+        async def _abort(self) -> None:
+            for connection in tuple(self.server_state.connections):
+                connection.transport.abort()
+            await asyncio.sleep(0)  # let them close
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return Server(config)

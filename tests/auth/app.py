@@ -1,5 +1,6 @@
 """An app that signs its user in, one step after the other."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,14 @@ import httpx
 from pytest_device import auth
 
 NONCE = "n-0S6_WzA2Mj"
+
+
+def submit(http: httpx.Client, url: str, **form: str) -> httpx.Response:
+    """Fill the form of the provider's page as a browser does."""
+    page = http.get(url)
+    assert page.status_code == 200
+    (action,) = re.findall(r'action="([^"]+)"', page.text)
+    return http.post(httpx.URL(url).join(action.replace("&amp;", "&")), data=form)
 
 
 @dataclass
@@ -32,6 +41,11 @@ class App:
 
     def authorize(self, request: auth.AuthRequest) -> auth.AuthSessionResult:
         return request.prompt(self.discovery, browser=self.open)
+
+    def authorize_on_page(self, request: auth.AuthRequest) -> auth.AuthSessionResult:
+        url = request.make_auth_url(self.discovery)
+        answer = submit(self.http, url, user="ada", password="analytical", decision="allow")
+        return request.parse_return_url(answer.headers["location"])
 
     def exchange(self, request: auth.AuthRequest, result: auth.AuthSessionResult, **changes: Any) -> auth.TokenResponse:
         config = {

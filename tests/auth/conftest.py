@@ -1,6 +1,7 @@
 """A provider for each test, and an app that signs its user in."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -22,13 +23,19 @@ ADA = User(
 )
 
 
-@pytest.fixture
-def provider() -> Iterator[IdentityProvider]:
+@pytest.fixture(scope="module")
+def settings() -> dict[str, Any]:
+    """Return the arguments of the provider; a module that needs others overrides it."""
     clients = [
         Client("app", ["myapp://redirect", "http://127.0.0.1/callback"], post_logout_redirect_uris=["myapp://bye"]),
         Client("server", ["https://app.example/callback"], secret="s p~é/+%"),
     ]
-    with IdentityProvider(users=[ADA, User("bob")], clients=clients) as running:
+    return {"users": [ADA, User("bob")], "clients": clients}
+
+
+@pytest.fixture
+def provider(settings: dict[str, Any]) -> Iterator[IdentityProvider]:
+    with IdentityProvider(**settings) as running:
         yield running
 
 

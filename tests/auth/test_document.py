@@ -11,11 +11,20 @@ from typing import Final
 import pytest
 
 from pytest_device import auth
+from pytest_device.auth.config import python_names
 from tests.docs_pages import DOCS
 
-NAMES: Final[dict[str, list[str]]] = json.loads(
+DOCUMENT: Final[dict[str, dict[str, list[str]]]] = json.loads(
     Path(__file__).with_name("data").joinpath("document.json").read_text("utf-8")
 )
+"""Its names with their counterparts, and the fields of its types."""
+NAMES: Final = DOCUMENT["names"]
+ERROR: Final = {"error": "invalid_grant"}
+INSTANCES: Final[dict[str, object]] = {
+    "AuthRequest": auth.AuthRequest({"clientId": "c", "redirectUri": "myapp://r"}),
+    **{name: getattr(auth, name)() for name in DOCUMENT["fields"] if name.endswith(("Config", "Document", "Response"))},
+    **{name: getattr(auth, name)(ERROR) for name in DOCUMENT["fields"] if name.endswith("Error")},
+}
 WITHOUT_JOSERFC: Final = """
 import sys
 sys.modules["joserfc"] = None
@@ -25,6 +34,8 @@ config = {"clientId": "c", "redirectUri": "myapp://r", "scopes": ["openid"]}
 for send in (
     lambda: auth.AuthRequest(config).prompt(discovery, browser=print),
     lambda: auth.exchange_code({**config, "code": "x"}, discovery),
+    lambda: auth.refresh({"clientId": "c", "refreshToken": "r", "scopes": ["openid"]}, discovery),
+    lambda: auth.load(config, "http://127.0.0.1:1"),
 ):
     try:
         send()
@@ -35,16 +46,32 @@ for send in (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> None:
-    page = (DOCS / "sign-in.md").read_text("utf-8")
+    page = (DOCS / "sign-in-library.md").read_text("utf-8")
 
     assert re.search(rf"`{name}`", page)
     for counterpart in NAMES[name]:
         assert attrgetter(counterpart)(auth)
 
 
+@pytest.mark.parametrize(
+    ("kind", "field"), [(kind, field) for kind, fields in DOCUMENT["fields"].items() for field in fields]
+)
+def test_a_type_of_the_document_has_its_fields(kind: str, field: str) -> None:
+    (name,) = python_names({field: ""})
+
+    assert hasattr(INSTANCES[kind], name)
+
+
 def test_openid_without_the_extra_is_an_error_before_anything_is_sent() -> None:
     command = [sys.executable, "-c", WITHOUT_JOSERFC]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    assert done.stdout.count("pip install 'pytest-device[auth]'") == 2
+    assert done.stdout.count("pip install 'pytest-device[auth]'") == 4
     assert "http" not in done.stdout
+
+
+def test_the_provider_without_its_extra_names_what_to_install() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import pytest_device.auth.provider"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert "needs starlette: pip install 'pytest-device[services]'" in done.stderr

@@ -3,22 +3,47 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import httpx
 import pytest
-from oauthlib.oauth2 import InvalidGrantError
+from oauthlib.oauth2 import (
+    AccessDeniedError,
+    BackendApplicationClient,
+    InvalidClientError,
+    InvalidGrantError,
+    LegacyApplicationClient,
+    MismatchingStateError,
+    MissingTokenError,
+    UnsupportedGrantTypeError,
+)
 from requests_oauthlib import OAuth2Session
 
 from pytest_device import auth
-from pytest_device.auth.provider import IdentityProvider
-from pytest_device.errors import TokenError, UnexpectedReplyError
+from pytest_device.auth.provider import Failure, IdentityProvider
+from pytest_device.auth.provider.model import Endpoint, FailureKind
+from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 
 HERE: Final = Path(__file__).with_name("foreign")
 APP: Final = {"client_id": "app", "redirect_uri": "http://127.0.0.1/callback"}
 SERVER: Final = {"client_id": "server", "redirect_uri": "https://app.example/callback", "client_secret": "s p~/+%:x"}
+
+
+@pytest.fixture(scope="module")
+def running(settings: dict[str, Any]) -> Iterator[IdentityProvider]:
+    with IdentityProvider(**settings) as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(running: IdentityProvider) -> IdentityProvider:
+    """Provide the one of the module: new ones for each failure would take most of the time."""
+    running.clear_failures()
+    running.automatic_user = "ada"
+    return running
 
 
 @pytest.fixture(scope="module")
@@ -115,122 +140,257 @@ def test_one_wrong_parameter_is_an_error_of_the_provider(
     assert raised.value.code == code
 
 
-def run_client(programs: Path, provider: IdentityProvider, **given: Any) -> dict[str, Any]:
-    provider.automatic_user = "ada"
-    config = {"issuer": provider.issuer, "clientId": "app", "redirectUri": "myapp://redirect", **given}
-    command = ["node", "client.mjs", json.dumps(config)]
-    done = subprocess.run(command, cwd=programs, capture_output=True, text=True, timeout=60, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+@dataclass
+class ForeignClient:
+    """The client library in a process of its own, which goes through one flow after the other."""
+
+    process: "subprocess.Popen[str]"
+
+    def __call__(self, provider: IdentityProvider, **given: Any) -> dict[str, Any]:
+        config = {"issuer": provider.issuer, "clientId": "app", "redirectUri": "myapp://redirect", **given}
+        assert self.process.stdin
+        assert self.process.stdout
+        print(json.dumps(config), file=self.process.stdin, flush=True)
+        result: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return result
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param({}, id="public"),
-        pytest.param(
-            {"clientId": "server", "secret": "s p~é/+%", "redirectUri": "https://app.example/callback"},
-            id="confidential",
-        ),
-    ],
-)
+@pytest.fixture(scope="module")
+def foreign_client(programs: Path) -> Iterator[ForeignClient]:
+    command = ["node", "client.mjs"]
+    with subprocess.Popen(command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield ForeignClient(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+CONFIDENTIAL: Final = {"clientId": "server", "secret": "s p~é/+%", "redirectUri": "https://app.example/callback"}
+
+
+@pytest.mark.parametrize("config", [pytest.param({}, id="public"), pytest.param(CONFIDENTIAL, id="confidential")])
 def test_a_client_of_another_make_goes_through_every_flow(
-    programs: Path, provider: IdentityProvider, config: dict[str, str]
+    foreign_client: ForeignClient, provider: IdentityProvider, config: dict[str, str]
 ) -> None:
-    assert run_client(programs, provider, **config) == {
-        "seen": [303, "ada", {"sub": "ada", "name": "Ada Lovelace", "tier": "gold"}, 401, "/end_session"]
+    redirect_uri = config.get("redirectUri", "myapp://redirect")
+
+    assert foreign_client(provider, **config) == {
+        "seen": [redirect_uri, "ada", {"sub": "ada", "name": "Ada Lovelace", "tier": "gold"}, 401, 200]
     }
+
+
+def test_a_client_of_another_make_returns_from_the_end_of_a_session(
+    foreign_client: ForeignClient, provider: IdentityProvider
+) -> None:
+    end = {"post_logout_redirect_uri": "myapp://bye", "state": "s"}
+
+    assert foreign_client(provider, change={"end": end})["seen"][-1] == "myapp://bye"
 
 
 @pytest.mark.parametrize(
     ("change", "error"),
     [
+        ({"path": "/other"}, "OAUTH_RESPONSE_IS_NOT_CONFORM"),
         ({"checks": {"pkceCodeVerifier": "x" * 43}}, "invalid_grant"),
         ({"checks": {"expectedState": "other"}}, "OAUTH_INVALID_RESPONSE"),
         ({"checks": {"expectedNonce": "other"}}, "OAUTH_JWT_CLAIM_COMPARISON_FAILED"),
         ({"url": {"code_challenge_method": "plain"}}, "invalid_request"),
         ({"url": {"response_type": "token"}}, "unsupported_response_type"),
+        ({"url": {"redirect_uri": "myapp://other"}}, "page 400"),
+        ({"url": {"prompt": "none", "id_token_hint": "x"}}, "login_required"),
         ({"replay": True}, "invalid_grant"),
-        ({"reuse": True}, "invalid_grant"),
-        ({"refreshToken": "unknown"}, "invalid_grant"),
+        ({"accessToken": "unknown"}, "OAUTH_WWW_AUTHENTICATE_CHALLENGE"),
         ({"subject": "bob"}, "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"),
+        ({"refreshToken": "unknown"}, "invalid_grant"),
+        ({"refresh": {"scope": "openid email"}}, "invalid_scope"),
+        ({"reuse": True}, "invalid_grant"),
+        ({"revocation": {"client_secret": "x"}}, "OAUTH_WWW_AUTHENTICATE_CHALLENGE"),
+        ({"end": {"post_logout_redirect_uri": "https://attacker.example"}}, "page 400"),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
 def test_a_client_of_another_make_sees_one_wrong_parameter(
-    programs: Path, provider: IdentityProvider, change: dict[str, Any], error: str
+    foreign_client: ForeignClient, provider: IdentityProvider, change: dict[str, Any], error: str
 ) -> None:
-    assert run_client(programs, provider, change=change)["error"] == error
+    assert foreign_client(provider, change=change)["error"] == error
+
+
+def test_a_client_of_another_make_sees_a_wrong_secret(
+    foreign_client: ForeignClient, provider: IdentityProvider
+) -> None:
+    result = foreign_client(provider, **CONFIDENTIAL, change={"secret": "wrong"})
+
+    assert result["error"] == "OAUTH_WWW_AUTHENTICATE_CHALLENGE"
+    assert provider.requests[-1].error == "invalid_client"
+
+
+EVERYWHERE: Final = {
+    "hang": "OAUTH_TIMEOUT",
+    "trickle": "OAUTH_PARSE_ERROR",
+    "server_error": "OAUTH_RESPONSE_IS_NOT_CONFORM",
+    "redirect": "OAUTH_RESPONSE_IS_NOT_CONFORM",
+    "oversized": "OAUTH_PARSE_ERROR",
+}
+"""What the client reports of the failures that each endpoint can have."""
+IN_A_BROWSER: Final = {
+    "hang": "TimeoutError",
+    "trickle": "TimeoutError",
+    "server_error": "page 500",
+    "redirect": "page 307",
+    "oversized": "page 200",
+}
+"""What a browser that opens the endpoint reports of them."""
+BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
+    "discovery": {**EVERYWHERE, "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"},
+    "authorize": {
+        **IN_A_BROWSER,
+        "deny": "access_denied",
+        "wrong_state": "OAUTH_INVALID_RESPONSE",
+        "wrong_issuer": "OAUTH_INVALID_RESPONSE",
+        "expired_code": "invalid_grant",
+    },
+    "token": {
+        **EVERYWHERE,
+        "deny": "invalid_grant",
+        "wrong_issuer": "OAUTH_JWT_CLAIM_COMPARISON_FAILED",
+        "alg_none": "OAUTH_INVALID_RESPONSE",
+        "bad_signature": "OAUTH_INVALID_RESPONSE",
+    },
+    "jwks": EVERYWHERE,
+    "userinfo": {**EVERYWHERE, "deny": "OAUTH_WWW_AUTHENTICATE_CHALLENGE"},
+    "revoke": {**EVERYWHERE, "trickle": None, "oversized": None},  # the client reads the status alone
+    "end_session": IN_A_BROWSER,
+}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "kind"), [(endpoint, kind) for endpoint, kinds in BY_ENDPOINT.items() for kind in kinds]
+)
+def test_a_client_of_another_make_sees_each_failure(
+    foreign_client: ForeignClient, provider: IdentityProvider, endpoint: Endpoint, kind: Any
+) -> None:
+    provider.fail(endpoint, kind)
+    is_endless = kind in {"hang", "trickle"}
+
+    result = foreign_client(provider, **({"timeout": 0.5} if is_endless else {}))
+
+    assert result.get("error") == BY_ENDPOINT[endpoint][kind]
+
+
+def test_no_failure_is_left_out() -> None:
+    for endpoint, kinds in BY_ENDPOINT.items():
+        possible = {kind for kind in get_args(FailureKind) if is_possible(endpoint, kind)}
+        assert possible - {"delay"} == kinds.keys()
+
+
+def is_possible(endpoint: Endpoint, kind: FailureKind) -> bool:
+    try:
+        Failure(endpoint, kind)
+    except AuthConfigError:
+        return False
+    return True
+
+
+def test_a_delayed_endpoint_is_waited_for(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
+    for endpoint in BY_ENDPOINT:
+        provider.fail(endpoint, "delay", seconds=0.1)
+
+    assert "error" not in foreign_client(provider)
+
+
+@dataclass
+class PythonApp:
+    """An app that uses requests-oauthlib."""
+
+    provider: IdentityProvider
+    http: httpx.Client
+    session: OAuth2Session
+
+    def returned(self) -> str:
+        """Return the address that the provider redirects to."""
+        url = self.session.authorization_url(f"{self.provider.issuer}/authorize")[0]
+        return self.http.get(url).headers["location"]
+
+    def exchange(self, returned: str, **given: Any) -> Any:
+        endpoint = f"{self.provider.issuer}/token"
+        return self.session.fetch_token(endpoint, authorization_response=returned, include_client_id=True, **given)
+
+    def refresh(self, **given: Any) -> Any:
+        return self.session.refresh_token(f"{self.provider.issuer}/token", client_id="app", **given)
+
+
+@pytest.fixture
+def python_app(provider: IdentityProvider, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[PythonApp]:
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    scope = ["openid", "profile"]
+    with OAuth2Session("app", redirect_uri="myapp://redirect", scope=scope, pkce="S256") as session:
+        yield PythonApp(provider, http, session)
+
+
+def test_a_python_client_goes_through_every_flow(python_app: PythonApp) -> None:
+    tokens = python_app.exchange(python_app.returned())
+
+    user = python_app.session.get(f"{python_app.provider.issuer}/userinfo").json()
+    assert user["name"] == "Ada Lovelace"
+    assert python_app.refresh()["access_token"] != tokens["access_token"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"code": "unknown", "authorization_response": None}, InvalidGrantError),
+        ({"client_secret": "wrong"}, InvalidClientError),
+    ],
+)
+def test_a_python_client_sees_one_wrong_parameter(
+    python_app: PythonApp, change: dict[str, Any], error: type[Exception]
+) -> None:
+    given = {"authorization_response": python_app.returned(), "include_client_id": True, **change}
+
+    with pytest.raises(error):
+        python_app.session.fetch_token(f"{python_app.provider.issuer}/token", **given)
+
+
+def test_a_python_client_sees_a_wrong_verifier(python_app: PythonApp) -> None:
+    returned = python_app.returned()
+    state = httpx.URL(returned).params["state"]
+    python_app.session.authorization_url(f"{python_app.provider.issuer}/authorize", state=state)  # a new verifier
+
+    with pytest.raises(InvalidGrantError):
+        python_app.exchange(returned)
+
+
+def test_a_python_client_sees_a_wrong_refresh_token(python_app: PythonApp) -> None:
+    python_app.exchange(python_app.returned())
+
+    with pytest.raises(InvalidGrantError):
+        python_app.refresh(refresh_token="unknown")
 
 
 @pytest.mark.parametrize(
     ("endpoint", "kind", "error"),
     [
-        ("discovery", "wrong_issuer", "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"),
-        ("authorize", "deny", "access_denied"),
-        ("authorize", "wrong_state", "OAUTH_INVALID_RESPONSE"),
-        ("authorize", "wrong_issuer", "OAUTH_INVALID_RESPONSE"),
-        ("authorize", "expired_code", "invalid_grant"),
-        ("token", "deny", "invalid_grant"),
-        ("token", "wrong_issuer", "OAUTH_JWT_CLAIM_COMPARISON_FAILED"),
-        ("token", "alg_none", "OAUTH_INVALID_RESPONSE"),
-        ("token", "bad_signature", "OAUTH_INVALID_RESPONSE"),
-        ("token", "redirect", "OAUTH_RESPONSE_IS_NOT_CONFORM"),
-        ("token", "oversized", "OAUTH_PARSE_ERROR"),
-        ("jwks", "server_error", "OAUTH_RESPONSE_IS_NOT_CONFORM"),
-        ("revoke", "server_error", "OAUTH_RESPONSE_IS_NOT_CONFORM"),
-        ("token", "server_error", "OAUTH_RESPONSE_IS_NOT_CONFORM"),
-        ("userinfo", "deny", "OAUTH_WWW_AUTHENTICATE_CHALLENGE"),
+        ("authorize", "deny", AccessDeniedError),
+        ("authorize", "wrong_state", MismatchingStateError),
+        ("authorize", "expired_code", InvalidGrantError),
+        ("token", "deny", InvalidGrantError),
+        ("token", "server_error", MissingTokenError),
     ],
 )
-def test_a_client_of_another_make_sees_each_failure(
-    programs: Path, provider: IdentityProvider, endpoint: Any, kind: Any, error: str
+def test_a_python_client_sees_a_failure(
+    python_app: PythonApp, endpoint: Any, kind: Any, error: type[Exception]
 ) -> None:
-    provider.fail(endpoint, kind)
+    python_app.provider.fail(endpoint, kind)
 
-    assert run_client(programs, provider)["error"] == error
-
-
-def test_a_hanging_endpoint_keeps_a_client_of_another_make_waiting(programs: Path, provider: IdentityProvider) -> None:
-    provider.fail("token", "hang")
-
-    assert run_client(programs, provider, timeout=1)["error"] == "OAUTH_TIMEOUT"
+    with pytest.raises(error):
+        python_app.exchange(python_app.returned())
 
 
-def test_a_delayed_endpoint_is_waited_for(programs: Path, provider: IdentityProvider) -> None:
-    provider.fail("token", "delay", seconds=0.5)
-
-    assert "error" not in run_client(programs, provider)
-
-
-def python_session(provider: IdentityProvider) -> OAuth2Session:
-    provider.automatic_user = "ada"
-    return OAuth2Session("app", redirect_uri="myapp://redirect", scope=["openid", "profile"], pkce="S256")
-
-
-def test_a_python_client_goes_through_the_code_flow(
-    provider: IdentityProvider, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("client", [BackendApplicationClient("app"), LegacyApplicationClient("app")])
+def test_a_python_client_is_refused_a_grant_that_the_provider_does_not_offer(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client: Any
 ) -> None:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    with python_session(provider) as session:
-        url, _ = session.authorization_url(f"{provider.issuer}/authorize")
-        returned = http.get(url).headers["location"]
-        endpoint = f"{provider.issuer}/token"
+    given: Any = {"username": "ada", "password": "x"} if isinstance(client, LegacyApplicationClient) else {}
 
-        session.fetch_token(endpoint, authorization_response=returned, include_client_id=True)
-
-        assert session.get(f"{provider.issuer}/userinfo").json()["name"] == "Ada Lovelace"
-        assert session.refresh_token(endpoint, client_id="app")["access_token"]
-
-
-def test_a_python_client_sees_a_wrong_verifier(
-    provider: IdentityProvider, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    with python_session(provider) as session, python_session(provider) as other:
-        returned = http.get(session.authorization_url(f"{provider.issuer}/authorize")[0]).headers["location"]
-        state = httpx.URL(returned).params["state"]
-        other.authorization_url(f"{provider.issuer}/authorize", state=state)
-
-        with pytest.raises(InvalidGrantError):
-            other.fetch_token(f"{provider.issuer}/token", authorization_response=returned, include_client_id=True)
+    with OAuth2Session(client=client) as session, pytest.raises(UnsupportedGrantTypeError):
+        session.fetch_token(f"{provider.issuer}/token", include_client_id=True, **given)

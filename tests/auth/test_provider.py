@@ -1,22 +1,12 @@
 """The provider's own doors: its page, what it refuses, and what it lets a test see and decide."""
 
-import re
-
 import httpx
 import pytest
 
 from pytest_device import auth
-from pytest_device.auth.provider import Client, IdentityProvider, User
+from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
 from pytest_device.errors import AuthConfigError
-from tests.auth.app import App
-
-
-def submit(http: httpx.Client, url: str, **form: str) -> httpx.Response:
-    """Fill the form of the provider's page as a browser does."""
-    page = http.get(url)
-    assert page.status_code == 200
-    (action,) = re.findall(r'action="([^"]+)"', page.text)
-    return http.post(httpx.URL(url).join(action.replace("&amp;", "&")), data=form)
+from tests.auth.app import App, submit
 
 
 @pytest.fixture
@@ -36,15 +26,20 @@ def test_a_person_signs_in_on_the_page(app: App, request_by_page: auth.AuthReque
     assert [one.user for one in provider.authorizations] == ["ada"]
 
 
-def test_the_page_labels_its_fields_and_announces_a_mistake(app: App, request_by_page: auth.AuthRequest) -> None:
+def test_the_page_labels_its_fields_and_announces_a_mistake(
+    app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider
+) -> None:
     answer = submit(app.http, request_by_page.url or "", user="ada", password='"><script>', decision="allow")
 
     assert answer.status_code == 400
+    assert provider.requests[-1].error == "The user name or password is wrong."
     assert 'role="alert"' in answer.text
     assert "<script>" not in answer.text
     for field in ("user", "password"):
         assert f'<label for="{field}">' in answer.text
         assert f'<input id="{field}"' in answer.text
+    for name in ("User name", "Password", "Sign in", "Deny"):  # by which drivers find them, too
+        assert f'aria-label="{name}"' in answer.text
 
 
 def test_a_person_denies_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
@@ -153,12 +148,26 @@ def test_a_page_of_any_origin_may_exchange_its_code(app: App, provider: Identity
     assert answer.headers["access-control-allow-origin"] == "*"
 
 
+def test_tokens_with_a_short_life_are_shared_until_they_are_half_as_old() -> None:
+    with IdentityProvider(clients=[Client("app", ["myapp://r"])], lifetimes=Lifetimes(access_token=60)) as provider:
+        assert provider.sign_in("user") is provider.sign_in("user")
+
+
+def test_a_sign_in_does_not_need_the_tunnel() -> None:
+    clients = [Client("app", ["myapp://r"])]
+    with IdentityProvider(clients=clients, public_url="https://tunnel.invalid") as provider:
+        tokens = provider.sign_in("user")
+
+    assert [one.endpoint for one in provider.requests] == ["authorize", "token", "jwks"]
+    assert tokens.id_token
+
+
 def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider: IdentityProvider) -> None:
     provider.fail("token", "deny")
     with pytest.raises(auth.TokenError):
         app.sign_in()
 
-    with pytest.raises(TimeoutError, match="authorize 303, token invalid_grant"):
+    with pytest.raises(TimeoutError, match="authorize: 303; token: invalid_grant"):
         provider.wait_for_sign_in("ada", 0.01)
 
 
@@ -181,8 +190,13 @@ def test_the_issuer_is_the_public_address() -> None:
 
 
 def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider) -> None:
-    with pytest.raises(AuthConfigError, match="no failure of 'jwks'"):
+    with pytest.raises(AuthConfigError, match="failure 'deny' is unknown at 'jwks': there are delay, hang"):
         provider.fail("jwks", "deny")
+    with pytest.raises(AuthConfigError, match="endpoint 'tokens' is unknown: there are discovery, authorize"):
+        provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
+    port = int(provider.local_url.rpartition(":")[2])
+    with pytest.raises(AuthConfigError, match=f"port {port} cannot be used: Address already in use"):
+        IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)
     with pytest.raises(AuthConfigError, match="'eve' is unknown"):
         provider.automatic_user = "eve"
     with pytest.raises(AuthConfigError, match="name of its own"):

@@ -1,6 +1,6 @@
 """What is decided without a provider: configurations, requests and tokens."""
 
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -70,6 +70,34 @@ def test_an_unusable_returned_url_is_refused(url: str) -> None:
 def test_a_lifetime_that_is_no_number_is_refused(seconds: object) -> None:
     with pytest.raises(UnexpectedReplyError, match="expires_in"):
         auth.TokenResponse.from_query_params({"access_token": "a", "expires_in": seconds})
+
+
+HANDED: Final = auth.TokenResponse(
+    access_token="a+/=&#", expires_in=60, refresh_token="r", scope="a b", id_token="h.p.s", issued_at=7
+)
+
+
+@pytest.mark.parametrize(
+    ("link", "part", "start"),
+    [
+        ("myapp://in", "fragment", "myapp://in#access_token=a%2B%2F%3D%26%23&"),
+        ("myapp://in?x=1#y", "fragment", "myapp://in?x=1#y&access_token="),
+        ("myapp://in", "query", "myapp://in?access_token="),
+        ("https://app.example/in?x=1#y", "query", "https://app.example/in?x=1&access_token="),
+    ],
+)
+def test_a_link_hands_tokens_to_the_app(link: str, part: Any, start: str) -> None:
+    found = auth.link_with_tokens(link, HANDED, part=part)
+
+    assert found.startswith(start)
+    assert found.endswith("#y") is (part == "query" and "#" in link)
+    read = auth.AuthRequest(APP).parse_return_url(found).params
+    assert auth.TokenResponse.from_query_params(read) == HANDED
+
+
+def test_launch_arguments_hand_tokens_to_the_app() -> None:
+    assert auth.launch_arguments(HANDED)[:3] == ["--access_token=a+/=&#", "--token_type=bearer", "--expires_in=60"]
+    assert auth.launch_arguments(auth.TokenResponse("t", issued_at=0), prefix="-")[0] == "-access_token=t"
 
 
 def test_a_token_that_expires_at_once_is_stale() -> None:

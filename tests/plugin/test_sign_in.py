@@ -10,7 +10,10 @@ from pytest_device.auth.provider import Client, User
 def device_identity_settings():
     return {
         "users": [User("ada", {"name": "Ada"}, password="analytical"), User("bob")],
-        "clients": [Client("app", ["myapp://redirect"])],
+        "clients": [
+            Client("app", ["myapp://redirect"]),
+            Client("server", ["myapp://redirect"], secret="a client's secret"),
+        ],
     }
 """
 
@@ -45,20 +48,57 @@ def test_tests_share_a_users_tokens_until_they_are_stale(pytester: pytest.Pytest
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
 
 
-def test_tokens_reach_no_report(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize(("scope", "providers"), [("worker", 2), ("run", 1)])
+def test_workers_share_a_provider_and_its_tokens_if_the_suite_wants_so(
+    pytester: pytest.Pytester, scope: str, providers: int
+) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile("""
-        import pathlib
+        import os, pathlib
 
-        def test_fails(device_sign_in):
+        def test_signs_in(device_sign_in, device_identity_provider):
             tokens = device_sign_in("ada")
-            secrets = [tokens.access_token, tokens.refresh_token, tokens.id_token]
-            pathlib.Path("secrets").write_text("\\n".join(secrets))
-            print(secrets)
-            assert not secrets, f"https://app.example/?x={secrets[0]}"
+            facts = f"{device_identity_provider.issuer} {tokens.access_token}"
+            pathlib.Path(os.environ["PYTEST_XDIST_WORKER"]).write_text(facts)
+            assert [one.access_token for one in device_identity_provider.tokens] == [tokens.access_token]
     """)
 
-    result = pytester.runpytest_subprocess("--showlocals", "-p", "no:cacheprovider", "--junitxml=report.xml")
+    options = ("-p", "no:cacheprovider", "--tx=2*popen", "--dist=each", f"--device-identity-scope={scope}")
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=2)
+
+    assert len({pytester.path.joinpath(worker).read_text() for worker in ("gw0", "gw1")}) == providers
+
+
+@pytest.mark.parametrize("options", [(), ("-n1", "--device-identity-scope=run")], ids=["alone", "shared"])
+def test_no_secret_reaches_a_report(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile("""
+        import logging, pathlib
+        import httpx
+        from pytest_device import auth
+
+        def test_fails(device_sign_in, device_identity_provider):
+            tokens = device_sign_in("ada")
+            device_identity_provider.automatic_user = "ada"
+            discovery = auth.fetch_discovery(device_identity_provider.issuer)
+            app = {"client_id": "server", "redirect_uri": "myapp://redirect", "scopes": ["profile"]}
+            request = auth.AuthRequest(app)
+            result = request.prompt(discovery, browser=lambda url: httpx.get(url).headers["location"])
+            code, verifier = result.params["code"], request.code_verifier
+            exchange = {**app, "client_secret": "a client's secret", "code": code}
+            theirs = auth.exchange_code({**exchange, "extra_params": {"code_verifier": verifier}}, discovery)
+            secrets = [
+                *(tokens.access_token, tokens.refresh_token, tokens.id_token, "a client's secret"),
+                *(code, verifier, theirs.access_token, theirs.refresh_token),
+            ]
+            pathlib.Path("secrets").write_text("\\n".join(secrets))
+            print(secrets, result.url, auth.launch_arguments(theirs))
+            logging.warning("opened %s", auth.link_with_tokens("myapp://in", theirs, part="query"))
+            assert not secrets, f"https://app.example/{verifier}?x={secrets[0]}#{code}"
+    """)
+
+    arguments = ("--showlocals", "-p", "no:cacheprovider", "--junitxml=report.xml", *options)
+    result = pytester.runpytest_subprocess(*arguments)
 
     result.assert_outcomes(failed=1)
     output = result.stdout.str() + pytester.path.joinpath("report.xml").read_text()

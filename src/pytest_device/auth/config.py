@@ -8,6 +8,10 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 from pytest_device.errors import AuthConfigError
 
 Environment: TypeAlias = Literal["standalone", "bare", "store_client", "web"]
+GrantType: TypeAlias = Literal["authorization_code", "refresh_token"]
+"""RFC 6749 sections 4.1.3 and 6."""
+TokenTypeHint: TypeAlias = Literal["access_token", "refresh_token"]
+"""RFC 7009 section 2.1."""
 
 AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105  # the name of a grant
@@ -49,7 +53,7 @@ class AccessTokenRequestConfig(TokenRequestConfig):
 
     code: str = field(default="", repr=False)
     redirect_uri: str = ""
-    grant_type: str = AUTHORIZATION_CODE
+    grant_type: GrantType = AUTHORIZATION_CODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class RefreshTokenRequestConfig(TokenRequestConfig):
     """A refresh (RFC 6749 section 6)."""
 
     refresh_token: str | None = field(default=None, repr=False)
-    grant_type: str = REFRESH_TOKEN
+    grant_type: GrantType = REFRESH_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class RevokeTokenRequestConfig:
     client_secret: str | None = field(default=None, repr=False)
     extra_headers: Mapping[str, str] | None = field(default=None, repr=False)
     token: str = field(default="", repr=False)
-    token_type_hint: str | None = None
+    token_type_hint: TokenTypeHint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +110,18 @@ def read(kind: type[_T], given: object) -> _T:
     if not isinstance(given, Mapping):
         raise AuthConfigError(f"{kind.__name__} must be a mapping, not {type(given).__name__}")
     pairs = cast("Mapping[object, Any]", given)
-    values = {_python_name(str(name)): value for name, value in pairs.items() if value is not None}
+    values = python_names(pairs)
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # all kinds here are dataclasses
     if unknown := sorted(values.keys() - set(known)):
         raise AuthConfigError(f"{kind.__name__} has no {', '.join(unknown)}: it has {', '.join(known)}")
     if isinstance(scopes := values.get("scopes"), str):
         raise AuthConfigError(f"scopes {scopes!r} must be a list, for example {scopes.split()}")
     return kind(**values)
+
+
+def python_names(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return values by their names in Python, without those that are None."""
+    return {_python_name(str(name)): value for name, value in given.items() if value is not None}
 
 
 def _python_name(name: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import FORM_TYPE, get_json
+from pytest_device.auth.id_token import check_same_subject
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError, UnexpectedReplyError
 from pytest_device.redact import shown
@@ -25,8 +26,8 @@ _ENDPOINTS: Final = {
 
 
 def issuer_with_well_known_url(issuer: str) -> str:
-    """Return the address of an issuer's metadata; a final slash is dropped (OpenID Connect Discovery section 4)."""
-    return issuer.removesuffix("/") + WELL_KNOWN
+    """Return an issuer with the path of its metadata appended (RFC 5785)."""
+    return issuer + WELL_KNOWN
 
 
 def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> DiscoveryDocument:
@@ -35,7 +36,8 @@ def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> Dis
     Raises AuthConfigError for http to another machine, a query or a fragment; UnexpectedReplyError for metadata of
     another issuer; TransportError.
     """
-    found = get_json(issuer_with_well_known_url(check_issuer(issuer)), {}, client)
+    base = check_issuer(issuer).removesuffix("/")  # OpenID Connect Discovery section 4
+    found = get_json(issuer_with_well_known_url(base), {}, client)
     if found.get("issuer") != issuer:
         raise UnexpectedReplyError(
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
@@ -61,19 +63,23 @@ def fetch_user_info(
 ) -> dict[str, Any]:
     """Return what the provider knows of the user; ``config`` is a token response or a mapping with ``accessToken``.
 
-    Raises AuthConfigError without an endpoint or access token, UnexpectedReplyError, TransportError.
+    Raises AuthConfigError without an endpoint or access token, AuthError if the reply is about another user than the ID
+    token of the response, UnexpectedReplyError, TransportError.
     """
     endpoint = read(DiscoveryDocument, discovery).user_info_endpoint
     if not endpoint:
         raise AuthConfigError("the discovery document has no user_info_endpoint")
-    token = _access_token(config)
+    token = _of(config, "accessToken", "access_token")
     if not token:
         raise AuthConfigError("user info needs an access token")
-    return get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
+    found = get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
+    if id_token := _of(config, "idToken", "id_token"):
+        check_same_subject(found, id_token)
+    return found
 
 
-def _access_token(config: object) -> str:
+def _of(config: object, name: str, ours: str) -> str:
     if isinstance(config, Mapping):
         pairs = cast("Mapping[str, Any]", config)
-        return pairs.get("accessToken") or pairs.get("access_token") or ""
-    return getattr(config, "access_token", "")
+        return pairs.get(name) or pairs.get(ours) or ""
+    return getattr(config, ours, None) or ""

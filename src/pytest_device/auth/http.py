@@ -50,6 +50,27 @@ def get_json(url: str, headers: Mapping[str, str], client: "httpx.Client | None"
     return reply.json()
 
 
+def text_of(params: Mapping[str, Any], name: str) -> str | None:
+    """Return a text of a reply, None if there is none. Raises UnexpectedReplyError."""
+    value: object = params.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise UnexpectedReplyError(f"{name} of the identity provider must be text, not {type(value).__name__}")
+
+
+def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
+    """Return a number of seconds of a reply, None if there is none. Raises UnexpectedReplyError."""
+    value: object = params.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return int(float(value))
+        except (ValueError, OverflowError):
+            pass
+    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")
+
+
 def send(
     method: str,
     url: str,

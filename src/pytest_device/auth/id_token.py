@@ -1,9 +1,11 @@
 """Verifies ID tokens (OpenID Connect Core section 3.1.3.7)."""
 
+import base64
+import json
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import get_json
@@ -16,12 +18,19 @@ LEEWAY_SECONDS: Final = 60
 """How far two clocks may differ."""
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
 """Signed with the provider's key: neither ``none`` nor a secret that every copy of an app would hold."""
+_DOTS: Final = 2
+"""Of a signed token, between its three parts."""
+
+
+def require_joserfc() -> None:
+    """Raise AuthConfigError if this Python cannot verify ID tokens."""
+    if find_spec("joserfc") is None:
+        raise AuthConfigError("the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'")
 
 
 def require_id_tokens(discovery: DiscoveryDocument) -> None:
     """Raise AuthConfigError if ID tokens could not be verified, before anything is sent."""
-    if find_spec("joserfc") is None:
-        raise AuthConfigError("the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'")
+    require_joserfc()
     missing = [name for name in ("issuer", "jwks_uri") if not discovery.discovery_document.get(name)]
     if missing:
         raise AuthConfigError(f"the scope openid needs {', '.join(missing)} of the metadata: use fetch_discovery")
@@ -50,6 +59,17 @@ def verify_id_token(
     return claims
 
 
+def check_same_subject(claims: Mapping[str, Any], id_token: str) -> None:
+    """Raise AuthError if claims are not about the user of a verified ID token (OpenID Connect Core section 5.3.2)."""
+    payload = id_token.split(".")[1] if id_token.count(".") == _DOTS else ""
+    try:
+        known = json.loads(base64.urlsafe_b64decode(f"{payload}==")).get("sub")
+    except (ValueError, AttributeError):
+        known = None
+    if known is None or claims.get("sub") != known:
+        raise _invalid("the reply is about another user")
+
+
 def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
     from joserfc import jwt
     from joserfc.errors import JoseError
@@ -63,20 +83,20 @@ def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str | None, now: float) -> str:
+    """Return the first rule of OpenID Connect Core sections 2 and 3.1.3.7 that the claims break, empty for none."""
     audience = claims.get("aud")
-    audiences: object = [audience] if isinstance(audience, str) else audience
+    audiences = cast("list[object]", audience) if isinstance(audience, list) else [audience]
     expires, issued = claims.get("exp"), claims.get("iat")
-    if claims.get("iss") != issuer:
-        return "it has another issuer"
-    if not isinstance(audiences, list) or client_id not in audiences:
-        return "it is for another client"
-    if claims.get("azp", client_id) != client_id or (len(audiences) > 1 and "azp" not in claims):  # pyright: ignore[reportUnknownArgumentType]
-        return "it was issued to another client"
-    if not isinstance(expires, int | float) or now >= expires + LEEWAY_SECONDS:
-        return "it has expired"
-    if not isinstance(issued, int | float) or issued > now + LEEWAY_SECONDS:
-        return "it was issued in the future"
-    return "" if nonce is None or claims.get("nonce") == nonce else "it has another nonce"
+    problems = {
+        "it has another issuer": claims.get("iss") != issuer,
+        "it does not name a user": not claims.get("sub"),
+        "it is for another client": client_id not in audiences,
+        "it was issued to another client": claims.get("azp", client_id if len(audiences) == 1 else None) != client_id,
+        "it has expired": not isinstance(expires, int | float) or now >= expires + LEEWAY_SECONDS,
+        "it was issued in the future": not isinstance(issued, int | float) or issued > now + LEEWAY_SECONDS,
+        "it has another nonce": nonce is not None and claims.get("nonce") != nonce,
+    }
+    return next((problem for problem, is_so in problems.items() if is_so), "")
 
 
 def _invalid(problem: str) -> AuthError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from pytest_device.auth.browser import AnyBrowser, BrowserSession, SessionLock, browser_of
 from pytest_device.auth.config import AuthRequestConfig, DiscoveryDocument, read
 from pytest_device.auth.discovery import resolve_discovery
-from pytest_device.auth.id_token import require_id_tokens
+from pytest_device.auth.id_token import require_id_tokens, require_joserfc
 from pytest_device.auth.pkce import VERIFIER_LENGTH, RandomBytes, derive_challenge, random_text
 from pytest_device.auth.token import Discovery, TokenResponse
 from pytest_device.auth.urls import form_encoded, is_redirect, return_params
@@ -25,6 +25,9 @@ STATE_LENGTH: Final = 10
 TIMEOUT_SECONDS: Final = 120.0
 
 _SESSIONS: Final = SessionLock()
+_STATE_MISMATCH: Final = (
+    "Cross-Site request verification failed. Cached state and returned state do not match."  # the reference's words
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class AuthRequest:
         """
         opened = browser_of(browser)
         found = read(DiscoveryDocument, discovery)
-        if "openid" in (self._config.scopes or ()):
+        if _is_openid(self._config):
             require_id_tokens(found)
         url = self.url or self.make_auth_url(found)
         session = BrowserSession(url, self._config.redirect_uri, time.monotonic() + timeout_seconds)
@@ -130,7 +133,11 @@ class AuthRequest:
         if result.type != "success" or result.url is None:
             return AuthSessionResult("cancel" if result.type == "success" else result.type)
         if not is_redirect(result.url, self._config.redirect_uri):
-            return AuthSessionResult("error", result.url, error=_error("redirect_mismatch", "it is not redirect_uri"))
+            return AuthSessionResult(
+                "error",
+                result.url,
+                error=_error("redirect_mismatch", "The browser returned to another address than redirect_uri."),
+            )
         return self.parse_return_url(result.url)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
@@ -149,10 +156,11 @@ class AuthRequest:
         return {**first, **config.extra_params, **first, **{name: value for name, value in own.items() if value}}
 
     def _error(self, params: Mapping[str, str], error_code: str | None) -> AuthError | None:
-        if not hmac.compare_digest(params.get("state", "").encode(), self.state.encode()):
-            return _error("state_mismatch", "it belongs to another request: the states differ")
+        returned, own = (state.encode(errors="surrogatepass") for state in (params.get("state", ""), self.state))
+        if not hmac.compare_digest(returned, own):
+            return _error("state_mismatch", _STATE_MISMATCH)
         if self._has_foreign_issuer(params):
-            return _error("issuer_mismatch", "it is from another identity provider (RFC 9207)")
+            return _error("issuer_mismatch", "The response is from another identity provider (RFC 9207).")
         if code := params.get("error") or error_code:
             return AuthError({"error": code, **params})
         return None
@@ -170,10 +178,17 @@ def load(
     client: "httpx.Client | None" = None,
 ) -> AuthRequest:
     """Return an authorization request with its URL made; raises as `fetch_discovery` and `AuthRequest` do."""
-    request = AuthRequest(config)
+    found = read(AuthRequestConfig, config)
+    if _is_openid(found):
+        require_joserfc()
+    request = AuthRequest(found)
     request.make_auth_url(resolve_discovery(issuer_or_discovery, client=client))
     return request
 
 
-def _error(code: str, reason: str) -> AuthError:
-    return AuthError({"error": code, "error_description": f"the response is refused: {reason}"})
+def _is_openid(config: AuthRequestConfig) -> bool:
+    return "openid" in (config.scopes or ())
+
+
+def _error(code: str, description: str) -> AuthError:
+    return AuthError({"error": code, "error_description": description})

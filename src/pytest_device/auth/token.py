@@ -14,10 +14,11 @@ from pytest_device.auth.config import (
     RefreshTokenRequestConfig,
     RevokeTokenRequestConfig,
     TokenRequestConfig,
+    python_names,
     read,
 )
-from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, send
-from pytest_device.auth.id_token import require_id_tokens, verify_id_token
+from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, seconds_of, send, text_of
+from pytest_device.auth.id_token import check_same_subject, require_id_tokens, verify_id_token
 from pytest_device.auth.urls import component
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 from pytest_device.redact import shown
@@ -56,16 +57,16 @@ class TokenResponse:
 
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
-        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for times that are no numbers."""
-        issued_at = _seconds(params, "issued_at")
+        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for values of another type."""
+        issued_at = seconds_of(params, "issued_at")
         return cls(
-            access_token=params.get("access_token") or "",
-            token_type=params.get("token_type") or "bearer",
-            expires_in=_seconds(params, "expires_in"),
-            refresh_token=params.get("refresh_token"),
-            scope=params.get("scope"),
-            state=params.get("state"),
-            id_token=params.get("id_token"),
+            access_token=text_of(params, "access_token") or "",
+            token_type=text_of(params, "token_type") or "bearer",
+            expires_in=seconds_of(params, "expires_in"),
+            refresh_token=text_of(params, "refresh_token"),
+            scope=text_of(params, "scope"),
+            state=text_of(params, "state"),
+            id_token=text_of(params, "id_token"),
             issued_at=get_current_time_in_seconds() if issued_at is None else issued_at,
         )
 
@@ -82,7 +83,7 @@ class TokenResponse:
         """
         if token is None:
             return False
-        found = read(TokenResponse, token)
+        found = token if isinstance(token, TokenResponse) else TokenResponse.from_query_params(python_names(token))
         time_now = get_current_time_in_seconds() if now is None else now
         return found.expires_in is None or time_now < found.issued_at + found.expires_in + seconds_margin
 
@@ -97,11 +98,18 @@ class TokenResponse:
         *,
         client: "httpx.Client | None" = None,
     ) -> "TokenResponse":
-        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`."""
+        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`.
+
+        A new ID token must be of the same user as the old one (OpenID Connect Core section 12.2), else AuthError.
+        """
         common = read(TokenRequestConfig, config)
         given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
+        found = read(DiscoveryDocument, discovery)
         request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
-        new = request.perform(discovery, client=client)
+        new = request.perform(found, client=client)
+        if self.id_token and new.id_token and "jwks_uri" in found.discovery_document:
+            claims = verify_id_token(new.id_token, found, client_id=common.client_id, client=client)
+            check_same_subject(claims, self.id_token)
         return replace(
             new,
             refresh_token=new.refresh_token or self.refresh_token,
@@ -144,9 +152,14 @@ class _TokenRequest(_Request[_C]):
             body["scope"] = " ".join(config.scopes)
         return {**body, **{name: v for name, v in (config.extra_params or {}).items() if name not in body}, **self._own}
 
+    def _is_openid(self) -> bool:
+        return "openid" in (self._config.scopes or ())
+
     def _perform(self, discovery: DiscoveryDocument, client: "httpx.Client | None") -> TokenResponse:
         if not discovery.token_endpoint:
             raise AuthConfigError("the discovery document has no token_endpoint")
+        if self._is_openid():
+            require_id_tokens(discovery)
         headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
         return _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
 
@@ -173,11 +186,8 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
         sent, UnexpectedReplyError, TransportError.
         """
         found = read(DiscoveryDocument, discovery)
-        is_openid = "openid" in (self._config.scopes or ())
-        if is_openid:
-            require_id_tokens(found)
         tokens = self._perform(found, client)
-        if is_openid:
+        if self._is_openid():
             verify_id_token(tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client)
         return tokens
 
@@ -192,8 +202,12 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
         super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
-        """Return fresh tokens. Raises TokenError, AuthConfigError, UnexpectedReplyError, TransportError."""
-        return self._perform(read(DiscoveryDocument, discovery), client)
+        """Return fresh tokens; raises as `AccessTokenRequest.perform` does. A provider may leave out the ID token."""
+        found = read(DiscoveryDocument, discovery)
+        tokens = self._perform(found, client)
+        if self._is_openid() and tokens.id_token:
+            verify_id_token(tokens.id_token, found, client_id=self._config.client_id, client=client)
+        return tokens
 
 
 class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
@@ -278,15 +292,3 @@ def _tokens(reply: Reply) -> TokenResponse:
     if not isinstance(found.get("access_token"), str):
         raise UnexpectedReplyError(f"{shown(reply.url)} returned {reply.status} without an access_token")
     return replace(TokenResponse.from_query_params({**found, "state": None}), raw_response=found)
-
-
-def _seconds(params: Mapping[str, Any], name: str) -> int | None:
-    value: object = params.get(name)
-    if value is None or value == "":
-        return None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return int(float(value))
-        except (ValueError, OverflowError):
-            pass
-    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")

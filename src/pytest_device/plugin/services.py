@@ -1,16 +1,30 @@
 """The fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pytest
 
+from pytest_device.options import Option, Options
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.updates.service import DeviceUpdateService
+
+
+class _Service(Protocol):
+    def hide_with(self, on_secret: Callable[..., Any]) -> None: ...
+
+
+S = TypeVar("S", bound=_Service)
 
 
 @pytest.fixture(scope="session")
@@ -42,24 +56,31 @@ def device_identity_settings() -> "Mapping[str, Any]":
 
 
 @pytest.fixture(scope="session")
-def device_identity_provider(device_identity_settings: "Mapping[str, Any]") -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider on this machine, one for each process of the run."""
+def device_identity_provider(
+    request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
+) -> "Generator[IdentityProvider]":
+    """Provide an OpenID Connect provider on this machine: one for each process, or for the run (``identity_scope``)."""
     from pytest_device.auth.provider import IdentityProvider
 
-    with IdentityProvider(**device_identity_settings) as provider:
-        yield provider
+    with _service(request.config, Options.identity_scope, partial(IdentityProvider, **device_identity_settings)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")
 def device_sign_in(
     request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
-) -> "Generator[Callable[..., TokenResponse]]":
+) -> "Callable[..., TokenResponse]":
     """Provide a function that signs a user in without a browser and returns the tokens: ``device_sign_in("ada")``."""
-    from pytest_device.auth.provider.sign_in import signing_in
     from pytest_device.plugin.output.secrets import redactor_of
 
-    with signing_in(device_identity_provider, lambda *secrets: redactor_of(request.config).add(*secrets)) as sign_in:
-        yield sign_in
+    def sign_in(
+        user: str, scopes: "Sequence[str]" = ("openid", "profile"), *, client_id: str | None = None
+    ) -> "TokenResponse":
+        tokens = device_identity_provider.sign_in(user, scopes, client_id=client_id)
+        redactor_of(request.config).add(*filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token)))
+        return tokens
+
+    return sign_in
 
 
 @pytest.fixture(scope="session")
@@ -74,4 +95,27 @@ def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Gener
     from pytest_device.updates.service import DeviceUpdateService
 
     with DeviceUpdateService(**device_update_settings) as service:
+        yield service
+
+
+@contextmanager
+def _service(
+    config: pytest.Config, breadth: Option[str], make: "Callable[[], AbstractContextManager[S]]"
+) -> "Generator[S]":
+    """Provide a service of this process, or that of the run, which the coordinator of pytest-xdist holds."""
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.output.secrets import redactor_of
+    from pytest_device.plugin.state import SERVICES
+    from pytest_device.sharing import shared
+
+    given: Mapping[str, Any] | None = getattr(config, "workerinput", None)
+    if given is None or settings_of(config).values.get(breadth.word) != "run":
+        with make() as service:
+            service.hide_with(redactor_of(config).add)
+            yield service
+        return
+    if SERVICES not in given:
+        raise ConfigError(f"{breadth.ini}=run serves this machine only, but this worker is on another: use worker")
+    with shared(given[SERVICES], breadth.word, make) as service:
         yield service

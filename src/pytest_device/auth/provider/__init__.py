@@ -1,5 +1,14 @@
 """An identity provider that a test controls; needs the extra ``services``."""
 
+# ruff: noqa: E402  # what is missing is reported before something fails for the lack of it
+
+from importlib.util import find_spec
+
+for _name in ("starlette", "uvicorn", "joserfc", "cryptography"):
+    if find_spec(_name) is None:
+        _problem = f"pytest_device.auth.provider needs {_name}: pip install 'pytest-device[services]'"
+        raise ModuleNotFoundError(_problem, name=_name)
+
 from pytest_device.auth.provider.model import Authorization as Authorization
 from pytest_device.auth.provider.model import Client as Client
 from pytest_device.auth.provider.model import Failure as Failure

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from starlette.responses import RedirectResponse, Response
 
-from pytest_device.auth.provider.exchange import NO_STORE, Exchange
+from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
 from pytest_device.auth.provider.grants import Grant, OAuthError
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Authorization, Client, FailureKind
 from pytest_device.auth.provider.page import message_page, sign_in_page
-from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.settings import Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 from pytest_device.redact import is_loopback
@@ -61,9 +61,11 @@ class Authorize:
         given, user = exchange.params, self.settings.automatic_user
         if "decision" in given:
             return self._decided(asked, given)
-        if user is not None:
+        if user is not None and self._is_hinted(asked, user):
             return self._consented(asked, user)
-        if "none" in asked.params.get("prompt", "").split():
+        if session := self._session(asked, exchange.session):
+            return self._consented(asked, session.user, session.auth_time)
+        if "none" in _prompts(asked.params):
             raise OAuthError("login_required", "the user has to sign in")
         return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params))
 
@@ -72,9 +74,29 @@ class Authorize:
         if given["decision"] != "allow":
             raise OAuthError("access_denied", "the user denied the request")
         if self._may_sign_in(user, given.get("password", "")):
-            return self._consented(asked, user)
+            return self._remembering(user, self._consented(asked, user))
         problem = "The user name or password is wrong."
         return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params), problem, user)
+
+    def _session(self, asked: _Asked, key: str) -> Session | None:
+        """Return the session that a request may use without a page (OpenID Connect Core section 3.1.2.1)."""
+        session = self.settings.sessions.get(key)
+        if session is None or not _prompts(asked.params) <= {"none"} or not self._is_hinted(asked, session.user):
+            return None
+        age = self.settings.clock.now() - session.since
+        return session if age <= float(asked.params.get("max_age") or "inf") else None
+
+    def _is_hinted(self, asked: _Asked, user: str) -> bool:
+        hint = asked.params.get("id_token_hint")
+        return not hint or self.settings.keys.claims_of(hint).get("sub") == user
+
+    def _remembering(self, user: str, response: Response) -> Response:
+        if self.settings.remembers:
+            key, now = secrets.token_urlsafe(16), self.settings.clock.now()
+            self.settings.sessions[key] = Session(user, now, get_current_time_in_seconds())
+            is_secure = self.settings.issuer.startswith("https:")
+            response.set_cookie(SESSION, key, secure=is_secure, httponly=True, samesite="lax")
+        return response
 
     def _may_sign_in(self, name: str, password: str) -> bool:
         user = self.settings.users.get(name)
@@ -82,7 +104,7 @@ class Authorize:
             user.password is None or hmac.compare_digest(user.password.encode(), password.encode())
         )
 
-    def _consented(self, asked: _Asked, user: str) -> Response:
+    def _consented(self, asked: _Asked, user: str, auth_time: int | None = None) -> Response:
         failure = self.journal.take_failure("authorize", *_FAILURES)
         kind = failure.kind if failure else None
         if kind == "deny":
@@ -94,10 +116,11 @@ class Authorize:
             asked.redirect_uri,
             asked.params["code_challenge"],
             asked.params.get("nonce"),
-            get_current_time_in_seconds(),
+            auth_time or get_current_time_in_seconds(),
         )
         self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
         code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")
+        self.journal.on_secret(code)
         return self._redirect(asked, {"code": code}, kind)
 
     def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: FailureKind | None = None) -> Response:
@@ -117,8 +140,16 @@ def _check(params: Mapping[str, str]) -> None:
         raise OAuthError("unsupported_response_type", "response_type must be code")
     if params.get("response_mode", "query") != "query":
         raise OAuthError("invalid_request", "response_mode must be query")
+    if "none" in _prompts(params) and len(_prompts(params)) > 1:
+        raise OAuthError("invalid_request", "prompt must be none alone")
+    if not params.get("max_age", "0").isdecimal():
+        raise OAuthError("invalid_request", "max_age must be a number of seconds")
     if params.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(params.get("code_challenge", "")):
         raise OAuthError("invalid_request", "PKCE with S256 is required")
+
+
+def _prompts(params: Mapping[str, str]) -> set[str]:
+    return set(params.get("prompt", "").split())
 
 
 def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:

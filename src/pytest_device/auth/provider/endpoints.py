@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
@@ -102,8 +99,8 @@ class Endpoints:
 
     def userinfo(self, exchange: Exchange) -> Response:
         """Return the claims of the user (OpenID Connect Core section 5.3)."""
-        scheme, _, token = exchange.authorization.partition(" ")
-        if self.journal.take_failure("userinfo", "deny") or scheme.lower() != "bearer":
+        token = _bearer(exchange)
+        if self.journal.take_failure("userinfo", "deny") or not token:
             raise OAuthError("invalid_token", "an access token is required", 401)
         grant = self.settings.grants.allowed_by(token)
         if "openid" not in grant.scopes:
@@ -116,11 +113,11 @@ class Endpoints:
 
     def end_session(self, exchange: Exchange) -> Response:
         """Sign the user out (OpenID Connect RP-Initiated Logout): revoke their tokens, and return to the app."""
-        claims = self._signed_claims(exchange.params.get("id_token_hint", ""))
+        claims = self.settings.keys.claims_of(exchange.params.get("id_token_hint", ""))
         client = self.settings.clients.get(str(claims.get("aud")))
         target = exchange.params.get("post_logout_redirect_uri")
         if client:
-            self.settings.grants.revoke_user(str(claims["sub"]))
+            self.settings.sign_out(str(claims["sub"]))
         if target and (client is None or target not in client.post_logout_redirect_uris):
             return message_page("Unknown address", "post_logout_redirect_uri is not registered for the client.", 400)
         if target is None:
@@ -164,13 +161,6 @@ class Endpoints:
         claims = self.settings.users[grant.user].claims
         return {name: value for name, value in claims.items() if name in allowed or name not in _NEEDS_SCOPE}
 
-    def _signed_claims(self, id_token: str) -> Mapping[str, Any]:
-        keys = KeySet.import_key_set(self.settings.keys.published())  # type: ignore[arg-type]  # a plain mapping
-        try:
-            return jwt.decode(id_token, keys, algorithms=["RS256"]).claims
-        except (JoseError, ValueError):
-            return {}
-
     def _client(self, exchange: Exchange) -> Client:
         """Return the client that sends a request, by either way of RFC 6749 section 2.3.1, not by both."""
         client_id, secret = exchange.params.get("client_id", ""), exchange.params.get("client_secret")
@@ -184,6 +174,15 @@ class Endpoints:
         if not hmac.compare_digest((client.secret or "").encode(), (secret or "").encode()):
             raise OAuthError("invalid_client", "the client secret is wrong", 401)
         return client
+
+
+def _bearer(exchange: Exchange) -> str:
+    """Return the access token of a request, in its header or its form, not in both (RFC 6750 section 2)."""
+    scheme, _, token = exchange.authorization.partition(" ")
+    in_form = exchange.form.get("access_token", "")
+    if in_form and exchange.authorization:
+        raise OAuthError("invalid_request", "the access token must be sent in one way")
+    return token if scheme.lower() == "bearer" else in_form
 
 
 def _basic(authorization: str) -> tuple[str, str]:

@@ -12,21 +12,25 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from pytest_device.auth.provider.grants import OAuthError
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, SeenRequest
+from pytest_device.auth.provider.page import Page
 
 MAX_BODY_BYTES: Final = 64 * 1024
 _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
+SESSION: Final = "pytest-device-session"
+"""The cookie of a session: browsers keep those of all ports of an address together."""
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request: ``params`` are those of its form and query."""
+    """A request: ``params`` are those of its form and query, ``form`` those of its form alone."""
 
-    method: str
     params: Mapping[str, str] = field(repr=False)
+    form: Mapping[str, str] = field(repr=False)
     authorization: str = field(repr=False)
+    session: str = field(repr=False)
 
 
 Respond = Callable[[Exchange], Response]
@@ -46,8 +50,10 @@ class Door:
         try:
             exchange = await _read(request)
             seen = replace(seen, params=exchange.params)
-            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE))
+            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE), request)
             response = self.respond(exchange) if early is None else early
+            if isinstance(response, Page):
+                seen = replace(seen, error=response.problem)
         except OAuthError as error:
             seen = replace(seen, error=error.code)
             response = _refusal(error)
@@ -62,21 +68,23 @@ async def _read(request: Request) -> Exchange:
         if len(body) > MAX_BODY_BYTES:
             raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
     try:
-        pairs = [*parse_qsl(request.url.query, True), *parse_qsl(body.decode("ascii"), True, max_num_fields=100)]
+        form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:
         raise OAuthError("invalid_request", "the form is malformed") from None
+    pairs = [*parse_qsl(request.url.query, True), *form]
     if len(params := dict(pairs)) < len(pairs):
         raise OAuthError("invalid_request", "a parameter is repeated")
-    return Exchange(request.method, params, request.headers.get("authorization", ""))
+    authorization, session = request.headers.get("authorization", ""), request.cookies.get(SESSION, "")
+    return Exchange(params, dict(form), authorization, session)
 
 
-async def _failed(failure: Failure | None) -> Response | None:
+async def _failed(failure: Failure | None, request: Request) -> Response | None:
     """Return what a failure answers instead of the endpoint, None if the endpoint answers itself."""
     match failure:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
         case Failure(kind="hang"):
-            await asyncio.Event().wait()  # until the client or the provider goes
+            await request.receive()  # which returns when the client has gone, or the provider
         case Failure(kind="server_error"):
             return PlainTextResponse("the test wants this failure", 500)
         case Failure(kind="redirect"):

@@ -74,16 +74,18 @@ class Failure:
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        allowed = _ONLY_AT.get(self.kind, ENDPOINTS)
-        if self.kind not in get_args(FailureKind) or self.endpoint not in allowed:
+        if self.endpoint not in ENDPOINTS:
+            raise AuthConfigError(f"endpoint {self.endpoint!r} is unknown: there are {', '.join(ENDPOINTS)}")
+        possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
+        if self.kind not in possible:
             raise AuthConfigError(
-                f"{self.kind!r} is no failure of {self.endpoint!r}: it is one of {', '.join(allowed)}"
+                f"failure {self.kind!r} is unknown at {self.endpoint!r}: there are {', '.join(possible)}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A request that the provider answered with ``status``; 0 while it has not."""
+    """A request that the provider answered with ``status``; ``error`` is the code, or what its page said."""
 
     endpoint: Endpoint
     method: str

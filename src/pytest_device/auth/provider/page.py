@@ -28,25 +28,34 @@ _HEADERS = {
 }
 
 
-def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = "") -> HTMLResponse:
+class Page(HTMLResponse):
+    """A page, with the problem that it shows."""
+
+    problem = ""
+
+
+def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = "") -> Page:
     """Return the form that asks a user to sign in and consent."""
     alert = f'<p role="alert" id="problem">{escape(problem)}</p>' if problem else ""
     body = f"""{alert}<p>{escape(client_id)} asks for: {escape(", ".join(scopes) or "nothing beyond signing in")}</p>
 <form method="post" action="authorize?{escape(query)}">
 <label for="user">User name</label>
-<input id="user" name="user" value="{escape(user)}" autocomplete="username" autocapitalize="none" autofocus>
+<input id="user" name="user" aria-label="User name" value="{escape(user)}"
+ autocomplete="username" autocapitalize="none" autofocus>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password">
-<button id="allow" name="decision" value="allow">Sign in</button>
-<button id="deny" name="decision" value="deny">Deny</button>
+<input id="password" name="password" aria-label="Password" type="password" autocomplete="current-password">
+<button id="allow" name="decision" value="allow" aria-label="Sign in">Sign in</button>
+<button id="deny" name="decision" value="deny" aria-label="Deny">Deny</button>
 </form>"""
-    return _page("Sign in", body, 400 if problem else 200)
+    return _page("Sign in", body, 400 if problem else 200, problem)
 
 
-def message_page(title: str, text: str, status: int) -> HTMLResponse:
+def message_page(title: str, text: str, status: int) -> Page:
     """Return a page that says what happened."""
-    return _page(title, f"<p>{escape(text)}</p>", status)
+    return _page(title, f"<p>{escape(text)}</p>", status, "" if status < 400 else text)  # noqa: PLR2004  # errors
 
 
-def _page(title: str, body: str, status: int) -> HTMLResponse:
-    return HTMLResponse(_PAGE.format(title=escape(title), body=body), status, headers=_HEADERS)
+def _page(title: str, body: str, status: int, problem: str) -> Page:
+    page = Page(_PAGE.format(title=escape(title), body=body), status, headers=_HEADERS)
+    page.problem = problem
+    return page

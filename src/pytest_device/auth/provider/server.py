@@ -1,13 +1,13 @@
 """The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import Door, Respond
-from pytest_device.auth.provider.grants import Grants, OAuthError
+from pytest_device.auth.provider.grants import Grants
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
@@ -23,6 +23,8 @@ from pytest_device.auth.provider.model import (
     User,
 )
 from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.sign_in import SignIn
+from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError
 from pytest_device.serving import AppServer
@@ -36,6 +38,7 @@ _T = TypeVar("_T")
 class IdentityProvider:
     """An OpenID Connect provider; use it in a ``with``.
 
+    With ``sessions`` it remembers in a cookie who signed in on its page: ``prompt=none`` and ``max_age`` depend on it.
     ``public_url`` is the address under which devices elsewhere reach it, through a tunnel; without one, the issuer is
     on 127.0.0.1. Raises AuthConfigError for a user or client that is named twice, or no client.
     """
@@ -47,6 +50,7 @@ class IdentityProvider:
         clients: Sequence[Client],
         lifetimes: Lifetimes | None = None,
         automatic_user: str | None = None,
+        sessions: bool = False,
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
@@ -57,7 +61,13 @@ class IdentityProvider:
             _known("user", automatic_user, named_users)
         self.clock = ProviderClock()
         self._journal = Journal()
-        self._server = AppServer(port)
+        try:
+            self._server = AppServer(port)
+        except OSError as error:
+            raise AuthConfigError(
+                f"port {port} cannot be used: {error.strerror}. Processes of a run share one provider with "
+                "--device-identity-scope=run"
+            ) from None
         self.local_url = self._server.url
         self._settings = Settings(
             issuer=issuer or self.local_url,
@@ -67,7 +77,9 @@ class IdentityProvider:
             grants=Grants(self.clock, lifetimes or Lifetimes()),
             keys=SigningKeys(),
             automatic_user=automatic_user,
+            remembers=sessions,
         )
+        self._sign_in = SignIn(self._settings, self.local_url)
 
     def __enter__(self) -> Self:
         self._server.start(_app(self._settings, self._journal))
@@ -77,6 +89,22 @@ class IdentityProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.stop()
+        self._sign_in.close()
+
+    def sign_in(
+        self, user: str, scopes: Sequence[str] = ("openid", "profile"), *, client_id: str | None = None
+    ) -> TokenResponse:
+        """Return fresh tokens of a user by the code flow without a page; they are kept until stale or revoked.
+
+        They are for the first client unless another is named. Raises AuthConfigError for an unknown user or client, and
+        the errors of the code flow.
+        """
+        return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
+
+    def hide_with(self, on_secret: Callable[..., Any]) -> None:
+        """Report client secrets now, and each code, verifier and token before a client has it."""
+        on_secret(*(client.secret or "" for client in self._settings.clients.values()))
+        self._journal.on_secret = on_secret
 
     @property
     def issuer(self) -> str:
@@ -122,9 +150,9 @@ class IdentityProvider:
         self._settings.keys.rotate(keep_old=keep_old)
 
     def revoke_user(self, name: str) -> None:
-        """Revoke all tokens of a user. Raises AuthConfigError for an unknown one."""
+        """Revoke all tokens of a user and end their sessions. Raises AuthConfigError for an unknown one."""
         self.user(name)
-        self._settings.grants.revoke_user(name)
+        self._settings.sign_out(name)
 
     def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
         """Return the first tokens that a client received for a code of the user, beyond the first ``after`` tokens.
@@ -139,8 +167,9 @@ class IdentityProvider:
 
         tokens = self._journal.wait_until(found, timeout_seconds)
         if tokens is None:
-            seen = ", ".join(f"{one.endpoint} {one.error or one.status}" for one in self.requests[-5:]) or "nothing"
-            raise TimeoutError(f"{user} did not sign in within {timeout_seconds:g} s; the provider last saw: {seen}")
+            seen = "; ".join(f"{one.endpoint}: {one.error or one.status}" for one in self.requests[-5:])
+            problem = f"{user} did not sign in within {timeout_seconds:g} s"
+            raise TimeoutError(f"{problem}. The provider's last replies: {seen or 'none'}")
         return tokens
 
     def user(self, name: str) -> User:
@@ -152,14 +181,6 @@ class IdentityProvider:
         return _known(
             "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
         )
-
-    def accepts(self, access_token: str) -> bool:
-        """Return whether an access token has neither expired nor been revoked."""
-        try:
-            self._settings.grants.allowed_by(access_token)
-        except OAuthError:
-            return False
-        return True
 
 
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:

@@ -1,75 +1,78 @@
-"""Signs users in at a provider by the real code flow, without a browser, and shares their tokens."""
+"""Signs users in by the real code flow, without a browser, and keeps their tokens."""
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Sequence
+
+import httpx
 
 from pytest_device.auth.config import DiscoveryDocument
-from pytest_device.auth.discovery import fetch_discovery
-from pytest_device.auth.provider.model import Client
-from pytest_device.auth.provider.server import IdentityProvider
+from pytest_device.auth.provider.grants import OAuthError
+from pytest_device.auth.provider.model import Client, User
+from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.request import AuthRequest
-from pytest_device.auth.token import TokenResponse, exchange_code
-from pytest_device.errors import AuthError, TokenError, UnexpectedReplyError
-
-if TYPE_CHECKING:
-    import httpx
-
-
-@contextmanager
-def signing_in(provider: IdentityProvider, hide: Callable[..., None]) -> "Generator[SignIn]":
-    """Provide what signs users in; ``hide`` receives the tokens, which are secrets."""
-    import httpx
-
-    with httpx.Client() as client:
-        yield SignIn(provider, client, hide)
+from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
+from pytest_device.errors import AuthError, TokenError, TransportError, UnexpectedReplyError
 
 
 class SignIn:
-    """Call it with a user's name to get their tokens; they are kept until they are stale or revoked."""
+    """Signs users in at the provider of ``settings``, which is reached at ``url`` and not through its tunnel."""
 
-    def __init__(self, provider: IdentityProvider, client: "httpx.Client", hide: Callable[..., None]) -> None:
-        self._provider = provider
-        self._hide = hide
-        self._http = client
-        self._discovery: DiscoveryDocument | None = None
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._settings = settings
+        self._discovery = DiscoveryDocument(
+            authorization_endpoint=f"{url}/authorize",
+            token_endpoint=f"{url}/token",
+            discovery_document={"issuer": settings.issuer, "jwks_uri": f"{url}/jwks"},
+        )
+        self._http = httpx.Client()
+        self._lock = threading.Lock()
         self._tokens: dict[tuple[str, str, tuple[str, ...]], TokenResponse] = {}
 
-    def __call__(
-        self, user: str, *, scopes: Sequence[str] = ("openid", "profile"), client_id: str | None = None
-    ) -> TokenResponse:
-        """Return fresh tokens of a user, for the provider's first client unless another is named.
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
 
-        Raises AuthConfigError for an unknown user or client, and the errors of the code flow.
+    def tokens(self, user: User, client: Client, scopes: Sequence[str]) -> TokenResponse:
+        """Return tokens that are neither stale nor revoked; those that are stale are refreshed.
+
+        Raises the errors of the code flow.
         """
-        client = self._provider.client(client_id)
-        self._provider.user(user)
-        self._discovery = self._discovery or fetch_discovery(self._provider.issuer, client=self._http)
-        key = (client.client_id, user, tuple(scopes))
-        known = self._tokens.get(key)
-        found = self._kept(client, known) if known else None
-        self._tokens[key] = tokens = found or self._signed_in(client, user, scopes)
-        self._hide(*filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token)))
+        key = (client.client_id, user.name, tuple(scopes))
+        with self._lock:
+            known = self._tokens.get(key)
+            found = self._kept(client, known) if known else None
+            self._tokens[key] = tokens = found or self._signed_in(user, client, scopes)
         return tokens
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
         """Return tokens that are still good, else refreshed ones, None if a test revoked them."""
-        if TokenResponse.is_token_fresh(known) and self._provider.accepts(known.access_token):
+        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)  # a test may let tokens live for a minute only
+        if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}
         try:
-            return known.refresh(config, self._discovery or {}, client=self._http)
+            return known.refresh(config, self._discovery, client=self._http)
         except TokenError as error:
             if error.code != "invalid_grant":
                 raise
             return None
 
-    def _signed_in(self, client: Client, user: str, scopes: Sequence[str]) -> TokenResponse:
-        discovery = self._discovery or DiscoveryDocument()
+    def _is_accepted(self, tokens: TokenResponse) -> bool:
+        try:
+            self._settings.grants.allowed_by(tokens.access_token)
+        except OAuthError:
+            return False
+        return True
+
+    def _signed_in(self, user: User, client: Client, scopes: Sequence[str]) -> TokenResponse:
         redirect_uri = client.redirect_uris[0]
         request = AuthRequest({"client_id": client.client_id, "redirect_uri": redirect_uri, "scopes": scopes})
-        form = {"user": user, "password": self._provider.user(user).password or "", "decision": "allow"}
-        answer = self._http.post(request.make_auth_url(discovery), data=form, follow_redirects=False)
+        form = {"user": user.name, "password": user.password or "", "decision": "allow"}
+        try:
+            answer = self._http.post(request.make_auth_url(self._discovery), data=form, follow_redirects=False)
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            raise TransportError(f"no reply from the authorization endpoint: {reason}", sent=True) from None
         if not answer.is_redirect:
             raise UnexpectedReplyError(
                 f"the authorization endpoint returned {answer.status_code} (expected a redirect)"
@@ -85,4 +88,4 @@ class SignIn:
             "scopes": scopes,
             "extra_params": {"code_verifier": request.code_verifier},
         }
-        return exchange_code(config, discovery, client=self._http)
+        return exchange_code(config, self._discovery, client=self._http)

@@ -40,21 +40,21 @@ class _Gateway(Protocol):
     def newchannel(self) -> Channel: ...
 
 
-class _Worker(Protocol):
+class Worker(Protocol):
     """The part of pytest-xdist's ``WorkerController`` in use."""
 
     workerinput: dict[str, Any]
     gateway: "_Gateway"
 
 
-def _is_here(node: _Worker) -> bool:
+def is_here(node: Worker) -> bool:
     """Return whether a worker runs on this machine, according to its spec."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
 
-def _check_place(settings: "Settings", node: _Worker) -> None:
-    if settings.local and not _is_here(node):
+def _check_place(settings: "Settings", node: Worker) -> None:
+    if settings.local and not is_here(node):
         raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
 
 
@@ -86,7 +86,7 @@ class Coordinator:
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: _Worker) -> None:
+    def pytest_configure_node(self, node: Worker) -> None:
         """Give the worker a channel, and the URL of the run's local service, which starts with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
@@ -138,7 +138,7 @@ class Coordinator:
         return DeviceScheduling(config, log, channels=self._channels, history=history, settings=settings)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Worker, ids: Sequence[str]) -> None:
         """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
@@ -161,7 +161,7 @@ class Coordinator:
                 channel.send(OVER, over)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: _Worker) -> None:
+    def pytest_testnodedown(self, node: Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
@@ -194,7 +194,7 @@ class Coordinator:
         """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
-            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
+            here = {channel.pid or 0 for node, channel in self._channels.items() if is_here(node)}
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)

@@ -1,0 +1,38 @@
+"""Hands the tokens of a user who is signed in to the app under test: in a deep link, or as launch arguments."""
+
+from typing import Literal, TypeAlias
+
+from pytest_device.auth.token import TokenResponse
+from pytest_device.auth.urls import form_encoded
+
+LinkPart: TypeAlias = Literal["fragment", "query"]
+
+
+def link_with_tokens(link: str, tokens: TokenResponse, *, part: LinkPart = "fragment") -> str:
+    """Return a deep link with the tokens in its fragment, which no server sees, or in its query.
+
+    Their names are those of a response (RFC 6749 section 4.2.2): `TokenResponse.from_query_params` reads them.
+    """
+    start, mark, fragment = link.partition("#")
+    added = form_encoded(_params(tokens))
+    if part == "fragment":
+        return f"{start}#{'&'.join(filter(None, (fragment, added)))}"
+    return f"{start}{'&' if '?' in start else '?'}{added}{mark}{fragment}"
+
+
+def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
+    """Return the tokens as launch arguments, such as ``--access_token=…``, by the same names as in a link."""
+    return [f"{prefix}{name}={value}" for name, value in _params(tokens).items()]
+
+
+def _params(tokens: TokenResponse) -> dict[str, str]:
+    found = {
+        "access_token": tokens.access_token,
+        "token_type": tokens.token_type,
+        "expires_in": tokens.expires_in,
+        "issued_at": tokens.issued_at,
+        "refresh_token": tokens.refresh_token,
+        "scope": tokens.scope,
+        "id_token": tokens.id_token,
+    }
+    return {name: str(value) for name, value in found.items() if value is not None}

@@ -1,0 +1,139 @@
+"""Shares services between the processes of a run on this machine: one holds them, the others call them."""
+
+import hmac
+import pickle
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, is_dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from pytest_device.serving import AppServer
+
+if TYPE_CHECKING:
+    import httpx
+
+Make: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of a member of a service; ``args`` is None to read it, ``assigned`` holds what is assigned to it."""
+
+    service: str
+    path: tuple[str, ...] = ()
+    args: tuple[Any, ...] | None = None
+    keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    assigned: tuple[Any, ...] = ()
+    make: Make | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    value: object = None
+    error: Exception | None = None
+    is_reference: bool = False
+
+
+class ServiceHost:
+    """Holds services from the first call on until `close`; `ticket` lets other processes in.
+
+    ``on_secret`` receives the secrets of services, which have a method ``hide_with`` for that.
+    """
+
+    def __init__(self, on_secret: Callable[..., Any]) -> None:
+        self._on_secret = on_secret
+        self._key = secrets.token_urlsafe(32)
+        self._services: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._open = ExitStack()
+        self._server = AppServer()
+        self._server.start(self._app)
+
+    @property
+    def ticket(self) -> dict[str, str]:
+        """The address and the key, which is a secret: what a caller sends is unpickled."""
+        return {"url": self._server.url, "key": self._key}
+
+    def close(self) -> None:
+        """Close the services."""
+        self._server.stop()
+        self._open.close()
+
+    async def _app(self, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.requests import Request
+        from starlette.responses import Response
+
+        request = Request(cast("Any", scope), receive)
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
+            await Response(status_code=401)(cast("Any", scope), receive, send)
+            return
+        body = await run_in_threadpool(self._answered, await request.body())
+        await Response(body)(cast("Any", scope), receive, send)
+
+    def _answered(self, body: bytes) -> bytes:
+        try:
+            return pickle.dumps(self._reply(pickle.loads(body)))  # noqa: S301  # the caller had the key
+        except Exception as error:  # noqa: BLE001  # it is raised where the call was made
+            return pickle.dumps(_Reply(error=error))
+
+    def _reply(self, call: _Call) -> _Reply:
+        if call.make:
+            with self._lock:
+                if call.service not in self._services:
+                    made = self._open.enter_context(call.make())
+                    made.hide_with(self._on_secret)
+                    self._services[call.service] = made
+            return _Reply()
+        if call.assigned:
+            owner: object = reduce(getattr, call.path[:-1], self._services[call.service])
+            setattr(owner, call.path[-1], call.assigned[0])
+            return _Reply()
+        value: Any = reduce(getattr, call.path, self._services[call.service])
+        if call.args is not None:
+            return _Reply(value(*call.args, **call.keywords))
+        is_reference = callable(value) or (hasattr(value, "__dict__") and not is_dataclass(value))
+        return _Reply(is_reference=True) if is_reference else _Reply(value)
+
+
+class _Remote:
+    """A service of another process, or one of its members: what is done to it happens there."""
+
+    def __init__(self, http: "httpx.Client", service: str, path: tuple[str, ...] = ()) -> None:
+        vars(self).update(_http=http, _service=service, _path=path)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python asks of any object
+            raise AttributeError(name)
+        path = (*self._path, name)
+        reply = _sent(self._http, _Call(self._service, path))
+        return _Remote(self._http, self._service, path) if reply.is_reference else reply.value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _sent(self._http, _Call(self._service, (*self._path, name), assigned=(value,)))
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return _sent(self._http, _Call(self._service, self._path, args, keywords)).value
+
+
+@contextmanager
+def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any]:
+    """Provide the service of a host, which makes it for the first process that asks; its errors are raised here."""
+    import httpx
+
+    headers = {"Authorization": f"Bearer {ticket['key']}"}
+    with httpx.Client(base_url=ticket["url"], headers=headers, timeout=None) as http:  # noqa: S113  # tests set their own
+        _sent(http, _Call(service, make=make))
+        yield _Remote(http, service)
+
+
+def _sent(http: "httpx.Client", call: _Call) -> _Reply:
+    answer = http.post("/", content=pickle.dumps(call)).raise_for_status()
+    reply: _Reply = pickle.loads(answer.content)  # noqa: S301  # the host has the key
+    if reply.error:
+        raise reply.error
+    return reply
