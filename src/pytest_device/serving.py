@@ -82,7 +82,7 @@ def _server(app: Any, is_serving: threading.Event) -> Any:
             await super().main_loop()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """Abort connections before and after: uvicorn would wait for endless replies and leave their sockets open."""
+            """Abort all connections; uvicorn would wait for endless replies and leave their sockets open."""
             await self._abort()
             await super().shutdown(sockets)
             await self._abort()

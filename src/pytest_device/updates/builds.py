@@ -1,6 +1,6 @@
-"""What a build says of itself: the app config that ships in it, and its embedded update; or facts in JSON.
+"""Reader for builds: the app config and embedded update that ship in them, or facts in a JSON file.
 
-The document omits the names of native keys, so that nothing is read from native configuration.
+The reference omits the names of native keys, so native configuration is not read.
 """
 
 import json
@@ -25,7 +25,7 @@ MANIFEST: Final = "app.manifest"
 FINGERPRINT: Final = "fingerprint"
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 4 * 1024**3
-"""Of a compressed tar, which has to be unpacked to the end; a small one can be of any size."""
+"""Maximum unpacked size of a compressed tar, in bytes; it must be unpacked to the end, and may be a bomb."""
 _KEYS: Final = ("platform", "runtimeVersion", "updates", "sdkVersion", "running", "scope")
 _UNREADABLE: Final = (
     OSError, EOFError, LookupError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError,
@@ -34,10 +34,10 @@ _UNREADABLE: Final = (
 
 
 def read_build(path: Path, *, vendor: str = VENDOR) -> Build:
-    """Return what is known of a build: an .apk, an .app or .ipa as directory or archive, or a JSON file.
+    """Read a build: an .apk, .app or .ipa, as a directory or archive, or a JSON file.
 
-    JSON has the keys ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``,
-    ``createdAt``) and ``scope``; a build has what is in it. Raises ProjectError.
+    JSON may contain ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``)
+    and ``scope``; from a build, only what ships in it is known. Raises ProjectError.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
@@ -96,7 +96,7 @@ def _runtime_version(config: Object, platform: str, vendor: Vendor, fingerprint:
 
 
 def _found(path: Path) -> dict[str, bytes]:
-    """Return the files that say something of the build, and its platform by the names of others."""
+    """Return the files that describe the build, and its platform, detected from other file names."""
     found: dict[str, bytes] = {}
     for name, content in _entries(path):
         parts = PurePosixPath(name).parts

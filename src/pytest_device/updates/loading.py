@@ -1,4 +1,4 @@
-"""Decides whether a build will load an update, with each reason against it."""
+"""Check whether a build will load an update."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ from pytest_device.updates.values import (
 
 
 def will_load(update: Update, build: Build) -> Verdict:
-    """Return whether a build will load an update; ``ok`` is None if only unknown facts stand against it."""
+    """Check whether a build will load an update; ``ok`` is None if no check fails but facts are unknown."""
     reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *_assets(update),
                *_age(update, build)]  # fmt: skip
     if any(one.code is not Code.UNKNOWN for one in reasons):
@@ -32,7 +32,7 @@ def _unknown(what: str) -> Reason:
 
 
 def _settings(build: Build) -> Iterator[Reason]:
-    """Yield what is wrong with ``enabled`` and the URL."""
+    """Yield the reasons from ``enabled`` and the URL."""
     settings = build.settings
     if settings is None:
         yield _unknown("the settings of the build")

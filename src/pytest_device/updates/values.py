@@ -1,4 +1,4 @@
-"""What the question "will this update load?" is about: updates, builds and the answer, free of any format."""
+"""Updates, builds and verdicts, independent of any file or wire format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from pytest_device.updates.settings import UpdateSettings
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 MISSING: Final = "missing"
-"""What is known of a signature; any other text is one that nobody has verified."""
+"""States of a signature, with `VALID` and `INVALID`; any other string is an unverified signature."""
 
 
 class Code(StrEnum):
-    """Why an update does not load; ``UNKNOWN`` names a fact that nobody supplied."""
+    """Reason why an update doesn't load; ``UNKNOWN`` stands for a missing fact."""
 
     DISABLED = "disabled"
     URL_MISSING = "url_missing"
@@ -36,7 +36,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file of an update: ``hash`` as its manifest states it, ``actual_hash`` and ``present`` as it was found."""
+    """A file of an update; ``hash`` is from the manifest, ``actual_hash`` and ``present`` are from the file."""
 
     key: str
     hash: str | None = None
@@ -46,11 +46,11 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update of an app's code: None is what nobody knows of it, no assets an empty sequence.
+    """An update of an app's code; None stands for an unknown fact, an empty sequence for no assets.
 
-    A text of ISO 8601 will do for ``created_at``. Raises ConfigError for another one.
+    ``created_at`` also accepts an ISO 8601 string. Raises ConfigError for any other string.
 
-    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is what it was read from, with unknown fields.
+    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is the source, including unknown fields.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Update:
 
     def __post_init__(self) -> None:
         time = cast("object", self.created_at)
-        if isinstance(time, str):  # as manifests have it
+        if isinstance(time, str):  # as in manifests
             object.__setattr__(self, "created_at", _date(time))
         elif time is not None and not isinstance(time, datetime):
             raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
@@ -74,12 +74,12 @@ class Update:
 
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
-"""What runs in a build that has neither an embedded nor a downloaded update."""
+"""Placeholder for a build that has neither an embedded nor a downloaded update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one."""
+    """An installed build of an app; ``running`` is the update that it runs, initially the embedded one."""
 
     platform: str | None = None
     runtime_version: str | None = None
@@ -90,7 +90,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason against an update."""
+    """A reason why an update doesn't load."""
 
     code: Code
     detail: str
@@ -98,7 +98,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an update loads: None if nothing speaks against it, but a fact is unknown."""
+    """Whether an update loads; ``ok`` is None if no check fails but facts are unknown."""
 
     ok: bool | None
     reasons: list[Reason]
@@ -112,5 +112,5 @@ def _date(text: str) -> datetime:
 
 
 def in_utc(time: datetime) -> datetime:
-    """Return a time that compares with all others: one without a zone is in UTC."""
+    """Return a time with a time zone, assuming UTC if it has none, so that all times are comparable."""
     return time if time.tzinfo else time.replace(tzinfo=UTC)
