@@ -62,7 +62,7 @@ def test_a_generated_certificate_signs_for_its_time(signing: CodeSigning) -> Non
 
 
 def test_a_certificate_of_another_key_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(CertificateError, match="is not that of the private key") as caught:
+    with pytest.raises(CertificateError, match="does not match the private key") as caught:
         validate_certificate(signing.certificate, reference_signing().private_key, now=NOW)
     assert caught.value.code == "key_mismatch"
 

@@ -92,13 +92,13 @@ def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]
 
 def _leak(path: Path, name: str, where: str) -> Finding:
     fix = "read it on a server, revoke it and build again"
-    return failed("bundle-secret", path / where if where else path, f"has the value of {name}", fix)
+    return failed("bundle-secret", path / where if where else path, f"contains the value of {name}", fix)
 
 
 def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding]:
     for name, identifier in debug_ids.items():
         if debug_ids.get(f"{name}.map", identifier) != identifier:
-            yield failed("bundle-debug-id", path / name, "the map has another one", "export both in one go")
+            yield failed("bundle-debug-id", path / name, "the map has a different debug ID", "export both together")
 
 
 @dataclass

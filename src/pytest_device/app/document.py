@@ -169,7 +169,7 @@ def _check_depth(text: str, path: Path) -> None:
     for mark, offset in _marks(text):
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
-            raise _mistake(f"has more than {MAX_DEPTH} values within each other", text, offset, path)
+            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", text, offset, path)
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
@@ -186,14 +186,14 @@ def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     except ValueError as error:
         raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
-        raise ProjectError("has too many values within each other", code="EJSONPARSE", path=path) from None
+        raise ProjectError("is nested too deeply", code="EJSONPARSE", path=path) from None
 
 
 def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
     line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
-    problem = "ends too early" if "end of" in problem else "is neither JSON nor JSON5"
+    problem = "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5"
     return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
 
 

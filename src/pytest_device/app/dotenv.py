@@ -105,7 +105,7 @@ class _Expansion:
     def of(self, text: str, trail: tuple[str, ...]) -> str:
         """Return a string with its references expanded; ``trail`` lists the variables being expanded."""
         if _unclosed(text) > MAX_UNCLOSED:
-            raise ConfigError(f"{trail[0]} has references without a closing brace: close each ${{")
+            raise ConfigError(f"{trail[0]} has unclosed references: close each ${{")
         length = 0
 
         def replaced(found: re.Match[str]) -> str:
@@ -130,7 +130,7 @@ class _Expansion:
 
     def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
         if name in trail:
-            raise ConfigError(f"{' -> '.join((*trail, name))}: variables must not refer to each other in a circle")
+            raise ConfigError(f"{' -> '.join((*trail, name))}: circular reference between variables")
         if len(trail) > MAX_CHAIN:
             raise ConfigError(f"{trail[0]} refers through more than {MAX_CHAIN} variables")
         return self.of(value, (*trail, name))

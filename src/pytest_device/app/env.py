@@ -115,11 +115,11 @@ class _Rules:
         if name in (*internal, f"__{self.vendor.prefix}ENV_LOADED") or name.startswith(
             _LOADERS.get(sys.platform, "\0")
         ):
-            return "no environment file may set it: set it in the shell"
+            return "must not be set in an environment file: set it in the shell"
         if name in self.refused and not allowed:
-            return f"no environment file may set it: set it in the shell, or allow it with {unsafe}={name}"
+            return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={name}"
         if name in LOCAL_ONLY and not allowed and not file.endswith(".local"):
-            return "it belongs to one machine: move it to a file that ends in .local"
+            return "is specific to one machine: move it to a file that ends in .local"
         return None
 
 

@@ -19,7 +19,7 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     except FileNotFoundError:
         if not path.is_symlink():
             raise
-        raise ProjectError("is a link to a file that does not exist", path=path) from None
+        raise ProjectError("is a broken symbolic link", path=path) from None
     except IsADirectoryError:
         raise ProjectError("is a directory, must be a file", path=path) from None
     except OSError as error:

@@ -52,14 +52,16 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         return wanted
     policy = text_at(wanted, "policy")
     if policy not in POLICIES:
-        given = repr(policy) if policy else "runtimeVersion without a text"
-        raise ProjectError(f"{given} is no policy of runtime versions: use {', '.join(POLICIES)}", path=project.root)
+        given = repr(policy) if policy else "runtimeVersion without a policy"
+        raise ProjectError(
+            f"{given} is not a runtime version policy: use one of {', '.join(POLICIES)}", path=project.root
+        )
     if policy == "fingerprint":
         return _fingerprint(project, platform)
     if (workflow or _workflow(project, platform)) != "managed":
         raise ProjectError(
             f"the policy {policy!r} needs generated native directories, and this project has its own for {platform}: "
-            'set runtimeVersion to a text, for example "1.0.0"',
+            'set runtimeVersion to a string, for example "1.0.0"',
             path=project.root,
         )
     version = version_by_policy(project.config, platform, policy, project.vendor)
@@ -100,9 +102,9 @@ def _fingerprint(project: Project, platform: str) -> str:
         )  # fmt: skip
         fingerprint = text_at(json.loads(done.stdout), "hash")
     except subprocess.TimeoutExpired:
-        raise ProjectError(f"did not end within {FINGERPRINT_SECONDS:g} s", path=command) from None
+        raise ProjectError(f"did not finish within {FINGERPRINT_SECONDS:g} s", path=command) from None
     except subprocess.CalledProcessError as error:
-        raise ProjectError(f"ended with status {error.returncode}", path=command) from None
+        raise ProjectError(f"exited with status {error.returncode}", path=command) from None
     except (OSError, ValueError) as error:
         raise ProjectError(f"did not print JSON: {type(error).__name__}", path=command) from None
     if not fingerprint:

@@ -100,7 +100,7 @@ def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
 
 def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object) -> str:
     if "open_url" in arguments:
-        raise ConfigError("open_route and open_url exclude each other: choose one")
+        raise ConfigError("open_route and open_url are mutually exclusive: choose one")
     if not isinstance(route, str) or not isinstance(params, Mapping | None):
         raise ConfigError("open_route must be the name of a route, and route_params a mapping of its parameters")
     project = needed_project(config, "open_route")

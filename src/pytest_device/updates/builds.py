@@ -64,7 +64,7 @@ def _of_json(path: Path) -> Build:
 def _text(facts: Object, name: str, path: Path) -> str | None:
     value = facts.get(name)
     if value is not None and not isinstance(value, str):
-        raise ProjectError(f"{name} must be a text", path=path)
+        raise ProjectError(f"{name} must be a string", path=path)
     return value
 
 
@@ -136,7 +136,7 @@ def _object(found: dict[str, bytes], name: str, path: Path) -> Object:
     try:
         value = cast("Json", json.loads(found[name]))
     except (ValueError, RecursionError):
-        raise ProjectError(f"has an {name} that is not JSON", path=path) from None
+        raise ProjectError(f"contains an {name} that is not valid JSON", path=path) from None
     return object_at({"": value}, "")
 
 
@@ -147,5 +147,5 @@ def _date(value: Json, path: Path) -> datetime | None:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ProjectError("has a creation time that is no date", path=path) from None
+        raise ProjectError("has an invalid creation time", path=path) from None
     return None

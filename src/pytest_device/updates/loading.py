@@ -28,7 +28,7 @@ def will_load(update: Update, build: Build) -> Verdict:
 
 
 def _unknown(what: str) -> Reason:
-    return Reason(Code.UNKNOWN, f"nobody supplied {what}")
+    return Reason(Code.UNKNOWN, f"missing information: {what}")
 
 
 def _settings(build: Build) -> Iterator[Reason]:
@@ -71,9 +71,9 @@ def _signature(update: Update, build: Build) -> Iterator[Reason]:
         case str(state) if state == VALID:
             return
         case str(state) if state == MISSING:
-            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, and the update has no signature")
+            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed")
         case str(state) if state == INVALID:
-            yield Reason(Code.SIGNATURE_INVALID, "the signature is not by the key of the build's certificate")
+            yield Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate")
         case None:
             yield _unknown("the signature of the update")
         case _:

@@ -44,14 +44,14 @@ def parts_of(reply: Reply) -> list[Part]:
     _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
     ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
     if not ends:
-        refuse(f"the reply ends too early, or has more than {_MAX_PARTS} parts")
+        refuse(f"the reply is truncated or has more than {_MAX_PARTS} parts")
     return [_part(piece) for piece in pieces[: ends[0]]]
 
 
 def _part(piece: bytes) -> Part:
     head, found, body = piece.partition(b"\r\n\r\n")
     if not found:
-        refuse("a part of the reply has no end of its headers")
+        refuse("a part of the reply has unterminated headers")
     try:
         lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n") if line.strip()]
     except UnicodeDecodeError:

@@ -173,7 +173,7 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     if name not in fields:
         return default
     value = fields[name][0]
-    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a text")
+    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a string")
 
 
 def _content(answer: Answer) -> tuple[str, dict[str, object]]:
@@ -263,4 +263,4 @@ def _date(text: str) -> datetime:
     try:
         return in_utc(datetime.fromisoformat(text))
     except ValueError:
-        refuse("a time must be a date of ISO 8601")
+        refuse("a time must be an ISO 8601 date")

@@ -86,4 +86,4 @@ def _major(config: Object) -> int | None:
 
 def _check_headers(headers: Mapping[str, object] | None) -> None:
     if wrong := [name for name, value in (headers or {}).items() if not isinstance(value, str)]:
-        raise ConfigError(f"updates.requestHeaders must have texts as values: {', '.join(map(repr, wrong))}")
+        raise ConfigError(f"updates.requestHeaders must have string values: {', '.join(map(repr, wrong))}")

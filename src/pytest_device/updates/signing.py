@@ -54,7 +54,7 @@ def verify(
     try:
         key.verify(base64.b64decode(signature, validate=True), _bytes(body), PKCS1v15(), SHA256())
     except (InvalidSignature, ValueError):
-        raise UpdateError("the signature is not by the key of the certificate", code="signature_invalid") from None
+        raise UpdateError("the signature was not made with the certificate's key", code="signature_invalid") from None
 
 
 def validate_certificate(
@@ -67,7 +67,7 @@ def validate_certificate(
     """
     public = _checked(_certificate(pem), now)
     if private_key is not None and _key(private_key).public_key().public_numbers() != public.public_numbers():
-        _refuse("key_mismatch", "is not that of the private key")
+        _refuse("key_mismatch", "does not match the private key")
 
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:

@@ -67,7 +67,7 @@ class Update:
         if isinstance(time, str):  # as in manifests
             object.__setattr__(self, "created_at", _date(time))
         elif time is not None and not isinstance(time, datetime):
-            raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
+            raise ConfigError(f"created_at {time!r} must be a datetime or an ISO 8601 string")
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
                 raise ConfigError(f"assets must be Asset values: {asset!r} is none")
@@ -108,7 +108,7 @@ def _date(text: str) -> datetime:
     try:
         return in_utc(datetime.fromisoformat(text))
     except ValueError:
-        raise ConfigError(f"created_at {text!r} must be a datetime, or a text of ISO 8601") from None
+        raise ConfigError(f"created_at {text!r} must be a datetime or an ISO 8601 string") from None
 
 
 def in_utc(time: datetime) -> datetime:

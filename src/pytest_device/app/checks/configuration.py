@@ -61,7 +61,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
     elif key.deprecated and sdk >= key.deprecated_in:
         yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
     elif key.older:
-        yield in_config(project, "config-older-key", key.trail, "is in the older reference only", "keep it if it works")
+        yield in_config(project, "config-older-key", key.trail, "is only in the older reference", "keep it if it works")
 
 
 def _whole(project: Project) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _whole(project: Project) -> Iterator[Finding]:
         for trail in project.static.duplicates:
             shown, place = ".".join(map(str, trail)), project.static.place(*trail)
             fix = "delete all but one: the last counts"
-            yield failed("config-duplicate-key", project.static.path, f"{shown} stands twice", fix, place)
+            yield failed("config-duplicate-key", project.static.path, f"{shown} is duplicated", fix, place)
     if project.unused_static and project.static_path:
         fix = "spread the config that the exported function receives, or delete the static file"
         yield failed("config-unused-static", config_path(project), f"{project.static_path.name} is ignored", fix)
@@ -81,12 +81,12 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.key)
     major = (installed or "").partition(".")[0]
     if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0"):
-        what = f"is {project.sdk_version}, installed is {installed}"
+        what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
         trail = tuple((project_id_path or f"extra.{project.vendor.key}.projectId").split("."))
-        yield in_config(project, "config-project-id", trail, "is no UUID", "copy it from the project's page")
+        yield in_config(project, "config-project-id", trail, "is not a UUID", "copy it from the project's page")
 
 
 def _is_uuid(text: str) -> bool:
@@ -140,7 +140,7 @@ def _code_signing(project: Project) -> Iterator[Finding]:
     metadata = object_at(project.config, "updates", "codeSigningMetadata")
     if bool(certificate) != bool(metadata) or (metadata and not {"alg", "keyid"} <= metadata.keys()):
         fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
-        yield in_config(project, "updates-code-signing", ("updates",), "signs code incompletely", fix)
+        yield in_config(project, "updates-code-signing", ("updates",), "has incomplete code signing settings", fix)
 
 
 def _asset_patterns(project: Project) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
             continue
         actual = package.installed_version(name) or text_at(package.content, kind, name) or ""
         if not fits(actual, wanted):
-            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place(kind, name)
+            what, place = f"{name} is {actual}, expected {wanted}", package.document.place(kind, name)
             fix = f"install {name}@{wanted}, or add it to install.exclude"
             found.append(failed("install-version", package.document.path, what, fix, place))
     return found or [settled("install-version", project, "passed")]

@@ -54,12 +54,12 @@ def check_secrets(project: Project) -> Iterator[Finding]:
     """Yield findings about secrets in values that ship with the app."""
     for trail in secret_trails(project.config.get("extra"), ("extra",)):
         fix = "keep it on a server: whatever is in the app can be read"
-        yield in_config(project, "secret-in-config", trail, "holds a secret", fix)
+        yield in_config(project, "secret-in-config", trail, "contains a secret", fix)
     prefix = project.vendor.public_prefix
     for name, value in project.env.from_files().items():
         if name.startswith(prefix) and value and _is_secret(name.removeprefix(prefix), value):
             fix = f"remove {prefix} from its name, or keep it on a server"
-            yield failed("secret-in-public-variable", project.root / ".env", f"{name} holds a secret", fix)
+            yield failed("secret-in-public-variable", project.root / ".env", f"{name} contains a secret", fix)
 
 
 def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

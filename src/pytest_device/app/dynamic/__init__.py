@@ -55,7 +55,7 @@ class Evaluation:
         printed = self._printed(node, json.dumps(task), limit_seconds)
         _, found, answer = printed.rpartition(mark)
         if not found:
-            raise self._error("must not end the process: Node.js ended before it was evaluated")
+            raise self._error("must not exit the process: Node.js exited before evaluating it")
         return self._evaluated(json.loads(answer), node)
 
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:

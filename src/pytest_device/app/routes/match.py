@@ -86,7 +86,7 @@ def _path(url: str) -> str:
     try:
         found = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"{url!r} is no URL: {error}") from None
+        raise ConfigError(f"{url!r} is not a valid URL: {error}") from None
     return found.path if found.scheme in ("", "http", "https") else f"{found.netloc}{found.path}"
 
 

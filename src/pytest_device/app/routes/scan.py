@@ -201,7 +201,7 @@ def _files(directory: Path) -> Iterator[str]:
     while pending:
         below, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise ProjectError(f"has more than {MAX_DEPTH} directories within each other", path=directory / below)
+            raise ProjectError(f"has more than {MAX_DEPTH} levels of directories", path=directory / below)
         for entry in _entries(directory / below):
             path = f"{below}{entry.name}"
             if entry.is_dir(follow_symlinks=False):

@@ -21,7 +21,7 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     else:
         parser.add_argument("path", nargs="?", default=".", help=what)
     parser.add_argument("--mode", help="mode of the environment files (default: NODE_ENV, else development)")
-    parser.add_argument("--vendor", default="vendor", help="the maker's word in the project's files (default: vendor)")
+    parser.add_argument("--vendor", default="vendor", help="vendor word in the project's files (default: vendor)")
     parser.add_argument(
         "--dynamic",
         choices=("auto", "never", "node"),
@@ -36,7 +36,7 @@ def add_include(parser: argparse.ArgumentParser) -> None:
         "--include",
         action="append",
         metavar="ENTRY",
-        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
+        help="entry for include in tsconfig.json; repeat for more (default: .vendor/types/**/*.ts and the declaration)",
     )
 
 

@@ -63,9 +63,9 @@ class Journal(serving.Journal):
         """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
         doors = _DOORS.get(kind)
         if doors is None:
-            raise ConfigError(f"{kind!r} is no failure of an update service: it is one of {', '.join(_DOORS)}")
+            raise ConfigError(f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}")
         if door is not None and door not in doors:
-            raise ConfigError(f"{kind!r} is no failure of {door!r}: it is one of {' and '.join(doors)}")
+            raise ConfigError(f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}")
         if times < 1 or seconds < 0:
             raise ConfigError(f"times={times!r} must be at least 1, seconds={seconds!r} at least 0")
         with self.changed:
