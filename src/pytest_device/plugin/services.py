@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
+    from pytest_device.notifications.center import NotificationCenter
+    from pytest_device.notifications.content import PushMessage
+    from pytest_device.notifications.endpoint import PushEndpoint
+    from pytest_device.notifications.push import DevicePush, PushDelivery, PushDevice
+    from pytest_device.sessions.models import Session
     from pytest_device.updates.service import DeviceUpdateService
 
 
@@ -96,6 +101,51 @@ def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Gener
 
     with DeviceUpdateService(**device_update_settings) as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
+    """Provide the push service's endpoint for tokens on this machine, one for each process of the run."""
+    from pytest_device.notifications.endpoint import PushEndpoint
+    from pytest_device.plugin.output.secrets import redactor_of
+
+    with PushEndpoint() as endpoint:
+        endpoint.hide_with(redactor_of(request.config).add)
+        yield endpoint
+
+
+@pytest.fixture
+def device_push_delivery() -> "PushDelivery | Callable[[PushMessage, PushDevice], object] | None":
+    """Return how push messages reach the device, None for the way of its controller; override it in a conftest."""
+    return None
+
+
+@pytest.fixture
+def device_push(
+    request: pytest.FixtureRequest,
+    device_session: "Session",
+    device_push_delivery: "PushDelivery | Callable[[PushMessage, PushDevice], object] | None",
+) -> "DevicePush":
+    """Provide what sends push messages to the test's device and answers its notifications."""
+    from pytest_device.plugin.provider.push import push_to
+
+    return push_to(device_session, request.getfixturevalue, device_push_delivery)
+
+
+@pytest.fixture
+def device_notification_settings() -> "Mapping[str, Any]":
+    """Return the arguments of ``device_notifications``: ``handler_timeout_seconds``, …; override it in a conftest."""
+    return {}
+
+
+@pytest.fixture
+def device_notifications(
+    request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
+) -> "NotificationCenter":
+    """Provide a notification center in memory, of the platform of the test's device, or of the settings."""
+    from pytest_device.plugin.provider.push import center_of
+
+    return center_of(request.node, device_notification_settings)
 
 
 @contextmanager

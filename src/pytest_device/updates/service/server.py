@@ -111,7 +111,7 @@ class DeviceUpdateService:
         return self._journal.polling()
 
     def publish(
-        self, directory: str | Path, *, runtime_version: str, channel: str = "", share: float = 1.0
+        self, directory: str | Path, runtime_version: str, channel: str = "", *, share: float = 1.0
     ) -> Mapping[str, Update]:
         """Publish an exported update to a share of the devices, and return the updates by platform.
 
@@ -119,8 +119,8 @@ class DeviceUpdateService:
         """
         return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
 
-    def roll_back_to_embedded(self, *, runtime_version: str, channel: str = "") -> datetime:
-        """Roll apps back to their embedded update; return the time up to which updates are not launched."""
+    def roll_back_to_embedded(self, runtime_version: str, channel: str = "") -> datetime:
+        """Let apps use their embedded update again; return the time up to which updates are not launched."""
         return self._releases.roll_back(channel, runtime_version, self._clock())
 
     def roll_out(self, update_id: str, share: float) -> None:
