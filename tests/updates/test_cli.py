@@ -167,10 +167,10 @@ def test_the_runtime_version_of_a_build_is_that_of_its_own_config(
         (lambda root: root / "gone.apk", "does not exist"),
         (lambda root: put(root, {"x.apk": "no archive"}) / "x.apk", "cannot be read: ReadError"),
         (lambda root: facts(root, runtimVersion="1"), "has unknown keys: runtimVersion"),
-        (lambda root: facts(root, platform=1), "platform must be a text"),
+        (lambda root: facts(root, platform=1), "platform must be a string"),
         (lambda root: facts(root, running="x"), "running must be an object with id and createdAt"),
-        (lambda root: facts(root, running={"createdAt": "today"}), "is no date"),
-        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "has an app.config that is not JSON"),
+        (lambda root: facts(root, running={"createdAt": "today"}), "has an invalid creation time"),
+        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "contains an app.config that is not valid JSON"),
         (lambda root: facts(root, updates={"url": 1}), "updates.url must be of type string"),
     ],
 )

@@ -91,7 +91,7 @@ class LaunchModel:
         return None if self.running is None or newest.id == self.running.id else newest
 
     def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
-        """Start the app; the check at startup sees the offer."""
+        """Launch the app; the check at startup receives the offer."""
         model = replace(self, storage_error=storage_error, running=None, reload_screen=False)
         cached, policy = _newest(model), self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":

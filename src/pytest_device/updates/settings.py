@@ -66,7 +66,7 @@ class UpdateSettings(Updates):
         return settings.without(DisabledReason.NO_RUNTIME_VERSION, enabled=at(config, "updates", "enabled") is True)
 
     def without(self, reason: DisabledReason, *, enabled: bool = False) -> Self:
-        """Return the settings of a build that cannot use updates for a reason."""
+        """Return the settings with updates disabled for a reason."""
         return replace(self, enabled=enabled, disabled_reason=reason)
 
 

@@ -54,7 +54,7 @@ def verify(
     try:
         key.verify(base64.b64decode(signature, validate=True), content, PKCS1v15(), SHA256())
     except (InvalidSignature, TypeError, ValueError):
-        raise UpdateError("the signature is not by the key of the certificate", code="signature_invalid") from None
+        raise UpdateError("the signature was not made with the certificate's key", code="signature_invalid") from None
 
 
 def validate_certificate(
@@ -166,7 +166,7 @@ def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
 
 
 def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
-    """Return the key of a certificate that may sign code now."""
+    """Check that a certificate may sign code now, and return its public key."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 

@@ -30,7 +30,7 @@ class _Snapshot:
 
     @classmethod
     def read(cls, reported: Mapping[str, object]) -> Self:
-        """Read what an app reports, by the document's names. Raises UpdateError with the code ``malformed``."""
+        """Read the values that an app reports. Raises UpdateError with the code ``malformed``."""
         if not isinstance(cast("object", reported), Mapping):
             raise UpdateError(f"an app reports an object, not {type(reported).__name__}", code="malformed")
         names = {_reported(one.name): one.name for one in fields(cls) if one.name != "extra"}
@@ -152,7 +152,7 @@ def _date(value: object) -> datetime | None:
             return in_utc(datetime.fromisoformat(value))
         if isinstance(value, datetime):
             return in_utc(value)
-        if isinstance(value, int | float):  # as JavaScript has it
+        if isinstance(value, int | float):  # milliseconds, as in JavaScript
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         raise UpdateError("createdAt must be a date", code="malformed") from None

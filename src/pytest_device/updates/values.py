@@ -115,4 +115,4 @@ def in_utc(time: datetime | str) -> datetime:
         known = datetime.fromisoformat(time) if isinstance(time, str) else time
         return known if known.tzinfo else known.replace(tzinfo=UTC)
     except (ValueError, TypeError, AttributeError):
-        raise ConfigError(f"{time!r} must be a datetime, or a text of ISO 8601") from None
+        raise ConfigError(f"{time!r} must be a datetime or an ISO 8601 string") from None

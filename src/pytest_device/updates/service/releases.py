@@ -43,7 +43,7 @@ class Releases:
     def publish(
         self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
     ) -> Mapping[str, Update]:
-        """Add an export for each of its platforms; return the updates by platform."""
+        """Publish an export for each of its platforms, and return the updates by platform."""
         if not (isinstance(cast("object", runtime_version), str) and is_valid_runtime_version(runtime_version)):
             raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
         at, published = self._later(now), dict[str, Update]()

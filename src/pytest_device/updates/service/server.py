@@ -120,7 +120,7 @@ class DeviceUpdateService:
         return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
 
     def roll_back_to_embedded(self, runtime_version: str, channel: str = "") -> datetime:
-        """Let apps use their embedded update again; return the time up to which updates are not launched."""
+        """Roll apps back to their embedded update; return the time up to which updates are not launched."""
         return self._releases.roll_back(channel, runtime_version, self._clock())
 
     def roll_out(self, update_id: str, share: float) -> None:
