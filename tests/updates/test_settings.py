@@ -68,7 +68,7 @@ def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: D
         ({"checkAutomatically": "ALWAYS"}, "must be 'ON_LOAD'"),
         ({"enabled": "yes"}, "must be of type boolean"),
         ({"url": 1}, "must be of type string"),
-        ({"requestHeaders": {"x-a": 1}}, "must have texts as values: 'x-a'"),
+        ({"requestHeaders": {"x-a": 1}}, "must have string values: 'x-a'"),
         ({"codeSigningMetadata": {"alg": "none"}}, "must be 'rsa-v1_5-sha256'"),
         ({"maxUpdatesToKeep": 0}, "must be at least 1"),
         ("no object", "must be of type object"),

@@ -1,4 +1,4 @@
-"""Decides whether a build will load an update, with each reason against it."""
+"""Check whether a build will load an update."""
 
 from collections.abc import Iterator
 from typing import Final, cast
@@ -35,11 +35,11 @@ def will_load(update: Update, build: Build) -> Verdict:
 
 
 def _unknown(what: str) -> Reason:
-    return Reason(Code.UNKNOWN, f"nobody supplied {what}")
+    return Reason(Code.UNKNOWN, f"missing information: {what}")
 
 
 def _settings(build: Build) -> Iterator[Reason]:
-    """Yield what is wrong with ``enabled`` and the URL."""
+    """Yield the reasons from ``enabled`` and the URL."""
     settings = build.settings
     if settings is None:
         yield _unknown("the settings of the build")
@@ -78,9 +78,9 @@ def _signature(update: Update, build: Build) -> Iterator[Reason]:
         case str(state) if state == VALID:
             return
         case str(state) if state == MISSING:
-            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, and the update has no signature")
+            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed")
         case str(state) if state == INVALID:
-            yield Reason(Code.SIGNATURE_INVALID, "the signature is not by the key of the build's certificate")
+            yield Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate")
         case None:
             yield _unknown("the signature of the update")
         case _:

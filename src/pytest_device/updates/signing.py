@@ -1,4 +1,4 @@
-"""Code signing: certificates, and signatures of ``rsa-v1_5-sha256``; needs the extra ``services``."""
+"""Code signing with ``rsa-v1_5-sha256``: certificates and signatures; requires the ``services`` extra."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -17,11 +17,11 @@ ALGORITHM: Final = "rsa-v1_5-sha256"
 _KEY_BITS: Final = 2048
 _LONGEST_YEARS: Final = 1000
 _LONGEST_NAME: Final = 64
-"""Of a common name: RFC 5280, appendix A.1."""
+"""Maximum length of a common name (RFC 5280, appendix A.1)."""
 
 
 class CodeSigning(NamedTuple):
-    """A private key and its certificate, both as PEM. The key never reaches a ``repr``."""
+    """A private key and its certificate, both in PEM; the key is excluded from ``repr``."""
 
     private_key: str
     certificate: str
@@ -31,7 +31,7 @@ class CodeSigning(NamedTuple):
 
 
 def sign(body: bytes | str, private_key: "str | bytes | RSAPrivateKey") -> str:
-    """Return the signature of a body in base64. Raises CertificateError for what is no RSA key."""
+    """Return the base64 signature of a body. Raises CertificateError if the key is not an RSA key."""
     key = _key(private_key)
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -44,7 +44,7 @@ def verify(
 ) -> None:
     """Verify the base64 signature of a body.
 
-    Raises UpdateError with the code ``signature_invalid``, and CertificateError for a certificate that must not sign.
+    Raises UpdateError with the code ``signature_invalid``, or CertificateError if the certificate must not sign.
     """
     key, content = _checked(_certificate(certificate), now), _bytes(body)
     from cryptography.exceptions import InvalidSignature
@@ -54,7 +54,7 @@ def verify(
     try:
         key.verify(base64.b64decode(signature, validate=True), content, PKCS1v15(), SHA256())
     except (InvalidSignature, TypeError, ValueError):
-        raise UpdateError("the signature is not by the key of the certificate", code="signature_invalid") from None
+        raise UpdateError("the signature was not made with the certificate's key", code="signature_invalid") from None
 
 
 def validate_certificate(
@@ -63,18 +63,18 @@ def validate_certificate(
     *,
     now: datetime | None = None,
 ) -> None:
-    """Check that a certificate may sign code now, and is that of a private key.
+    """Check that a certificate may sign code now, and that it matches a private key if one is given.
 
-    Raises CertificateError with a code: ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage``,
+    Raises CertificateError with the code ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage`` or
     ``key_mismatch``.
     """
     public = _checked(_certificate(pem), now)
     if private_key is not None and _key(private_key).public_key().public_numbers() != public.public_numbers():
-        _refuse("key_mismatch", "is not that of the private key")
+        _refuse("key_mismatch", "does not match the private key")
 
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
-    """Return a new key and its self-signed certificate. Raises ConfigError for an invalid name or time."""
+    """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
     need_extra("cryptography")
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -113,13 +113,13 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     from cryptography.x509 import ExtendedKeyUsage, KeyUsage
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    # Only the first is asked for: the others are what certificates of other purposes have.
+    # Only digitalSignature is set: the other usages are for other kinds of certificates.
     usage = KeyUsage(True, False, False, False, False, False, False, False, False)
     return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
 
 
 def need_extra(module: str) -> None:
-    """Raise ConfigError if a module of the extra ``services`` is not installed."""
+    """Raise ConfigError if a module from the ``services`` extra is not installed."""
     try:
         import_module(module)
     except ImportError:
@@ -166,7 +166,7 @@ def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
 
 
 def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
-    """Return the key of a certificate that may sign code now."""
+    """Check that a certificate may sign code now, and return its public key."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
