@@ -134,7 +134,7 @@ class PushEndpoint:
         if wrong:
             return PlainTextResponse(f"the request must be JSON with {', '.join(wrong)}", 400)
         if failure in ("server_error", "not_json"):
-            return PlainTextResponse("the test wants this failure", 500 if failure == "server_error" else 200)
+            return PlainTextResponse("failure requested by the test", 500 if failure == "server_error" else 200)
         self._hide(body["deviceToken"])
         app = tuple(body[name] for name in ("projectId", "appId", "deviceId", "deviceToken"))
         with self._journal.changed:

@@ -86,7 +86,7 @@ async def _failed(failure: Failure | None, request: Request) -> Response | None:
         case Failure(kind="hang"):
             await request.receive()  # returns when the client disconnects or the provider stops
         case Failure(kind="server_error"):
-            return PlainTextResponse("the test wants this failure", 500)
+            return PlainTextResponse("failure requested by the test", 500)
         case Failure(kind="redirect"):
             return Response(status_code=307, headers={"Location": "attacker:/collect"})
         case Failure(kind="oversized"):

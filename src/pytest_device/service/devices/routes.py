@@ -74,7 +74,7 @@ class _Command:
         value = self.fields.get(name)
         if value is None or isinstance(value, str):
             return value
-        raise invalid(f"{name} must be a text")
+        raise invalid(f"{name} must be a string")
 
     def texts(self, name: str) -> Sequence[str]:
         value = self.fields.get(name, [])

@@ -194,7 +194,7 @@ class DeviceUpdateService:
         if "slow" in failures:
             await asyncio.sleep(failures["slow"])
         if "server_error" in failures:
-            reply = Reply(500, _FRESH, b"the test wants this failure\n")
+            reply = Reply(500, _FRESH, b"failure requested by the test\n")
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
         self._journal.add(replace(seen, status=reply.status))
