@@ -1,4 +1,4 @@
-"""The app under test, which has a service worker."""
+"""App under test: a web app with a service worker."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An app that shows what is pushed to it, and opens the link of a notification that is tapped."""
+"""Push notifications: tap, reply, dismiss, and handle data-only messages in the background."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy
@@ -21,7 +21,7 @@ def wait_for(driver: WebDriver, text: str, *, of: str = "status") -> None:
 
 @pytest.fixture
 def app(device_driver: WebDriver) -> WebDriver:
-    """Provide the app, ready to receive messages."""
+    """Return the driver once the app is ready to receive messages."""
     wait_for(device_driver, "Ready")
     return device_driver
 

@@ -269,7 +269,7 @@ def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
     assert {name: rule.partition(":")[0] for name, rule in found.items()} == {
         "a.ts": "is not UTF-8",
         "d.ts": "cannot be read",
-        "e.ts": "is a link to a file that does not exist",
+        "e.ts": "is a broken symbolic link",
     }
 
 

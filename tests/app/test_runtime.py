@@ -54,7 +54,7 @@ def test_native_directories_of_its_own_rule_policies_out(tmp_path: Path) -> None
     put(tmp_path, project_files(config, **{"ios/Podfile": ""}))
     project = load_project(tmp_path)
     assert resolve_runtime_version(project, "android") == "2.0.0"
-    with pytest.raises(ConfigError, match="has its own for ios: set runtimeVersion to a text"):
+    with pytest.raises(ConfigError, match="has its own for ios: set runtimeVersion to a string"):
         resolve_runtime_version(project, "ios")
     put(tmp_path, {".gitignore": "/ios\n"})
     assert resolve_runtime_version(project, "ios") == "2.0.0"
@@ -75,7 +75,7 @@ def test_a_fingerprint_is_that_of_the_projects_own_command(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [("exit 3", "ended with status 3"), ("echo nothing", "did not print JSON"), ("echo '{}'", "printed no hash")],
+    [("exit 3", "exited with status 3"), ("echo nothing", "did not print JSON"), ("echo '{}'", "printed no hash")],
 )
 def test_a_fingerprint_that_fails_is_a_clear_error(script: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=problem):

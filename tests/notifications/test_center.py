@@ -1,5 +1,6 @@
 """The center shows what a device would show, by the clock of the test."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -139,7 +140,7 @@ def test_too_many_notifications_at_once_are_refused(center: NotificationCenter, 
     center.schedule({"content": NEWS, "trigger": every_minute})
     clock.pass_by(days=100)
 
-    with pytest.raises(ConfigError, match="let less time pass"):
+    with pytest.raises(ConfigError, match="advance the clock in smaller steps"):
         center.fire_due()
 
 
@@ -177,10 +178,10 @@ def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
     def failing(_: Notification) -> NotificationBehavior:
         raise OSError("no storage")
 
-    return {"took 3.5 s, 3 s are allowed": slow, "no storage": failing, "NotificationBehavior": lambda _: None}
+    return {"took 3.5 s (maximum 3 s)": slow, "no storage": failing, "NotificationBehavior": lambda _: None}
 
 
-@pytest.mark.parametrize("problem", ["took 3.5 s, 3 s are allowed", "no storage", "NotificationBehavior"])
+@pytest.mark.parametrize("problem", ["took 3.5 s (maximum 3 s)", "no storage", "NotificationBehavior"])
 def test_a_handler_that_fails_or_is_late_is_informed_and_shows_nothing(
     center: NotificationCenter, clock: Clock, problem: str
 ) -> None:
@@ -196,7 +197,7 @@ def test_a_handler_that_fails_or_is_late_is_informed_and_shows_nothing(
     assert problem in str(error)
     assert center.shown == ()
     center.set_handler(NotificationHandler(handle))
-    with pytest.raises((OSError, NotificationError), match=problem):
+    with pytest.raises((OSError, NotificationError), match=re.escape(problem)):
         center.schedule({"content": NEWS})
 
 
@@ -307,7 +308,7 @@ def test_nothing_is_shown_before_the_user_allows_it(clock: Clock, platform: Plat
 def test_android_13_asks_the_user_once_a_channel_exists(clock: Clock) -> None:
     center = NotificationCenter(clock=clock, platform="android", handler_timeout_seconds=3)
     assert center.request_permissions().status == "undetermined"
-    with pytest.raises(NotificationError, match="set one before a push token") as raised:
+    with pytest.raises(NotificationError, match="set one before requesting a push token") as raised:
         center.get_device_push_token()
     assert raised.value.code == "ERR_NOTIFICATIONS_CHANNEL_REQUIRED"
 
@@ -449,10 +450,10 @@ def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationC
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        ({"title": "x" * 4096}, "push services carry 4096"),
-        ({"title": "é" * 2048}, "push services carry 4096"),
-        ({"title": 7}, "title must be a text"),
-        ({"title": "a", "channelId": 7}, "channel_id must be a text"),
+        ({"title": "x" * 4096}, r"too large: \d+ bytes \(maximum 4096\)"),
+        ({"title": "é" * 2048}, r"too large: \d+ bytes"),
+        ({"title": 7}, "title must be a string, not int"),
+        ({"title": "a", "channelId": 7}, "channel_id must be a string"),
         ({"data": [1]}, "data must be an object"),
         ({"data": {"a": object()}}, "must be JSON"),
         ({"data": {"a": float("nan")}}, "must be JSON"),

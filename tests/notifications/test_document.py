@@ -54,7 +54,7 @@ def test_what_is_returned_for_places_and_other_kinds_has_its_type() -> None:
     assert located == {"type": "location", "region": circle, "repeats": False}
     assert (circle.type, notifications.BeaconRegion("door").type) == ("circular", "beacon")
     assert notifications.UnknownTrigger().native()["type"] == "unknown"
-    with pytest.raises(notifications.NotSpecified, match="fires at no date"):
+    with pytest.raises(notifications.NotSpecified, match="have no trigger date"):
         notifications.next_trigger_date(notifications.LocationTrigger(circle), _now(), "UTC")
 
 

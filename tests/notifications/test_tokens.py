@@ -165,7 +165,7 @@ def test_a_rolled_token_is_replaced(endpoint: PushEndpoint) -> None:
         assert new != old
         assert endpoint.tokens == (new,)
         assert request(base_url=endpoint.base_url).send(http) == new
-    with pytest.raises(ConfigError, match="no such token"):
+    with pytest.raises(ConfigError, match="unknown push token"):
         endpoint.roll(old)
 
 

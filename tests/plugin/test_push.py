@@ -32,7 +32,7 @@ def test_a_suites_own_way_delivers_and_other_sessions_are_refused_by_name(
 
         @pytest.mark.device(platform="ios", type="web-preview-only")
         def test_refuses(device_push):
-            reason = "the ios device of session .*: sessions of type web-preview-only receive no push messages"
+            reason = "the ios device of session .*: sessions of type web-preview-only can't receive push messages"
             with pytest.raises(ConfigError, match=reason):
                 device_push.send({"title": "News"})
     """)

@@ -1,4 +1,4 @@
-// Shows what is pushed; a message with data alone is handled without showing anything.
+// Shows push messages as notifications; handles data-only messages in the background.
 
 const ACTIONS = [{ action: 'reply', type: 'text', title: 'Reply' }, { action: 'later', title: 'Later' }];
 

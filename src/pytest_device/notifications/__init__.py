@@ -1,4 +1,4 @@
-"""Schedules, delivers and answers notifications as the library does on devices; knows neither sessions nor pytest."""
+"""Notifications: schedules, push messages, tokens and user interaction, independent of sessions and pytest."""
 
 from pytest_device.notifications.center import AppState as AppState
 from pytest_device.notifications.center import NotificationCenter as NotificationCenter

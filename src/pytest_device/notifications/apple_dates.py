@@ -1,9 +1,9 @@
-"""The next date on iOS that has given components.
+"""Next date that matches date components on iOS.
 
-Sources: the references of UNCalendarNotificationTrigger (the system finds the next date that matches the components),
-of DateComponents, and of Calendar.nextDate(after:matching:) in Foundation: the date is later than the given one, and
-smaller units that are left out are the first ones. None of them says what the system does about local times and days
-that do not exist or stand twice, and about weeks, whose first day is a setting of the user.
+Sources: the Apple references of UNCalendarNotificationTrigger (the system finds the next date that matches the
+components), DateComponents and Calendar.nextDate(after:matching:): the date is later than the given one, and omitted
+smaller units take their lowest value. None of them documents nonexistent or ambiguous local times, nonexistent days, or
+weeks, whose first day is a user setting.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,13 +21,13 @@ _RANGES: Final = {
 _KNOWN: Final = {*_RANGES, "timezone"}
 _TIMES: Final = (("hour", 24), ("minute", 60), ("second", 60))
 _CHANGE: Final = timedelta(hours=3)
-"""More than a clock is ever set back by: earlier local times have passed."""
+"""Upper bound for setting clocks back; local times earlier than this have passed."""
 MAX_DAYS: Final = 41 * 366
-"""Each combination of month, day and weekday returns within 40 years."""
+"""Search limit in days; every combination of month, day and weekday recurs within 40 years."""
 
 
 def next_match(components: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> datetime | None:
-    """Return the first date after now with these components, None without one. Raises NotSpecified, TriggerError."""
+    """Return the first matching date after ``now``, or None. Raises NotSpecified, TriggerError."""
     given = {name: value for name, value in components.items() if value is not None}
     _check(given)
     zone = zone_of(given.get("timezone", zone))
@@ -43,21 +43,21 @@ def next_match(components: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> 
 def _check(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name not in _KNOWN:
-            raise NotSpecified(f"{name}: no reference says when iOS fires a calendar trigger with it")
+            raise NotSpecified(f"calendar component {name!r}: iOS behavior is undocumented")
         low, high = _RANGES.get(name, (None, None))
         if low is not None and not low <= value <= high:
-            raise NotSpecified(f"{name} {value}: no reference says when iOS fires a trigger beyond {low} to {high}")
+            raise NotSpecified(f"{name} {value}: iOS behavior outside {low} to {high} is undocumented")
     if not given.keys() & _RANGES.keys():
-        raise NotSpecified("a calendar trigger without components: no reference says when iOS fires it")
+        raise NotSpecified("calendar trigger without components: iOS behavior is undocumented")
     has_day = "day" in given or "weekday" in given
     if (given.keys() & {"year", "month", "weekdayOrdinal"} and not has_day) or (
         "year" in given and "month" not in given
     ):
-        raise NotSpecified("a year needs a month, a month needs a day or weekday: no reference says which iOS takes")
+        raise NotSpecified("year without month, or month without day or weekday: iOS behavior is undocumented")
 
 
 def _times(given: Mapping[str, Any]) -> Iterator[time]:
-    """Yield the times of day: a unit that is left out is each one if a smaller one is given, else the first."""
+    """Yield the matching times of day: an omitted unit is a wildcard if a smaller one is given, otherwise 0."""
     choices: list[range | list[int]] = []
     for index, (name, count) in enumerate(_TIMES):
         smaller = any(other in given for other, _ in _TIMES[index + 1 :])
@@ -86,14 +86,14 @@ def _matches(given: Mapping[str, Any], day: date) -> bool:
 
 
 def _check_day(given: Mapping[str, Any], day: date) -> None:
-    """Refuse the end of a month that has to have a later day."""
+    """Raise NotSpecified at the end of a month that lacks the requested day."""
     is_last = (day + timedelta(days=1)).day == 1
     if is_last and given.get("day", 1) > day.day and given.get("month", day.month) == day.month:
-        raise NotSpecified(f"day {given['day']}: no reference says when iOS fires in a month of {day.day} days")
+        raise NotSpecified(f"day {given['day']} in a month of {day.day} days: iOS behavior is undocumented")
 
 
 def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
-        raise NotSpecified(f"{wall} in {zone.key} exists twice or not at all: no reference says when iOS fires then")
+        raise NotSpecified(f"{wall} is ambiguous or nonexistent in {zone.key}: iOS behavior is undocumented")
     return first.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""A notification center in memory: what a device shows of an app's notifications, by a clock that the test sets."""
+"""An in-memory notification center that simulates the notifications of one app, with a clock set by the test."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -57,10 +57,10 @@ class _Scheduled:
 
 
 class NotificationCenter:
-    """The notifications of one app on one device.
+    """In-memory notification center for one app on one device.
 
-    ``clock`` returns the time with its zone, which is that of the device unless ``tz`` is given. The handler's
-    time-out is not in the document, so that it has no default; the clock measures it. A test sets ``app_state``.
+    ``clock`` returns an aware datetime; its time zone is the device's unless ``tz`` is given. ``clock`` also measures
+    ``handler_timeout_seconds``, which has no default because it is not documented. Tests set ``app_state``.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class NotificationCenter:
         handler_timeout_seconds: float,
         tz: ZoneInfo | str | None = None,
         android_version: int = 13,
-        device_token: str = "device-token",  # noqa: S107  # of no device
+        device_token: str = "device-token",  # noqa: S107  # a placeholder, not a secret
     ) -> None:
         check_platform(platform)
         if not handler_timeout_seconds > 0:  # nor NaN
@@ -81,9 +81,9 @@ class NotificationCenter:
         self.permissions: Final = Permissions(platform, android_version)
         self.app_state: AppState = "foreground"
         self.badge = 0
-        """The number on the app's icon."""
+        """Number on the app icon."""
         self.history: list[Presented | Dropped] = []
-        """What has arrived, in order, shown or not."""
+        """All notifications that arrived, in order, shown or dropped."""
         self.last_response: NotificationResponse | None = None
         self._clock, self._tz = clock, tz
         self._timeout = timedelta(seconds=handler_timeout_seconds)
@@ -98,31 +98,31 @@ class NotificationCenter:
         self._tokens: list[Subscription[DevicePushToken]] = []
 
     def set_handler(self, handler: NotificationHandler | None) -> None:
-        """Set what decides about notifications while the app is in the foreground; without it, none is shown then."""
+        """Set the handler for notifications in the foreground; without a handler, they are dropped."""
         self._handler = handler
 
     def add_received_listener(self, listener: Callable[[Notification], object]) -> Subscription[Notification]:
-        """Call a listener for each notification that arrives while the app runs."""
+        """Add a listener for notifications that arrive while the app is running."""
         return Subscription(self._received, listener)
 
     def add_response_received_listener(
         self, listener: Callable[[NotificationResponse], object]
     ) -> Subscription[NotificationResponse]:
-        """Call a listener for each answer of the user while the app runs."""
+        """Add a listener for the user's responses while the app is running."""
         return Subscription(self._responded, listener)
 
     def add_push_token_listener(self, listener: Callable[[DevicePushToken], object]) -> Subscription[DevicePushToken]:
-        """Call a listener when the push service rolls the device's token."""
+        """Add a listener for new device tokens from the push service."""
         return Subscription(self._tokens, listener)
 
     def register_task(self, task: Callable[[Mapping[str, Any]], object]) -> Subscription[Mapping[str, Any]]:
-        """Call a task with the data of each message without a title and body while the app is not in the foreground."""
+        """Register a task that receives the data of data-only messages while the app is not in the foreground."""
         return Subscription(self._tasks, task)
 
     def schedule(self, request: NotificationRequestInput | Mapping[str, Any]) -> str:
-        """Schedule a notification, replacing one with the same identifier, and return its identifier.
+        """Schedule a notification and return its identifier, replacing any request with the same identifier.
 
-        Without a trigger it arrives at once. Raises TriggerError, and ConfigError for an unregistered category.
+        Without a trigger, it arrives immediately. Raises TriggerError, or ConfigError for an unregistered category.
         """
         known = NotificationRequest.read(request, self.platform, str(uuid.uuid4()))
         category = known.content.category_identifier
@@ -136,7 +136,7 @@ class NotificationCenter:
         return known.identifier
 
     def scheduled(self) -> tuple[NotificationRequest, ...]:
-        """Return what is scheduled."""
+        """Return the scheduled requests."""
         return tuple(one.request for one in self._scheduled.values())
 
     def cancel(self, identifier: str) -> None:
@@ -148,12 +148,12 @@ class NotificationCenter:
         self._scheduled.clear()
 
     def fire_due(self) -> list[Notification]:
-        """Let all that is due by the clock arrive in order, and return it. Raises ConfigError after 20,000."""
+        """Deliver all due notifications in order and return them. Raises ConfigError if more than 20,000 are due."""
         fired: list[Notification] = []
         now = milliseconds(self._clock())
         while due := self._due(now):
             if len(fired) == MAX_FIRES:
-                raise ConfigError(f"more than {MAX_FIRES} notifications are due: let less time pass")
+                raise ConfigError(f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps")
             del self._scheduled[due.request.identifier]
             if later := after_fire(due.request.trigger, due.date, self._zone(), platform=self.platform):
                 self._scheduled[due.request.identifier] = _Scheduled(due.request, later)
@@ -161,7 +161,7 @@ class NotificationCenter:
         return fired
 
     def push(self, message: PushMessage | Mapping[str, Any]) -> Notification:
-        """Let a pushed message arrive. Raises ConfigError for one that the platform does not deliver."""
+        """Deliver a push message. Raises ConfigError if the platform would not deliver it."""
         known = PushMessage.read(message)
         known.check(self.platform)
         trigger = UnknownTrigger(remote_message=RemoteMessage(known.texts()), channel_id=known.channel_id)
@@ -178,34 +178,34 @@ class NotificationCenter:
 
     @property
     def shown(self) -> tuple[Presented, ...]:
-        """What the device has shown so far, also what has been dismissed since."""
+        """All notifications shown so far, including dismissed ones."""
         return tuple(one for one in self.history if isinstance(one, Presented))
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """What has arrived and was not shown, with the reasons."""
+        """Notifications that arrived but were not shown, with the reasons."""
         return tuple(one for one in self.history if isinstance(one, Dropped))
 
     def presented(self) -> tuple[Presented, ...]:
-        """Return what is in the device's list of notifications."""
+        """Return the notifications that are currently in the notification list."""
         return tuple(self._in_list.values())
 
     def dismiss(self, identifier: str) -> None:
-        """Remove a notification from the list."""
+        """Remove a notification from the notification list."""
         self._in_list.pop(identifier, None)
 
     def dismiss_all(self) -> None:
-        """Remove all notifications from the list."""
+        """Clear the notification list."""
         self._in_list.clear()
 
     def tap(self, identifier: str, *, action: str | None = None, text: str | None = None) -> NotificationResponse:
-        """Answer a notification in the list as the user does: by a tap, or an action with its text.
+        """Tap a notification in the list or one of its actions, with the text the action asks for.
 
-        The app comes to the foreground unless the action says otherwise. Raises ConfigError for what is not there.
+        Bring the app to the foreground unless the action opts out. Raises ConfigError for an unknown one.
         """
         found = self._in_list.get(identifier)
         if found is None:
-            raise ConfigError(f"no notification {identifier!r} is in the list: there are {list(self._in_list)}")
+            raise ConfigError(f"no notification {identifier!r} in the list, available: {list(self._in_list)}")
         chosen = action_of(found.actions, action, text)
         response = NotificationResponse(action or DEFAULT_ACTION_IDENTIFIER, found.notification, text)
         self.dismiss(identifier)
@@ -213,14 +213,14 @@ class NotificationCenter:
         was_closed = self.app_state == "closed"
         if chosen is None or chosen.options.opens_app_to_foreground:
             self.app_state = "foreground"
-        if not was_closed:  # else no listener is there yet: the app asks for the last response
+        if not was_closed:  # a closed app has no listeners yet: it reads last_response
             call_all(self._responded, response)
         return response
 
     def set_category(
         self, identifier: str, actions: Sequence[NotificationAction], options: Mapping[str, Any] | None = None
     ) -> NotificationCategory:
-        """Register a category, or change it."""
+        """Register or replace a category."""
         self._categories[identifier] = NotificationCategory(identifier, tuple(actions), options)
         return self._categories[identifier]
 
@@ -229,33 +229,33 @@ class NotificationCenter:
         return tuple(self._categories.values())
 
     def delete_category(self, identifier: str) -> bool:
-        """Delete a category, and return whether it existed."""
+        """Delete a category and return whether it existed."""
         return self._categories.pop(identifier, None) is not None
 
     def get_permissions(self) -> NotificationPermissionsStatus:
-        """Return what the user allows."""
+        """Return the permission status."""
         return self.permissions.status
 
     def request_permissions(
         self, request: NotificationPermissionsRequest | None = None
     ) -> NotificationPermissionsStatus:
-        """Ask the user, by ``permissions.answer``. On Android 13, nothing is asked before a channel exists."""
+        """Prompt the user via ``permissions.answer``. On Android 13, no prompt appears before a channel exists."""
         return self.permissions.request(request, has_channel=bool(self.channels.channels()))
 
     def get_device_push_token(self) -> DevicePushToken:
-        """Return the device's token. Raises NotificationError on Android 13 before a channel exists."""
+        """Return the device token. Raises NotificationError on Android 13 if no channel exists."""
         if self.permissions.needs_channel(has_channel=bool(self.channels.channels())):
-            problem = "no notification channel exists: on Android 13 set one before a push token is requested"
+            problem = "no notification channel exists: on Android 13, set one before requesting a push token"
             raise NotificationError(problem, code=NEEDS_CHANNEL)
         return self._device_token
 
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
-        """Return the push service's token: the options are those of `PushTokenRequest`; raises as its ``send``."""
+        """Request a push token; takes the options of `PushTokenRequest` and raises the errors of its ``send``."""
         token = self.get_device_push_token()
         return PushTokenRequest(platform=self.platform, device_push_token=token, **options).send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
-        """Let the push service replace the device's token, and call the listeners."""
+        """Replace the device token and notify the listeners."""
         self._device_token = DevicePushToken(data, self.platform)
         call_all(self._tokens, self._device_token)
         return self._device_token

@@ -1,4 +1,4 @@
-"""Channels of notifications and their groups: Android has them, elsewhere every operation does nothing."""
+"""Notification channels and channel groups of Android; no-ops on other platforms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from pytest_device.notifications.triggers import Platform
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationChannelInput:
-    """A channel to be made. The values of ``importance`` and ``lockscreen_visibility`` are not in the document."""
+    """Settings of a new channel; the values of ``importance`` and ``lockscreen_visibility`` are not documented."""
 
     name: str | None
     importance: int | str
@@ -24,13 +24,13 @@ class NotificationChannelInput:
     lockscreen_visibility: int | str | None = None
     show_badge: bool = True
     sound: str | None = "default"
-    """A file of the app, ``default`` or none."""
+    """Sound file in the app, ``default``, or None for no sound."""
     vibration_pattern: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationChannel(NotificationChannelInput):
-    """A channel."""
+    """Notification channel."""
 
     id: str
     sound: Literal["default", "custom"] | None = "default"
@@ -38,7 +38,7 @@ class NotificationChannel(NotificationChannelInput):
 
 @dataclass(frozen=True, slots=True)
 class NotificationChannelGroup:
-    """Channels that settings show together."""
+    """Group of channels in the system settings."""
 
     id: str
     name: str | None
@@ -48,7 +48,7 @@ class NotificationChannelGroup:
 
 
 class Channels:
-    """The channels of an app."""
+    """Channels and channel groups of an app."""
 
     def __init__(self, platform: Platform) -> None:
         self._has_channels = platform == "android"
@@ -56,7 +56,7 @@ class Channels:
         self._groups: dict[str, NotificationChannelGroup] = {}
 
     def set_channel(self, channel_id: str, channel: NotificationChannelInput) -> NotificationChannel | None:
-        """Make or change a channel, and return it. Raises ConfigError for a group that does not exist."""
+        """Create or replace a channel and return it. Raises ConfigError if its group does not exist."""
         if not self._has_channels:
             return None
         if channel.group_id is not None and channel.group_id not in self._groups:
@@ -67,7 +67,7 @@ class Channels:
         return self._channels[channel_id]
 
     def channel(self, channel_id: str) -> NotificationChannel | None:
-        """Return a channel, None if there is none."""
+        """Return a channel, or None if it does not exist."""
         return self._channels.get(channel_id)
 
     def channels(self) -> tuple[NotificationChannel, ...]:
@@ -81,23 +81,23 @@ class Channels:
     def set_group(
         self, group_id: str, *, name: str | None, description: str | None = None
     ) -> NotificationChannelGroup | None:
-        """Make or change a group, and return it."""
+        """Create or replace a channel group and return it."""
         if not self._has_channels:
             return None
         self._groups[group_id] = NotificationChannelGroup(group_id, name, description)
         return self.group(group_id)
 
     def group(self, group_id: str) -> NotificationChannelGroup | None:
-        """Return a group with its channels, None if there is none."""
+        """Return a channel group with its channels, or None if it does not exist."""
         found = self._groups.get(group_id)
         within = tuple(one for one in self._channels.values() if one.group_id == group_id)
         return replace(found, channels=within) if found else None
 
     def groups(self) -> tuple[NotificationChannelGroup, ...]:
-        """Return all groups."""
+        """Return all channel groups."""
         return tuple(found for name in self._groups if (found := self.group(name)))
 
     def delete_group(self, group_id: str) -> None:
-        """Delete a group with its channels."""
+        """Delete a channel group and its channels."""
         self._groups.pop(group_id, None)
         self._channels = {name: one for name, one in self._channels.items() if one.group_id != group_id}

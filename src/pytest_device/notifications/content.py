@@ -1,4 +1,4 @@
-"""Notifications: what they show, the request and response around it, and how they are answered."""
+"""Notification content, requests, responses, actions, categories and handlers."""
 
 import json
 import warnings
@@ -11,9 +11,9 @@ from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
 
 DEFAULT_ACTION_IDENTIFIER: Final = "default"
-"""The action of a plain tap. The value is ours: the document names the constant only."""
+"""Action identifier of a plain tap; only the constant's name is documented, not its value."""
 MAX_PAYLOAD_BYTES: Final = 4096
-"""Of a message as JSON: the limit of Apple's, Google's and the web's push services alike."""
+"""Maximum size of a message as JSON, in bytes: the limit of APNs, FCM and Web Push."""
 
 _SPELLINGS: Final = {"content_available": "_contentAvailable"}
 
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class CircularRegion:
-    """A circle; ``latitude`` and ``longitude`` in degrees, ``radius`` in meters."""
+    """Circular region; ``latitude`` and ``longitude`` in degrees, ``radius`` in meters."""
 
     identifier: str
     latitude: float
@@ -36,7 +36,7 @@ class CircularRegion:
 
 @dataclass(frozen=True, slots=True)
 class BeaconRegion:
-    """The surroundings of a beacon; what identifies it is not in the document."""
+    """Region around a beacon; the beacon's identifying fields are not documented."""
 
     identifier: str
     notify_on_entry: bool = True
@@ -46,7 +46,7 @@ class BeaconRegion:
 
 @dataclass(frozen=True, slots=True)
 class LocationTrigger(Trigger):
-    """Fires in a region; iOS. It is returned on requests, and cannot be passed."""
+    """Region trigger, iOS only; appears on returned requests and can't be scheduled."""
 
     type: ClassVar[str] = "location"
     region: CircularRegion | BeaconRegion
@@ -55,7 +55,7 @@ class LocationTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class RemoteMessage:
-    """A message of the push service as the app sees it; times in milliseconds since 1970, ``ttl`` in seconds."""
+    """Push message as received by the app; times in milliseconds since the epoch, ``ttl`` in seconds."""
 
     data: Mapping[str, str] = field(default_factory=dict[str, str])
     message_id: str | None = None
@@ -63,7 +63,7 @@ class RemoteMessage:
     notification: Mapping[str, Any] | None = None
     collapse_key: str | None = None
     sender: str | None = None
-    """The document's ``from``."""
+    """Documented as ``from``, a reserved word in Python."""
     to: str | None = None
     priority: int | None = None
     original_priority: int | None = None
@@ -73,7 +73,7 @@ class RemoteMessage:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTrigger(Trigger):
-    """A trigger of another kind, such as that of a pushed message."""
+    """Trigger of another type, for example of a push message."""
 
     type: ClassVar[str] = "unknown"
     remote_message: RemoteMessage | None = None
@@ -81,7 +81,7 @@ class UnknownTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationContent:
-    """What a notification shows and carries; ``others`` are fields that the document does not show."""
+    """Visible content and data of a notification; ``others`` holds undocumented fields."""
 
     title: str | None = None
     body: str | None = None
@@ -103,7 +103,7 @@ class NotificationContent:
 
     @classmethod
     def read(cls, given: "Self | Mapping[str, Any]") -> Self:
-        """Return content that is given as typed values, or in the document's spelling. Raises ConfigError."""
+        """Return content from a typed value or a mapping with the documented names. Raises ConfigError."""
         if isinstance(given, cls):
             return given
         known = cls.spellings()
@@ -114,22 +114,22 @@ class NotificationContent:
         return cls(**values, others={name: value for name, value in given.items() if name not in known})
 
     def native(self) -> dict[str, Any]:
-        """Return the content in the document's spelling."""
+        """Return the content as a mapping with the documented names."""
         given = {name: getattr(self, attribute) for name, attribute in self.spellings().items()}
         set_values = {name: value for name, value in given.items() if value is not None and value is not False}
         return {**set_values, "data": dict(self.data), **self.others}
 
     @classmethod
     def spellings(cls) -> dict[str, str]:
-        """Return the fields by the document's spelling."""
+        """Return the field names by documented name."""
         return {_SPELLINGS.get(one.name, camel(one.name)): one.name for one in fields(cls) if one.name != "others"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushMessage(NotificationContent):
-    """A message to push: content, or ``data`` alone for an app without a screen.
+    """Push message: visible content, or ``data`` only for a background task.
 
-    ``content_available`` is what iOS needs of the latter. Raises ConfigError for more than 4,096 bytes.
+    iOS requires ``content_available`` for data-only messages. Raises ConfigError for more than 4,096 bytes.
     """
 
     content_available: bool = False
@@ -143,11 +143,11 @@ class PushMessage(NotificationContent):
         except (TypeError, ValueError, RecursionError):
             raise ConfigError("the data of a message must be JSON") from None
         if size > MAX_PAYLOAD_BYTES:
-            raise ConfigError(f"a message of {size} bytes is too large: push services carry {MAX_PAYLOAD_BYTES}")
+            raise ConfigError(f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})")
 
     @property
     def is_data_only(self) -> bool:
-        """Whether nothing is shown of it."""
+        """Whether the message has neither a title nor a body."""
         return self.title is None and self.body is None
 
     def texts(self) -> dict[str, str]:
@@ -155,14 +155,14 @@ class PushMessage(NotificationContent):
         return {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.data.items()}
 
     def check(self, platform: Platform) -> None:
-        """Raise ConfigError for a message that a platform does not deliver to the app."""
+        """Raise ConfigError if the platform would not deliver the message."""
         if self.is_data_only and platform == "ios" and not self.content_available:
-            raise ConfigError("a message with data alone needs content_available=True (_contentAvailable) on iOS")
+            raise ConfigError("data-only messages require content_available=True (_contentAvailable) on iOS")
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationRequestInput:
-    """What an app schedules; without a trigger it is presented at once."""
+    """Request to schedule a notification; without a trigger, it is presented immediately."""
 
     content: NotificationContent | Mapping[str, Any]
     trigger: Trigger | Mapping[str, Any] | None = None
@@ -171,7 +171,7 @@ class NotificationRequestInput:
 
 @dataclass(frozen=True, slots=True)
 class NotificationRequest:
-    """A request that was accepted."""
+    """Accepted notification request."""
 
     identifier: str
     content: NotificationContent
@@ -179,12 +179,12 @@ class NotificationRequest:
 
     @classmethod
     def read(cls, given: NotificationRequestInput | Mapping[str, Any], platform: Platform, identifier: str) -> Self:
-        """Return what an app has passed, with an identifier if it has none. Raises ConfigError, TriggerError."""
+        """Return a validated request; ``identifier`` is the default. Raises ConfigError, TriggerError."""
         if not isinstance(given, NotificationRequestInput):
             given = mapping("request", given)
             unknown = given.keys() - {"content", "trigger", "identifier"}
             if unknown or "content" not in given:
-                raise ConfigError("a request has content, trigger and identifier, the first is required")
+                raise ConfigError("a request must have content, and may have trigger and identifier")
             given = NotificationRequestInput(**given)
         trigger = given.trigger
         if trigger is not None and not isinstance(trigger, Trigger):
@@ -195,7 +195,7 @@ class NotificationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification that has arrived; ``date`` in milliseconds since 1970."""
+    """Delivered notification; ``date`` in milliseconds since the epoch."""
 
     date: int
     request: NotificationRequest
@@ -203,7 +203,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class NotificationResponse:
-    """How the user answered: ``action_identifier`` is DEFAULT_ACTION_IDENTIFIER for a plain tap."""
+    """User response; ``action_identifier`` is DEFAULT_ACTION_IDENTIFIER for a plain tap."""
 
     action_identifier: str
     notification: Notification
@@ -212,7 +212,7 @@ class NotificationResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationBehavior:
-    """What happens to a notification while the app is in the foreground; ``should_set_badge`` is for iOS."""
+    """Presentation of a notification while the app is in the foreground; ``should_set_badge`` is iOS only."""
 
     should_play_sound: bool
     should_set_badge: bool
@@ -229,7 +229,7 @@ class NotificationBehavior:
 
 @dataclass(frozen=True, slots=True)
 class NotificationHandler:
-    """Decides what happens to a notification, and is informed how that went."""
+    """Callbacks that choose the behavior of a notification and receive the outcome."""
 
     handle_notification: Callable[[Notification], NotificationBehavior]
     handle_success: Callable[[str], object] | None = None
@@ -238,7 +238,7 @@ class NotificationHandler:
 
 @dataclass(frozen=True, slots=True)
 class TextInput:
-    """The field of an action that asks for a text."""
+    """Text field of an action."""
 
     placeholder: str = ""
     submit_button_title: str = ""
@@ -246,7 +246,7 @@ class TextInput:
 
 @dataclass(frozen=True, slots=True)
 class ActionOptions:
-    """How an action behaves."""
+    """Options of an action."""
 
     is_authentication_required: bool = False
     is_destructive: bool = False
@@ -255,7 +255,7 @@ class ActionOptions:
 
 @dataclass(frozen=True, slots=True)
 class NotificationAction:
-    """A button of a notification."""
+    """Action button of a notification."""
 
     identifier: str
     button_title: str
@@ -265,7 +265,7 @@ class NotificationAction:
 
 @dataclass(frozen=True, slots=True)
 class NotificationCategory:
-    """The actions of the notifications that name it; its ``options`` are not in the document."""
+    """Set of actions that notifications refer to by identifier; ``options`` are not documented."""
 
     identifier: str
     actions: tuple[NotificationAction, ...]
@@ -273,13 +273,13 @@ class NotificationCategory:
 
 
 def camel(name: str) -> str:
-    """Return a name as the document spells it."""
+    """Convert a name from snake case to camel case."""
     head, *tail = name.split("_")
     return head + "".join(map(str.title, tail))
 
 
 def mapping(name: str, value: object) -> Mapping[str, Any]:
-    """Return an object. Raises ConfigError."""
+    """Return the value if it is a mapping with string keys. Raises ConfigError."""
     if not isinstance(value, Mapping) or not all(
         isinstance(key, str) for key in cast("Mapping[object, object]", value)
     ):
@@ -288,7 +288,7 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
 
 
 def checked_text(name: str, value: _T) -> _T:
-    """Return a text or nothing. Raises ConfigError."""
+    """Return the value if it is a string or None. Raises ConfigError."""
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{name} must be a text, not of type {type(value).__name__}")
+        raise ConfigError(f"{name} must be a string, not {type(value).__name__}")
     return value

@@ -1,4 +1,4 @@
-"""When a trigger fires next, on each platform."""
+"""Next trigger dates on Android and iOS."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -27,10 +27,10 @@ from pytest_device.notifications.triggers import (
 )
 
 MAX_FIRES: Final = 20_000
-"""Of one call; a trigger that repeats each second fires as often in 6 hours."""
+"""Maximum number of fires per call; a trigger that repeats every second reaches it in under 6 hours."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _IOS_REPEATING_SECONDS: Final = 60
-"""The shortest repeating interval: reference of UNTimeIntervalNotificationTrigger."""
+"""Minimum repeating interval, see UNTimeIntervalNotificationTrigger."""
 
 
 def next_trigger_date(
@@ -40,13 +40,13 @@ def next_trigger_date(
     *,
     platform: Platform = "android",
 ) -> datetime | None:
-    """Return when a trigger that is scheduled now fires next, in the time zone; None if it never does.
+    """Return the next date of a trigger scheduled at ``now``, in the time zone, or None if it never fires.
 
-    On Android it may fire now. Raises TriggerError, NotSpecified where no reference says what iOS does.
+    On Android, it may be ``now``. Raises TriggerError, or NotSpecified for undocumented behavior on iOS.
     """
     check_platform(platform)
     zone = zone_of(tz)
-    milliseconds(now)  # it needs a time zone
+    milliseconds(now)  # rejects naive datetimes
     known = trigger if trigger is None or isinstance(trigger, Trigger) else parse_trigger(trigger, platform)
     try:
         found = _next(known, now.astimezone(UTC), zone, platform)
@@ -65,9 +65,9 @@ def fires_between(
     *,
     platform: Platform = "android",
 ) -> list[datetime]:
-    """Return when a trigger that is scheduled at ``start`` fires before ``end``, in order.
+    """Return the dates before ``end`` of a trigger scheduled at ``start``, in order.
 
-    Raises TriggerError, also for more than 20,000 times; NotSpecified.
+    Raises TriggerError, including for more than 20,000 dates, or NotSpecified.
     """
     milliseconds(end)
     known = trigger if trigger is None or isinstance(trigger, Trigger) else parse_trigger(trigger, platform)
@@ -76,7 +76,7 @@ def fires_between(
         if fire.astimezone(UTC) >= end.astimezone(UTC):
             break
         if len(fires) == MAX_FIRES:
-            raise TriggerError(f"the trigger fires more than {MAX_FIRES} times: ask for a shorter time")
+            raise TriggerError(f"the trigger fires more than {MAX_FIRES} times: use a shorter period")
         fires.append(fire)
     return fires
 
@@ -89,10 +89,10 @@ def _fires(trigger: Trigger | None, start: datetime, zone: ZoneInfo, platform: P
 
 
 def after_fire(trigger: Trigger | None, fire: datetime, zone: ZoneInfo, *, platform: Platform) -> datetime | None:
-    """Return when a trigger that has fired fires again, None if it does not."""
+    """Return the next date of a trigger after it fired, or None if it does not repeat."""
     if not repeats(trigger):
         return None
-    # An interval counts from the last time. A date is looked for again once it has passed.
+    # Intervals start at the last date; a date search can return its start, so it resumes just after it.
     after = fire if isinstance(trigger, TimeIntervalTrigger) else fire.astimezone(UTC) + _MILLISECOND
     return next_trigger_date(trigger, after, zone, platform=platform)
 
@@ -124,7 +124,7 @@ def _next(trigger: Trigger | None, now: datetime, zone: ZoneInfo, platform: Plat
         case DailyTrigger() | WeeklyTrigger() | MonthlyTrigger() | YearlyTrigger():
             return _recurring(trigger, now, zone) if platform == "android" else _on_ios(trigger, now, zone)
         case _:
-            raise NotSpecified(f"a trigger of type {trigger.type!r} fires at no date")
+            raise NotSpecified(f"triggers of type {trigger.type!r} have no trigger date")
 
 
 def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float:
@@ -139,7 +139,7 @@ Recurring: TypeAlias = DailyTrigger | WeeklyTrigger | MonthlyTrigger | YearlyTri
 
 
 def _recurring(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime:
-    """Return the date as on Android: the fields are set in a calendar of today, which is moved on if it has passed."""
+    """Return the next date on Android: set the fields on today's calendar, and advance it if that date has passed."""
     components = _components(trigger)
     found = JavaCalendar(now, zone).set(**components)
     if found.moment >= now:
@@ -154,7 +154,7 @@ def _recurring(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime:
 def _on_ios(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime | None:
     components = _components(trigger)
     if isinstance(trigger, YearlyTrigger):
-        components["month"] += 1  # Foundation counts months from 1
+        components["month"] += 1  # months start at 1 in Foundation
     return next_match(components, now, zone)
 
 

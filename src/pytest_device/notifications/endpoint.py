@@ -1,4 +1,4 @@
-"""The push service's endpoint for tokens, on this machine: a test sees its requests and decides its answers."""
+"""A local token endpoint of the push service that records requests and simulates failures."""
 
 import asyncio
 import json
@@ -28,14 +28,14 @@ FailureKind: TypeAlias = Literal["server_error", "hang", "not_json", "no_token"]
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A request for a token: its JSON body, and the status it was answered with."""
+    """Recorded token request: JSON body and HTTP status of the response."""
 
     body: Mapping[str, Any] = field(repr=False)
     status: int
 
 
 class PushEndpoint:
-    """The endpoint; use it in a ``with``. The same app on the same device gets the same token until it is rolled."""
+    """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``."""
 
     def __init__(self, port: int = 0) -> None:
         self._server = AppServer(port)
@@ -60,46 +60,46 @@ class PushEndpoint:
         self._server.stop()
 
     def hide_with(self, hide: Callable[..., None]) -> None:
-        """Call a function with each token of apps and of this endpoint: they let anybody push."""
+        """Pass each device token and push token to a function that masks it: a token allows anyone to push."""
         self._hide = hide
 
     @property
     def requests(self) -> tuple[TokenRequest, ...]:
-        """The requests so far."""
+        """Requests received so far."""
         return self._journal.of(TokenRequest)
 
     @property
     def tokens(self) -> tuple[PushToken, ...]:
-        """The tokens that are valid."""
+        """Valid push tokens."""
         with self._journal.changed:
             return tuple(self._tokens.values())
 
     def fail(self, kind: FailureKind, *, times: int = 1) -> None:
-        """Fail the next requests: with status 500, without an answer, without JSON or without a token."""
+        """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
         if kind not in get_args(FailureKind):
-            raise ConfigError(f"{kind!r} is no failure of the push endpoint: use {', '.join(get_args(FailureKind))}")
+            raise ConfigError(f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}")
         with self._journal.changed:
             self._failures.extend(kind for _ in range(times))
 
     def clear_failures(self) -> None:
-        """Answer all requests again."""
+        """Cancel the remaining failures."""
         with self._journal.changed:
             self._failures.clear()
 
     def roll(self, token: PushToken | str) -> PushToken:
-        """Replace a token: the old one becomes invalid. Raises ConfigError for one that is not valid."""
+        """Replace a token and invalidate the old one. Raises ConfigError for an unknown token."""
         data = token if isinstance(token, str) else token.data
         with self._journal.changed:
             for app, known in self._tokens.items():
                 if known.data == data:
                     return self._new_token(app)
-        raise ConfigError("the push endpoint has no such token: roll one of its tokens")
+        raise ConfigError("unknown push token: pass one of the endpoint's tokens")
 
     def wait_for_request(self, timeout_seconds: float = 10.0, *, after: int = 0) -> TokenRequest:
-        """Return the first request beyond the first ``after`` ones. Raises TimeoutError."""
+        """Return the first request after the first ``after`` ones, waiting for it. Raises TimeoutError."""
         found = self._journal.wait_until(lambda: next(iter(self.requests[after:]), None), timeout_seconds)
         if found is None:
-            raise TimeoutError(f"no app asked for a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
+            raise TimeoutError(f"no app requested a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
         return found
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:
@@ -113,7 +113,7 @@ class PushEndpoint:
         from starlette.middleware.cors import CORSMiddleware
         from starlette.routing import Route
 
-        # An app's web build has an origin of its own.
+        # The web build of an app runs on another origin.
         anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
         return Starlette(routes=[Route(f"/{PATH}", self._answer, methods=["POST"])], middleware=[anywhere])
 
@@ -122,7 +122,7 @@ class PushEndpoint:
         with self._journal.changed:
             failure = self._failures.pop(0) if self._failures else None
         if failure == "hang":
-            await asyncio.Event().wait()  # until the client or the endpoint goes
+            await asyncio.Event().wait()  # until the client disconnects or the endpoint stops
         response = self._reply(body, failure)
         self._journal.add(TokenRequest(body, response.status_code))
         return response
@@ -134,7 +134,7 @@ class PushEndpoint:
         if wrong:
             return PlainTextResponse(f"the request must be JSON with {', '.join(wrong)}", 400)
         if failure in ("server_error", "not_json"):
-            return PlainTextResponse("the test wants this failure", 500 if failure == "server_error" else 200)
+            return PlainTextResponse("failure requested by the test", 500 if failure == "server_error" else 200)
         self._hide(body["deviceToken"])
         app = tuple(body[name] for name in ("projectId", "appId", "deviceId", "deviceToken"))
         with self._journal.changed:

@@ -1,10 +1,10 @@
-"""What the notifications library raises.
+"""Exceptions of the notifications package.
 
 ConfigError
-├── TriggerError         a trigger that cannot work; a ValueError, too
-└── NotSpecified         a rule for which there is no source
+├── TriggerError         invalid trigger; also a ValueError
+└── NotSpecified         undocumented platform behavior
 DeviceError
-└── NotificationError    a call of the library that failed, with its code
+└── NotificationError    failed call, with an error code
 """
 
 from typing import Literal
@@ -13,19 +13,19 @@ from pytest_device.errors import ConfigError, DeviceError
 
 
 class TriggerError(ConfigError, ValueError):
-    """A trigger that cannot work; ``name`` is ``RangeError`` for a number out of its range, else ``TypeError``."""
+    """Invalid trigger; ``name`` is ``RangeError`` for a number outside its range, otherwise ``TypeError``."""
 
     def __init__(self, problem: str, *, name: Literal["TypeError", "RangeError"] = "TypeError") -> None:
         super().__init__(problem)
         self.name = name
 
 
-class NotSpecified(ConfigError):  # noqa: N818  # no mistake of anybody: nothing says what is right
-    """What a platform does here is in none of its references, so that it is not guessed."""
+class NotSpecified(ConfigError):  # noqa: N818  # not a mistake of the caller: the right result is unknown
+    """Platform behavior that no reference documents and that is therefore not guessed."""
 
 
 class NotificationError(DeviceError):
-    """A call of the library failed; ``code`` is stable."""
+    """Failed call of the notifications library; ``code`` is a stable error code."""
 
     def __init__(self, message: str, *, code: str) -> None:
         super().__init__(message)
@@ -33,4 +33,4 @@ class NotificationError(DeviceError):
 
 
 for _error in (TriggerError, NotSpecified, NotificationError):
-    _error.__module__ = "pytest_device.notifications"  # tracebacks name it as suites import it
+    _error.__module__ = "pytest_device.notifications"  # tracebacks show the public import path

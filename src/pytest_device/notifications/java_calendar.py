@@ -1,6 +1,6 @@
-"""A lenient Java calendar: how Android finds local times that do not exist.
+"""A lenient Java calendar, which resolves nonexistent and ambiguous local times as Android does.
 
-Source: the classes GregorianCalendar and ZoneInfo of OpenJDK 17; `benchmarks/java_calendar.py` compares them.
+Source: GregorianCalendar and ZoneInfo of OpenJDK 17; `benchmarks/java_calendar.py` compares the results.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 @dataclass(frozen=True, slots=True)
 class JavaCalendar:
-    """A moment, in UTC, with its time zone."""
+    """UTC date and time with the calendar's time zone."""
 
     moment: datetime
     zone: ZoneInfo
@@ -18,7 +18,7 @@ class JavaCalendar:
     def set(
         self, hour: int, minute: int, *, month: int | None = None, day: int | None = None, weekday: int | None = None
     ) -> "JavaCalendar":
-        """Set fields: a day beyond the month is one of the next, and a week begins on Sunday."""
+        """Set fields; days past the end of the month roll over into the next one, and weeks start on Sunday."""
         today = self.local.date()
         if weekday is not None:
             found = today + timedelta(days=weekday - 1 - today.isoweekday() % 7)
@@ -28,7 +28,7 @@ class JavaCalendar:
         return self._at(datetime.combine(found, time(hour, minute)))
 
     def add_days(self, days: int) -> "JavaCalendar":
-        """Move by days of 24 hours, then back to the time of day unless that is on another date."""
+        """Add days of 24 hours, then restore the time of day unless that changes the date."""
         local = self.local
         expected = local.replace(tzinfo=None) + timedelta(days=days)
         moved = replace(self, moment=self.moment + timedelta(days=days))
@@ -37,7 +37,7 @@ class JavaCalendar:
         return adjusted if adjusted.local.date() == expected.date() else moved
 
     def add_months(self, months: int) -> "JavaCalendar":
-        """Move by months; the day is at most the last of the month."""
+        """Add months, limiting the day to the last one of the month."""
         local = self.local
         years, month = divmod(local.month - 1 + months, 12)
         first = date(local.year + years, month + 1, 1)
@@ -46,11 +46,11 @@ class JavaCalendar:
 
     @property
     def local(self) -> datetime:
-        """The moment in the time zone."""
+        """Local date and time."""
         return self.moment.astimezone(self.zone)
 
     def _at(self, wall: datetime) -> "JavaCalendar":
-        """Return a local time: in a gap and in an overlap, the offset with the later moment counts."""
+        """Resolve a local time; in a gap or an overlap, use the offset that gives the later time."""
         offset = min(_offset(wall.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1))
         return replace(self, moment=(wall - offset).replace(tzinfo=UTC))
 

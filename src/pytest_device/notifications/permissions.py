@@ -1,4 +1,4 @@
-"""Whether the user allows notifications, and what they are asked."""
+"""Notification permissions: requests, prompts and statuses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform
 
 Status: TypeAlias = Literal["undetermined", "granted", "denied"]
-"""The root status. On iOS, ``ios.status`` decides."""
+"""Overall status; on iOS, ``ios.status`` takes precedence."""
 
 PROMPTS_WITH_CHANNEL: Final = 13
-"""The first Android that asks the user, and only once a channel exists."""
+"""First Android version with a permission prompt, which appears once a channel exists."""
 
 
 class IosAuthorizationStatus(StrEnum):
-    """Whether iOS delivers notifications."""
+    """Authorization status on iOS."""
 
     NOT_DETERMINED = "NOT_DETERMINED"
     DENIED = "DENIED"
@@ -27,7 +27,7 @@ class IosAuthorizationStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IosPermissionsRequest:
-    """What an app asks for on iOS."""
+    """Permissions that an app requests on iOS."""
 
     allow_alert: bool | None = None
     allow_badge: bool | None = None
@@ -40,7 +40,7 @@ class IosPermissionsRequest:
 
 @dataclass(frozen=True, slots=True)
 class NotificationPermissionsRequest:
-    """What an app asks for; the ``android`` part has no fields in the document."""
+    """Permissions that an app requests; no fields are documented for ``android``."""
 
     ios: IosPermissionsRequest | None = None
     android: None = None
@@ -48,7 +48,7 @@ class NotificationPermissionsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IosPermissions:
-    """What the user allows on iOS; None is unknown. The values of ``alert_style`` are not in the document."""
+    """Permissions granted on iOS, None if unknown; the values of ``alert_style`` are not documented."""
 
     status: IosAuthorizationStatus
     alert_style: int | str | None = None
@@ -66,7 +66,7 @@ class IosPermissions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AndroidPermissions:
-    """What the user allows on Android; the values are not in the document."""
+    """Permissions granted on Android; the values are not documented."""
 
     importance: int | str | None = None
     interruption_filter: int | str | None = None
@@ -74,7 +74,7 @@ class AndroidPermissions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationPermissionsStatus:
-    """What the user allows."""
+    """Permission status."""
 
     status: Status
     ios: IosPermissions | None = None
@@ -82,14 +82,14 @@ class NotificationPermissionsStatus:
 
     @property
     def allows(self) -> bool:
-        """Whether notifications are shown: on iOS by ``ios.status``, elsewhere by ``status``."""
+        """Whether notifications are shown, based on ``ios.status`` on iOS and ``status`` elsewhere."""
         if self.ios is None:
             return self.status == "granted"
         return self.ios.status not in (IosAuthorizationStatus.NOT_DETERMINED, IosAuthorizationStatus.DENIED)
 
 
 Answer: TypeAlias = Callable[[NotificationPermissionsRequest | None], Status | IosAuthorizationStatus]
-"""Answers the prompt in the user's place."""
+"""Function that responds to the permission prompt."""
 
 _IOS: Final = {
     "undetermined": IosAuthorizationStatus.NOT_DETERMINED,
@@ -99,7 +99,7 @@ _IOS: Final = {
 
 
 class Permissions:
-    """The answers of the user, which the test decides; the transitions of iOS are not in the document."""
+    """Permission state, controlled by the test; the status transitions on iOS are not documented."""
 
     def __init__(self, platform: Platform, android_version: int) -> None:
         self._is_ios = platform == "ios"
@@ -108,23 +108,23 @@ class Permissions:
         self.answer: Answer = lambda _request: "granted"
         self.status = self._status("undetermined" if undetermined else "granted")
         self.prompts = 0
-        """How often the user was asked."""
+        """Number of prompts shown."""
 
     def request(
         self, request: NotificationPermissionsRequest | None, *, has_channel: bool
     ) -> NotificationPermissionsStatus:
-        """Ask the user, unless they have answered, or the prompt waits for a channel."""
+        """Prompt the user unless they already responded or the prompt requires a channel first."""
         if self.status.status == "undetermined" and (has_channel or not self._needs_channel):
             self.prompts += 1
             self.status = self._status(self.answer(request), request.ios if request else None)
         return self.status
 
     def needs_channel(self, *, has_channel: bool) -> bool:
-        """Return whether the prompt cannot appear."""
+        """Return whether the prompt requires a channel first."""
         return self._needs_channel and not has_channel
 
     def change(self, status: Status | IosAuthorizationStatus) -> None:
-        """Let the user change their mind in the settings."""
+        """Change the status, as the user can in the system settings."""
         self.status = self._status(status)
 
     def _status(

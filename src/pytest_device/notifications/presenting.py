@@ -1,4 +1,4 @@
-"""How one notification is presented: what the handler decides, what was shown, and which listeners are called."""
+"""Presentation of a notification: handler decisions, results and listeners."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class Subscription(Generic[_T]):
-    """A listener, until it is removed."""
+    """Registered listener."""
 
     def __init__(self, listeners: "list[Subscription[_T]]", call: Callable[[_T], object]) -> None:
         self._listeners = listeners
@@ -31,14 +31,14 @@ class Subscription(Generic[_T]):
         listeners.append(self)
 
     def remove(self) -> None:
-        """Call the listener no more."""
+        """Remove the listener."""
         if self in self._listeners:
             self._listeners.remove(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A notification that the device has shown, and how; ``actions`` are those of its category."""
+    """Notification that was shown, with its behavior and the actions of its category."""
 
     notification: Notification
     behavior: NotificationBehavior
@@ -51,7 +51,7 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A notification that the device has not shown, and why."""
+    """Notification that was not shown, with the reason."""
 
     notification: Notification
     reason: str
@@ -60,9 +60,9 @@ class Dropped:
 def decided(
     handler: NotificationHandler, notification: Notification, clock: Callable[[], datetime], timeout: timedelta
 ) -> NotificationBehavior | str:
-    """Return what the handler decides, or why the notification is not shown.
+    """Return the handler's decision, or the reason why the notification is not shown.
 
-    Without ``handle_error``, the handler's error is raised.
+    Raises the handler's error if there is no ``handle_error``.
     """
     identifier, begin = notification.request.identifier, clock()
     try:
@@ -80,23 +80,23 @@ def decided(
 
 def _check(behavior: object, took: timedelta, timeout: timedelta) -> None:
     if took > timeout:
-        problem = f"the handler took {took.total_seconds():g} s, {timeout.total_seconds():g} s are allowed"
+        problem = f"the handler timed out: it took {took.total_seconds():g} s (maximum {timeout.total_seconds():g} s)"
         raise NotificationError(problem, code=NOT_HANDLED)
     if not isinstance(behavior, NotificationBehavior):
         raise NotificationError("the handler must return a NotificationBehavior", code=NOT_HANDLED)
 
 
 def call_all(listeners: list[Subscription[_T]], value: _T) -> None:
-    """Call each listener, also if one of them removes another."""
+    """Call each listener, even if a listener removes another one."""
     for listener in list(listeners):
         listener.call(value)
 
 
 def action_of(actions: Sequence[NotificationAction], action: str | None, text: str | None) -> NotificationAction | None:
-    """Return the chosen action, None for a tap. Raises ConfigError for an unknown one or a wrong text."""
+    """Return the action, or None for a tap. Raises ConfigError for an unknown action or missing or extra text."""
     found = next((one for one in actions if one.identifier == action), None)
     if action is not None and found is None:
-        raise ConfigError(f"the notification has no action {action!r}: {[one.identifier for one in actions]}")
+        raise ConfigError(f"the notification has no action {action!r}, only {[one.identifier for one in actions]}")
     if (text is not None) != bool(found and found.text_input):
         takes = "needs" if text is None else "takes no"
         raise ConfigError(f"{f'action {action!r}' if action else 'a tap'} {takes} text")

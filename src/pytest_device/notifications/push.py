@@ -1,4 +1,4 @@
-"""Delivers push messages to the app under test, by what reaches its device."""
+"""Push delivery to the app under test, via its controller, adb or custom code."""
 
 import json
 import subprocess
@@ -15,45 +15,45 @@ from pytest_device.notifications.triggers import Platform
 _T = TypeVar("_T")
 POLL_SECONDS: Final = 0.05
 LOCAL_SCRIPT: Final = "mobile: localNotifications"
-"""The door of the local device's own notification center."""
+"""Appium script that controls the notification center of the local device."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushDevice:
-    """A device to deliver to: ``application_id`` is the bundle identifier or package of the app, empty if unknown."""
+    """Target device; ``application_id`` is the bundle ID or package of the app, empty if unknown."""
 
     platform: Platform
     name: str
     application_id: str = ""
 
     def refuse(self, reason: str) -> ConfigError:
-        """Return the error for what the device cannot do. Nothing was sent."""
+        """Return the error for a request that the device does not support."""
         return ConfigError(f"{self.name}: {reason}")
 
 
 class PushDelivery(Protocol):
-    """A way to deliver messages."""
+    """Transport for push messages."""
 
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
-        """Deliver a message. Raises ConfigError before anything is sent if the device cannot receive it."""
+        """Deliver a message. Raises ConfigError, before sending anything, if the device can't receive it."""
         ...
 
 
 class Script(Protocol):
-    """An Appium driver: it executes scripts."""
+    """Interface of an Appium driver: script execution."""
 
     def execute_script(self, script: str, *arguments: Any) -> Any: ...
 
 
 class Commands(Protocol):
-    """A client of agent-device: it executes commands."""
+    """Interface of an agent-device client: command execution."""
 
     def command(self, command: str, *positionals: str) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A notification in the list of a device."""
+    """Notification in the notification list of a device."""
 
     key: str
     title: str
@@ -64,7 +64,7 @@ class Shown:
 
 
 def apns_payload(message: PushMessage) -> dict[str, Any]:
-    """Return a message as Apple's push service takes it; ``data`` stands beside ``aps``."""
+    """Return the APNs payload of a message; the entries of ``data`` are siblings of ``aps``."""
     alert = {"title": message.title, "body": message.body}
     aps = {
         "alert": {name: text for name, text in alert.items() if text is not None},
@@ -82,15 +82,15 @@ _INTERRUPTIONS: Final = {
 
 
 def broadcast_extras(message: PushMessage) -> dict[str, Any]:
-    """Return a message as the extras of a broadcast on Android: texts, and ``data`` as JSON."""
+    """Return the extras of an Android broadcast: the message's fields, and ``data`` as JSON."""
     return message.native() | {"data": json.dumps(dict(message.data))}
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDevicePush:
-    """Delivers by agent-device's command ``push``: to iOS simulators, and to a receiver of the app on Android.
+    """Delivery via agent-device's ``push`` command, to iOS simulators or a broadcast receiver of an Android app.
 
-    Not tried on phones.
+    Not tested on physical devices.
     """
 
     client: Commands
@@ -109,7 +109,7 @@ class AgentDevicePush:
 
 @dataclass(frozen=True, slots=True)
 class AppiumPush:
-    """Delivers by Appium's ``mobile: pushNotification``, which iOS simulators alone have. Not tried on phones."""
+    """Delivery via Appium's ``mobile: pushNotification``, iOS simulators only. Not tested on physical devices."""
 
     driver: Script
 
@@ -132,9 +132,9 @@ def _run(command: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AdbPush:
-    """Delivers by a broadcast of ``adb`` to a receiver of the app on an emulator. Not tried on phones.
+    """Delivery via an ``adb`` broadcast to a receiver of the app on an emulator. Not tested on physical devices.
 
-    ``run`` executes a command and returns its output.
+    ``run`` executes a command and returns its standard output.
     """
 
     serial: str
@@ -143,12 +143,12 @@ class AdbPush:
     run: Callable[[Sequence[str]], str] = _run
 
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
-        """Deliver a message, once a probe has found the emulator."""
+        """Deliver a message after checking that the emulator is online."""
         if device.platform != "android":
             raise device.refuse("adb reaches Android only")
         _check_app(device)
         if self._adb("get-state").strip() != "device" or self._adb("shell", "getprop", "ro.kernel.qemu").strip() != "1":
-            raise device.refuse(f"no emulator {self.serial} answers adb")
+            raise device.refuse(f"emulator {self.serial} is not online: check adb devices")
         target = ["-n", f"{device.application_id}/{self.receiver}"] if self.receiver else ["-p", device.application_id]
         extras = [word for name, value in broadcast_extras(message).items() for word in ("--es", name, _quoted(value))]
         self._adb("shell", "am", "broadcast", "-a", self.action, *target, *extras)
@@ -158,14 +158,14 @@ class AdbPush:
 
 
 def _quoted(value: object) -> str:
-    """Return a value quoted for the shell of the device, through which adb passes all words."""
+    """Quote a value for the device's shell, to which adb passes the whole command."""
     text = value if isinstance(value, str) else json.dumps(value)
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class CallablePush:
-    """Delivers by a function of the suite, such as a request to its own back end."""
+    """Delivery via a function of the test suite, for example a request to its back end."""
 
     function: Callable[[PushMessage, PushDevice], object]
 
@@ -176,9 +176,9 @@ class CallablePush:
 
 @dataclass(frozen=True, slots=True)
 class LocalPush:
-    """Delivers a web push to the service worker of an app on the local device, and answers what it shows.
+    """Delivery via Web Push to the service worker of an app on the local device; also controls its notifications.
 
-    The worker gets the message as JSON in the document's spelling.
+    The worker receives the message as JSON with the documented names.
     """
 
     driver: Script
@@ -189,11 +189,11 @@ class LocalPush:
         self._do("push", data=json.dumps(message.native()), **app)
 
     def shown(self) -> tuple[Shown, ...]:
-        """Return the list of notifications, the oldest first."""
+        """Return the notification list, oldest first."""
         return tuple(_shown(one) for one in self._list()["shown"])
 
     def address(self) -> str:
-        """Return the address of the page in front."""
+        """Return the URL of the page in front."""
         return str(self._list()["address"])
 
     def answer(self, key: str, action: str | None, text: str | None) -> None:
@@ -202,7 +202,7 @@ class LocalPush:
         self._do("answer", key=key, **{name: value for name, value in given.items() if value is not None})
 
     def dismiss(self, key: str) -> None:
-        """Remove a notification from the list."""
+        """Dismiss a notification."""
         self._do("dismiss", key=key)
 
     def _list(self) -> Mapping[str, Any]:
@@ -222,20 +222,20 @@ def _shown(one: Mapping[str, Any]) -> Shown:
 
 def _check_app(device: PushDevice) -> None:
     if not device.application_id:
-        raise device.refuse("which app receives the message is unknown: pass application_id")
+        raise device.refuse("the app to receive the message is unknown: pass application_id")
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePush:
-    """The push messages of one test: sends them, and answers what the device shows."""
+    """Push client of one test; also controls the notifications that the device shows."""
 
     delivery: PushDelivery | None
     device: PushDevice
     reason: str = "it cannot receive push messages: use device_push_delivery"
-    """Why nothing is delivered without a delivery."""
+    """Reason reported when ``delivery`` is None."""
 
     def send(self, message: PushMessage | Mapping[str, Any], *, application_id: str | None = None) -> PushMessage:
-        """Deliver a message. Raises ConfigError before anything is sent for one that the device does not receive."""
+        """Send a message. Raises ConfigError, before sending anything, if the device can't receive it."""
         known = PushMessage.read(message)
         known.check(self.device.platform)
         if self.delivery is None:
@@ -245,38 +245,38 @@ class DevicePush:
         return known
 
     def wait_shown(self, title: str | None = None, *, timeout_seconds: float = 10.0) -> Shown:
-        """Return the newest notification, with a title if given, once it is shown. Raises TimeoutError."""
+        """Wait for a notification, optionally with a title, and return the newest. Raises TimeoutError."""
         local = self._local()
 
         def find() -> Shown | None:
             return next((one for one in reversed(local.shown()) if title in (None, one.title)), None)
 
         what = f"no notification {title!r}" if title else "no notification"
-        return _waited(find, timeout_seconds, lambda: f"{what}, but {[one.title for one in local.shown()]} was shown")
+        return _waited(find, timeout_seconds, lambda: f"{what}, shown: {[one.title for one in local.shown()]}")
 
     def wait_opened(self, path: str, *, timeout_seconds: float = 10.0) -> str:
-        """Return the address in front once it is at a path, such as that of a deep link. Raises TimeoutError."""
+        """Wait until the page in front is at a path, such as a deep link's, and return its URL. Raises TimeoutError."""
         local = self._local()
 
         def find() -> str | None:
             address = local.address()
             return address if urlsplit(address)._replace(scheme="", netloc="").geturl() == path else None
 
-        return _waited(find, timeout_seconds, lambda: f"{path} was not opened; in front is {local.address()[:200]}")
+        return _waited(find, timeout_seconds, lambda: f"{path} was not opened, current page: {local.address()[:200]}")
 
     def tap(self, notification: Shown | None = None, *, action: str | None = None, text: str | None = None) -> None:
-        """Tap a notification, the newest by default, or one of its actions with its text."""
+        """Tap a notification, by default the newest, or one of its actions, entering text if the action takes it."""
         local = self._local()
         local.answer((notification or self.wait_shown()).key, action, text)
 
     def dismiss(self, notification: Shown | None = None) -> None:
-        """Remove a notification, the newest by default, from the list."""
+        """Dismiss a notification, by default the newest."""
         local = self._local()
         local.dismiss((notification or self.wait_shown()).key)
 
     def _local(self) -> LocalPush:
         if not isinstance(self.delivery, LocalPush):
-            reason = "its list of notifications cannot be read: only that of the local device over Appium can"
+            reason = "reading notifications requires the local device in an Appium session"
             raise self.device.refuse(reason)
         return self.delivery
 
@@ -285,6 +285,6 @@ def _waited(find: Callable[[], _T | None], timeout_seconds: float, problem: Call
     deadline = time.monotonic() + timeout_seconds
     while (found := find()) is None:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{problem()} within {timeout_seconds:g} s")
+            raise TimeoutError(f"timed out after {timeout_seconds:g} s: {problem()}")
         time.sleep(POLL_SECONDS)
     return found

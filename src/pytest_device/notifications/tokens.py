@@ -1,4 +1,4 @@
-"""Push tokens: the device's own, and the request that exchanges it for one of the push service."""
+"""Device push tokens, and the request that exchanges one for a token of the push service."""
 
 import json
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PATH: Final = "push/getPushToken"
 MAX_REPLY_BYTES: Final = 64 * 1024
-"""A reply holds a token; what is quoted of another one must not fill a report."""
+"""Maximum size of a response in bytes; keeps quoted responses from flooding a report."""
 SERVER_ERROR: Final = "ERR_NOTIFICATIONS_SERVER_ERROR"
 _SERVICES: Final = {"ios": "apns", "android": "fcm"}
 
@@ -26,7 +26,7 @@ ApnsEnvironment: TypeAlias = Literal["development", "production"]
 
 @dataclass(frozen=True, slots=True)
 class DevicePushToken:
-    """The token that the device's own push service gave the app; ``type`` is ``ios`` or ``android``."""
+    """Native push token of the device (APNs or FCM); ``type`` is ``ios`` or ``android``."""
 
     data: str = field(repr=False)
     type: Platform
@@ -34,21 +34,21 @@ class DevicePushToken:
 
 @dataclass(frozen=True, slots=True)
 class PushToken:
-    """A token of the vendor's push service."""
+    """Token of the vendor's push service."""
 
     data: str = field(repr=False)
     type: Literal["vendor"] = VENDOR
 
 
 class PushTokenRequest:
-    """The request for a push token.
+    """Request for a push token.
 
     ``base_url`` or ``url`` is required: there is no default push service. ``config_extra`` is ``extra`` of the app
-    config. ``development`` selects the sandbox service on iOS, as ``apns_environment="development"`` of the build does.
-    Raises ConfigError for a device token that is none.
+    config. ``development`` selects the sandbox service on iOS, as does ``apns_environment="development"``.
+    Raises ConfigError for an invalid device token.
     """
 
-    def __init__(  # noqa: PLR0913  # the document's options
+    def __init__(  # noqa: PLR0913  # the documented options
         self,
         *,
         platform: Platform,
@@ -59,7 +59,7 @@ class PushTokenRequest:
         config_extra: Mapping[str, Any] | None = None,
         development: bool | None = None,
         apns_environment: ApnsEnvironment | None = None,
-        type: str | None = None,  # noqa: A002  # the document's word
+        type: str | None = None,  # noqa: A002  # the documented name
         base_url: str | None = None,
         url: str | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class PushTokenRequest:
         self._project_id = project_id or _project_id(config_extra)
 
     def url(self) -> str:
-        """Return where the request goes. Raises ConfigError without ``url`` and ``base_url``."""
+        """Return the request URL. Raises ConfigError without a valid ``url`` or ``base_url``."""
         base = self._options["base_url"]
         found = self._options["url"] or (f"{base.removesuffix('/')}/{PATH}" if base else None)
         if not found or not re.fullmatch(r"https?://[^\s/?#]\S*", found):
@@ -80,7 +80,7 @@ class PushTokenRequest:
         return found
 
     def body(self) -> dict[str, Any]:
-        """Return what is sent. Raises NotificationError with the code of what is missing."""
+        """Return the request body. Raises NotificationError for a missing value."""
         if not self._device_id:
             raise _missing("ERR_NOTIF_DEVICE_ID", "device_id", "the installation's ID")
         if not self._project_id:
@@ -100,8 +100,8 @@ class PushTokenRequest:
     def send(self, client: "httpx.Client") -> PushToken:
         """Send the request and return the token.
 
-        Raises NotificationError: ERR_NOTIFICATIONS_NETWORK_ERROR without a reply, ERR_NOTIFICATIONS_SERVER_ERROR for a
-        reply without a token, and before anything is sent the errors of `url` and `body`.
+        Raises NotificationError: ERR_NOTIFICATIONS_NETWORK_ERROR for no response, ERR_NOTIFICATIONS_SERVER_ERROR for a
+        response without a token; before sending, the errors of `url` and `body`.
         """
         import httpx
 

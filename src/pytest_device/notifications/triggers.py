@@ -1,4 +1,4 @@
-"""The triggers of scheduled notifications: typed, checked, and read from what an app passes."""
+"""Triggers of scheduled notifications: types, validation and parsing."""
 
 import reprlib
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from pytest_device.notifications.errors import TriggerError
 Platform: TypeAlias = Literal["android", "ios"]
 
 MAX_TIMESTAMP: Final = 8_640_000_000_000_000
-"""The last millisecond that a date can have in JavaScript."""
+"""Maximum timestamp of a JavaScript ``Date``, in milliseconds since the epoch."""
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "hour": (0, 23), "minute": (0, 59), "weekday": (1, 7), "day": (1, 31), "month": (0, 11),
@@ -28,13 +28,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """What makes a notification fire; ``channel_id`` is the channel on Android."""
+    """Base class of triggers; ``channel_id`` is the notification channel on Android."""
 
     type: ClassVar[str]
     channel_id: str | None = None
 
     def native(self) -> dict[str, Any]:
-        """Return what the platform's side is given."""
+        """Return the trigger as passed to the native module."""
         found: dict[str, Any] = {"type": self.type, **self._facts()}
         return {**found, "channelId": self.channel_id} if self.channel_id else found
 
@@ -44,14 +44,14 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTrigger(Trigger):
-    """Presents at once, in a channel; Android."""
+    """Immediate trigger in a channel, Android only."""
 
     type: ClassVar[str] = "channel"
 
 
 @dataclass(frozen=True, slots=True)
 class TimeIntervalTrigger(Trigger):
-    """Fires after ``seconds``, and again each time they have passed if it repeats."""
+    """Trigger after an interval in seconds, or every interval if ``repeats`` is set."""
 
     type: ClassVar[str] = "timeInterval"
     seconds: float
@@ -64,7 +64,7 @@ class TimeIntervalTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class DateTrigger(Trigger):
-    """Fires once, at ``timestamp`` in milliseconds since 1970."""
+    """One-time trigger at ``timestamp``, in milliseconds since the epoch."""
 
     type: ClassVar[str] = "date"
     timestamp: float
@@ -85,7 +85,7 @@ class _Recurring(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class DailyTrigger(_Recurring):
-    """Fires each day."""
+    """Daily trigger."""
 
     type: ClassVar[str] = "daily"
     hour: int
@@ -94,7 +94,7 @@ class DailyTrigger(_Recurring):
 
 @dataclass(frozen=True, slots=True)
 class WeeklyTrigger(_Recurring):
-    """Fires each week; ``weekday`` is 1 for Sunday to 7."""
+    """Weekly trigger; ``weekday`` is 1 (Sunday) to 7 (Saturday)."""
 
     type: ClassVar[str] = "weekly"
     weekday: int
@@ -104,7 +104,7 @@ class WeeklyTrigger(_Recurring):
 
 @dataclass(frozen=True, slots=True)
 class MonthlyTrigger(_Recurring):
-    """Fires each month."""
+    """Monthly trigger."""
 
     type: ClassVar[str] = "monthly"
     day: int
@@ -114,7 +114,7 @@ class MonthlyTrigger(_Recurring):
 
 @dataclass(frozen=True, slots=True)
 class YearlyTrigger(_Recurring):
-    """Fires each year; ``month`` is 0 for January to 11."""
+    """Yearly trigger; ``month`` is 0 (January) to 11 (December)."""
 
     type: ClassVar[str] = "yearly"
     month: int
@@ -130,7 +130,7 @@ class YearlyTrigger(_Recurring):
 
 @dataclass(frozen=True, slots=True)
 class CalendarTrigger(Trigger):
-    """Fires when the clock has these components, in the document's spelling; iOS. Unknown ones are kept."""
+    """Trigger that matches date components, iOS only; components use the documented names, unknown ones are kept."""
 
     type: ClassVar[str] = "calendar"
     components: Mapping[str, Any]
@@ -149,8 +149,8 @@ class CalendarTrigger(Trigger):
         return {**self.components, "repeats": self.repeats}
 
 
-def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # as it is called elsewhere
-    """Return the trigger that an app passes, None to present at once. Raises TriggerError."""
+def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # documented
+    """Parse a trigger; return None to present immediately. Raises TriggerError."""
     check_platform(platform)
     if input is None:
         return None
@@ -162,7 +162,7 @@ def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigge
     if kind is None:
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
     if not isinstance(kind, str) or kind not in _PARSERS:
-        raise TriggerError(f"type {_brief(kind)} of the trigger is unknown: it is one of {', '.join(_PARSERS)}")
+        raise TriggerError(f"unknown trigger type {_brief(kind)}: use {', '.join(_PARSERS)}")
     return _PARSERS[kind](given, channel)
 
 
@@ -173,7 +173,7 @@ def check_platform(platform: str) -> None:
 
 
 def zone_of(tz: object) -> ZoneInfo:
-    """Return a time zone. Raises TriggerError for a name that does not exist."""
+    """Return a time zone by name. Raises TriggerError for an unknown name."""
     if isinstance(tz, ZoneInfo):
         return tz
     if tz == UTC:
@@ -181,23 +181,24 @@ def zone_of(tz: object) -> ZoneInfo:
     if isinstance(tz, str):
         try:
             return ZoneInfo(tz)
-        except (ValueError, OSError, KeyError):  # names with zeros or steps upwards, directories, unknown names
+        except (ValueError, OSError, KeyError):  # null bytes, '..', directories, unknown names
             pass
     raise TriggerError(
-        f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
+        f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"
+        " (if all names fail: pip install tzdata)",
         name="RangeError",
     )
 
 
 def milliseconds(moment: datetime) -> int:
-    """Return the milliseconds since 1970. Raises TriggerError for a date without a time zone."""
+    """Return the milliseconds since the epoch. Raises TriggerError for a naive datetime."""
     if moment.utcoffset() is None:
         raise TriggerError(f"{moment.isoformat()} needs a time zone: use datetime(…, tzinfo=…)")
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def moment_of(timestamp: float) -> datetime:
-    """Return the date of milliseconds since 1970. Raises TriggerError for one beyond the years 1 to 9999."""
+    """Convert milliseconds since the epoch to a datetime. Raises TriggerError outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:
@@ -215,7 +216,7 @@ def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
 def _brief(value: object) -> str:
     try:
         return reprlib.repr(value)
-    except ValueError:  # a number of more digits than Python writes
+    except ValueError:  # an integer above Python's digit limit
         return f"of type {type(value).__name__}"
 
 
@@ -253,14 +254,13 @@ _PARSERS: Final[Mapping[str, _Parse]] = {
 
 def _present(given: Mapping[str, Any], name: str) -> Any:
     if given.get(name) is None:
-        raise TriggerError(f"{name} of the trigger is missing")
+        raise TriggerError(f"the trigger has no {name}")
     return given[name]
 
 
 def _number(name: str, value: object) -> float:
-    if (
-        isinstance(value, int | float) and not isinstance(value, bool) and value * 0 == 0
-    ):  # NaN and infinity are no numbers
+    # The product rejects NaN and infinity.
+    if isinstance(value, int | float) and not isinstance(value, bool) and value * 0 == 0:
         return value
     raise TriggerError(f"{name} {_brief(value)} must be a number")
 

@@ -30,8 +30,8 @@ def test_what_the_script_does_not_take_is_refused(phone: Remote, given: dict[str
         ({"do": "push", "data": "{}", "appId": APP_ID}, "has no active service worker"),
         ({"do": "push", "data": "{}", "appId": "com.other"}, "com.other is not installed"),
         ({"do": "push"}, "data is missing"),
-        ({"do": "answer", "key": "7"}, "no notification 7 is shown: there are none"),
-        ({"do": "dismiss", "key": "7"}, "no notification 7 is shown: there are none"),
+        ({"do": "answer", "key": "7"}, "no notification 7 in the list, available: none"),
+        ({"do": "dismiss", "key": "7"}, "no notification 7 in the list, available: none"),
     ],
 )
 def test_what_the_device_cannot_do_is_reported(iphone: Remote, given: dict[str, Any], problem: str) -> None:

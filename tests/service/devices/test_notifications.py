@@ -58,8 +58,8 @@ def test_an_action_takes_its_text(phone: Phone) -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (("other", None), "no action other: it has reply, later"),
-        (("reply", None), "the action reply needs a text"),
+        (("other", None), "no action other, available: reply, later"),
+        (("reply", None), "the action reply needs text"),
         (("later", "yes"), "the action later takes no text"),
         ((None, "yes"), "a tap takes no text"),
     ],
@@ -94,7 +94,7 @@ def test_a_dismissed_notification_is_closed_in_the_worker(phone: Phone) -> None:
     phone.do(phone.device.dismiss_notification(key))
 
     assert phone.says_in_time(SAID, "closed News")
-    with pytest.raises(ControllerError, match=f"no notification {key} is shown: there are none"):
+    with pytest.raises(ControllerError, match=f"no notification {key} in the list, available: none"):
         phone.do(phone.device.dismiss_notification(key))
 
 

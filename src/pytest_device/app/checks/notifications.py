@@ -1,4 +1,4 @@
-"""Checks of the config plugin of the notifications library."""
+"""Checks for the config plugin of the notifications library."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _KINDS: Final = {
 
 
 def check_notifications(project: Project) -> Iterator[Finding]:
-    """Yield what is wrong with the assets, the color and the background mode of the notifications library."""
+    """Yield findings for the plugin's assets, color, default channel and background mode."""
     index, options = _plugin(project)
     trail = ("plugins", index, 1)
     for name, kind in _KINDS.items():
@@ -43,7 +43,7 @@ def check_notifications(project: Project) -> Iterator[Finding]:
 
 
 def _plugin(project: Project) -> tuple[int, Object]:
-    """Return the place of the library among the plugins, and its options."""
+    """Return the index and options of the plugin, or 0 and no options if it is absent."""
     plugins, name = at(project.config, "plugins"), project.vendor.package("notifications")
     for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
         if plugin == name or at(plugin, 0) == name:
@@ -93,7 +93,7 @@ def _missing(project: Project, trail: tuple[str | int, ...], path: str) -> Findi
 
 
 def _uses_tasks(project: Project) -> bool:
-    """Return whether the app has what it needs to handle messages with data alone."""
+    """Return whether the app has both libraries that it needs to handle data-only messages."""
     return all(project.package.mentions(project.vendor.package(name)) for name in ("notifications", "task-manager"))
 
 

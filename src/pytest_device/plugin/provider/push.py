@@ -1,4 +1,4 @@
-"""Gives tests what sends push messages to their devices, by the controller that each has."""
+"""Push clients and notification centers for tests."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -23,13 +23,13 @@ from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 LOCAL: Final = "chromium-cdp-"
-"""What the identifiers of local devices begin with that have a notification center of their own."""
+"""UDID prefix of local devices with a notification center."""
 
 Own = PushDelivery | Callable[[PushMessage, PushDevice], object] | None
 
 
 def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> DevicePush:
-    """Return what sends to a session's device: by the suite's own way, else by its controller."""
+    """Return the push client of a session's device, which uses the suite's own delivery or the controller."""
     platform = session.platform
     device = PushDevice("ios" if platform == "ios" else "android", f"the {platform} device of session {session.id}")
     if own is not None:
@@ -46,12 +46,12 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
             return DevicePush(AgentDevicePush(fixture("device_agent_device")), device)
         case other:
             return DevicePush(
-                None, device, f"sessions of type {other} receive no push messages: use device_push_delivery"
+                None, device, f"sessions of type {other} can't receive push messages: use device_push_delivery"
             )
 
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
-    """Return a center for a test. Raises ConfigError for settings that are missing."""
+    """Return a notification center for a test. Raises ConfigError for missing settings."""
     known: dict[str, Any] = {"clock": lambda: datetime.now(UTC), **settings}
     if "platform" not in known and needs_of(item):
         need = single_value(needs_of(item), "device_notifications", "device_notification_settings")

@@ -1,4 +1,4 @@
-"""The services that all workers of a pytest-xdist run share, in the coordinator's process."""
+"""Services shared by all pytest-xdist workers, hosted by the coordinator."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SharedServices:
-    """Registered only if pytest-xdist distributes tests."""
+    """Plugin that hosts shared services; registered only if pytest-xdist distributes tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -24,16 +24,16 @@ class SharedServices:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Worker) -> None:
-        """Give a worker on this machine access to the services, if one of them is for the whole run."""
+        """Give a worker on this machine access to the services if any is shared by the whole run."""
         try:
             is_for_run = settings_of(self._config).identity_scope == "run"
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        if is_for_run and is_here(node) and find_spec("uvicorn"):  # else the worker reports the missing extra
+        if is_for_run and is_here(node) and find_spec("uvicorn"):  # without it, the worker reports the missing extra
             node.workerinput[SERVICES] = self._opened().ticket
 
     def pytest_unconfigure(self) -> None:
-        """Stop the services, after the workers."""
+        """Stop the services after the workers."""
         if self._host:
             self._host.close()
 

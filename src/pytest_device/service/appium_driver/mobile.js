@@ -221,7 +221,7 @@ async function alert(driver, { action, buttonLabel }) {
   return await alerts.labelsOf(driver);
 }
 
-/** The notification center of the device: push a message, list, answer or dismiss what is shown. */
+/** Push a message to the device, or list, answer or dismiss its notifications. */
 async function notify(driver, { do: what, data, appId, key, action, text }) {
   const { device } = driver;
   const doing = {

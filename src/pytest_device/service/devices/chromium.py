@@ -183,16 +183,16 @@ class Chromium:
         return (await self._tabs.front()).dialog_type
 
     async def push(self, data: str, application_id: str | None = None) -> None:
-        """Deliver a web push to an app, by default the one in front, also while it is closed."""
+        """Deliver a web push to an app, by default the one in front, even if it is closed."""
         known = application_id or await self._front() or await self._behind() or next(iter(self._apps), "")
         await self._center.push((await self._tabs.main()).target, f"{self._app(known).base.rstrip('/')}/", data)
 
     async def notifications(self) -> Sequence[Mapping[str, Any]]:
-        """Return what is in the list of notifications."""
+        """Return the notification list."""
         return self._center.shown()
 
     async def answer_notification(self, key: str, action: str | None = None, text: str | None = None) -> None:
-        """Tap a notification or one of its actions: its app comes to the front if it is in the background."""
+        """Tap a notification or one of its actions, bringing a background app to the front."""
         await self._tabs.uncover()
         await self._center.answer((await self._tabs.main()).target, key, action, text)
 

@@ -1,6 +1,7 @@
-// Notifications of web apps go to the device's own center: a headless browser may have none, and no way to tap one.
+// Redirects the notifications of web apps to the device's notification center: a headless browser may have none, and
+// offers no way to tap them.
 //
-// Runs in pages before their scripts, and in service workers. `call` is the binding to the device.
+// Runs in service workers, and in pages before their own scripts. `call` is the binding to the device.
 
 ((call) => {
   const hasNotifications = self.isSecureContext && 'Notification' in self && 'ServiceWorkerRegistration' in self;
@@ -18,13 +19,13 @@
   const native = Object.getOwnPropertyDescriptor(Notification, 'permission').get;
   const permission = () => {
     const own = native.call(Notification);
-    return own === 'denied' ? allowed : own; // a browser without a center always denies
+    return own === 'denied' ? allowed : own; // a browser without a notification center always denies
   };
   navigator.permissions.query({ name: 'notifications' }).then((status) => {
     const follow = () => { allowed = status.state === 'prompt' ? 'default' : status.state; };
     status.addEventListener('change', follow);
     follow();
-  }).catch(() => {}); // a document without an origin of its own has no permissions
+  }).catch(() => {}); // documents with an opaque origin have no permissions
 
   const notificationOf = ({ key, title, options }) => {
     const shown = { body: '', tag: '', data: null, actions: [], ...options, title, close: () => void ask('close', { key }) };
@@ -47,10 +48,10 @@
   };
   if ('clients' in self) {
     self.clients.openWindow = (url) => ask('open', { url: new URL(url, self.location).href });
-    WindowClient.prototype.focus = async function focus() { return this; }; // an answered notification shows its app
+    WindowClient.prototype.focus = async function focus() { return this; }; // a tap already shows the app
   }
 
-  /** Fire an event about a notification in the worker, and wait for all that it waits for. */
+  /** Dispatch a notification event in the worker, and await every promise passed to its `waitUntil`. */
   async function answered(type, fields, action, reply) {
     const waits = [];
     const event = Object.setPrototypeOf(new ExtendableEvent(type), NotificationEvent.prototype);

@@ -1,4 +1,4 @@
-"""The notification center of a browser as a device: what its apps show, and what the user does with it."""
+"""Notification center of a browser device: the notifications of its apps and the user's responses."""
 
 import asyncio
 import json
@@ -15,21 +15,21 @@ from pytest_device.service.devices.cdp import Connection, Event, Message
 BINDING: Final = "__pytestDeviceCall"
 SCRIPT: Final = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 MOST_SHOWN: Final = 100
-"""As many as a phone shows of one app: older ones are forgotten."""
+"""Maximum number of notifications shown, as on a phone; older ones are removed."""
 MAX_PAYLOAD_BYTES: Final = 4096
-"""Of a pushed message: RFC 8030 section 7.2."""
+"""Maximum size of a push message, see RFC 8030, section 7.2."""
 _PERMISSION: Final = {"permission": {"name": "notifications"}}
 
 _PATIENCE_SECONDS: Final = 2.0
-"""For what an app may be about to do: register its service worker."""
+"""Timeout for the app to register and start its service worker."""
 
 Show = Callable[[str], Awaitable[None]]
-"""Opens a URL in the app."""
+"""Callback that opens a URL in the app."""
 
 
 @dataclass(slots=True)
 class _Workers:
-    """What the browser reports of service workers, by registration."""
+    """Service workers reported by the browser, by registration ID."""
 
     registrations: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     versions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -49,19 +49,19 @@ class _Workers:
         self.changed.set()
 
     def of(self, address: str) -> str | None:
-        """Return the registration with the longest scope that an address is in."""
+        """Return the ID of the registration with the longest scope that matches a URL."""
         scopes = {name: one["scopeURL"] for name, one in self.registrations.items() if not one["isDeleted"]}
         fitting = [name for name, scope in scopes.items() if address.startswith(scope) and name in self.versions]
         return max(fitting, key=lambda name: len(scopes[name]), default=None)
 
     def running(self, registration: str) -> str | None:
-        """Return the target of a registration's worker if it runs."""
+        """Return the target ID of a registration's worker if it is running."""
         version = self.versions.get(registration, {})
         return version.get("targetId") if version.get("runningStatus") == "running" else None
 
 
 class NotificationCenter:
-    """The notifications that are shown, the oldest first. ``on_event`` must receive the calls of pages."""
+    """Notifications shown, oldest first; ``on_event`` must receive the binding calls of pages."""
 
     def __init__(self, connection: Connection, show: Show) -> None:
         self._connection = connection
@@ -69,18 +69,18 @@ class NotificationCenter:
         self._shown: dict[str, Mapping[str, Any]] = {}
         self._keys = count(1)
         self._workers: dict[str, str] = {}
-        """Debugging sessions of workers, by target: a worker that is debugged does not stop."""
+        """Debugging sessions of workers, by target ID; attached workers keep running."""
         self._permitted: set[str] = set()
         self._root: str | None = None
-        """A debugging session of its own: those of pages would else be taken for new pages."""
+        """Separate browser session; otherwise page sessions attached here would be treated as new pages."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def shown(self) -> list[Mapping[str, Any]]:
-        """Return the notifications: ``key``, ``title``, ``options`` and ``scope``."""
+        """Return the notifications with ``key``, ``title``, ``options`` and ``scope``."""
         return list(self._shown.values())
 
     async def forget(self, origins: set[str]) -> None:
-        """Remove the notifications of origins, and what the user has allowed them."""
+        """Remove the notifications and reset the permissions of origins."""
         for origin in self._permitted & origins:
             await self._permit(origin, "prompt")
         self._permitted -= origins
@@ -89,9 +89,9 @@ class NotificationCenter:
         }
 
     async def push(self, target: str, address: str, data: str) -> None:
-        """Deliver a message to the service worker of the app at an address, by way of a page.
+        """Deliver a message to the service worker of the app at a URL, through a page's debugging session.
 
-        Raises ControllerError if it has none, or for a message of more than 4,096 bytes.
+        Raises ControllerError without a service worker or for a message of more than 4,096 bytes.
         """
         if len(data.encode()) > MAX_PAYLOAD_BYTES:
             raise ControllerError(f"a message must have at most {MAX_PAYLOAD_BYTES} bytes")
@@ -103,7 +103,7 @@ class NotificationCenter:
             await self._connection.call("ServiceWorker.deliverPushMessage", params, session=page)
 
     async def answer(self, target: str, key: str, action: str | None, text: str | None) -> None:
-        """Tap a notification or one of its actions. Raises ControllerError for what it does not offer."""
+        """Tap a notification or one of its actions. Raises ControllerError for an unknown action or unexpected text."""
         one = self._found(key)
         if action is not None:
             _check_action(one, action, text)
@@ -113,28 +113,28 @@ class NotificationCenter:
         await self._fire(target, "notificationclick", one, action or "", text)
 
     async def dismiss(self, target: str, key: str) -> None:
-        """Remove a notification as the user does. Raises ControllerError if it is not shown."""
+        """Dismiss a notification as a user would. Raises ControllerError if it is not shown."""
         one = self._found(key)
         del self._shown[key]
         await self._fire(target, "notificationclose", one, "", None)
 
     def on_event(self, event: Event) -> None:
-        """Begin what a page or worker asks for."""
+        """Start handling a request from a page or worker."""
         task = asyncio.create_task(self._do(event))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _found(self, key: str) -> Mapping[str, Any]:
         if key not in self._shown:
-            raise ControllerError(f"no notification {key} is shown: there are {', '.join(self._shown) or 'none'}")
+            raise ControllerError(f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}")
         return self._shown[key]
 
     async def _do(self, event: Event) -> None:
         asked: Mapping[str, Any] = json.loads(event.params["payload"])
         value: object = None
-        with suppress(ControllerError):  # the app cannot be shown: it may go on nevertheless
+        with suppress(ControllerError):  # the app can't be shown, but its code must still get a reply
             value = await self._value(asked)
-        with suppress(ControllerError):  # the page or worker is gone
+        with suppress(ControllerError):  # the page or worker was closed
             expression = f"__pytestDevice.answer({asked['id']}, {json.dumps(value)})"
             params = {"expression": expression, "contextId": event.params["executionContextId"]}
             await self._connection.call("Runtime.evaluate", params, session=event.session)
@@ -180,7 +180,7 @@ class NotificationCenter:
 
     @asynccontextmanager
     async def _working(self, target: str, address: str) -> AsyncGenerator[tuple[str, _Workers, str]]:
-        """Provide a debugging session of a page, the workers, and the registration of an address."""
+        """Yield a page's debugging session, the workers, and the registration ID for a URL."""
         workers = _Workers()
         page = await self._attach(target)
         self._connection.divert(page, workers.take)
@@ -194,11 +194,11 @@ class NotificationCenter:
                 await self._connection.call("Target.detachFromTarget", {"sessionId": page}, session=self._root)
 
     async def _worker(self, page: str, workers: _Workers, registration: str) -> str:
-        """Return the debugging session of a registration's worker, which is started if necessary."""
+        """Return the debugging session of a registration's worker, starting the worker if necessary."""
         if workers.running(registration) is None:
             scope = {"scopeURL": workers.registrations[registration]["scopeURL"]}
             await self._connection.call("ServiceWorker.startWorker", scope, session=page)
-        target = await _until(workers, lambda: workers.running(registration), "the app's service worker does not start")
+        target = await _until(workers, lambda: workers.running(registration), "the app's service worker did not start")
         if target not in self._workers:
             session = await self._attach(target)
             self._connection.divert(session, lambda message: self._take(session, message))
@@ -233,6 +233,6 @@ async def _until(workers: _Workers, find: Callable[[], str | None], missing: str
 def _check_action(one: Mapping[str, Any], action: str, text: str | None) -> None:
     actions = {known["action"]: known for known in one["options"].get("actions", [])}
     if action not in actions:
-        raise ControllerError(f"the notification has no action {action}: it has {', '.join(actions) or 'none'}")
+        raise ControllerError(f"the notification has no action {action}, available: {', '.join(actions) or 'none'}")
     if (text is not None) != (actions[action].get("type") == "text"):
-        raise ControllerError(f"the action {action} {'needs a' if text is None else 'takes no'} text")
+        raise ControllerError(f"the action {action} {'needs' if text is None else 'takes no'} text")

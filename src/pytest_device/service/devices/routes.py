@@ -47,7 +47,7 @@ class Tabbed(Protocol):
 
 @runtime_checkable
 class Notifying(Protocol):
-    """A device with a notification center of its own, see ``chromium.Chromium``."""
+    """Device with a notification center, such as ``chromium.Chromium``."""
 
     async def push(self, data: str, application_id: str | None = None) -> None: ...
     async def notifications(self) -> Sequence[Mapping[str, object]]: ...
@@ -74,7 +74,7 @@ class _Command:
         value = self.fields.get(name)
         if value is None or isinstance(value, str):
             return value
-        raise invalid(f"{name} must be a text")
+        raise invalid(f"{name} must be a string")
 
     def texts(self, name: str) -> Sequence[str]:
         value = self.fields.get(name, [])
