@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -496,12 +496,12 @@ def test_the_time_out_has_to_be_positive(clock: Clock, seconds: float) -> None:
         NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
 
 
-def test_a_clock_with_an_offset_alone_has_no_time_zone_of_a_device() -> None:
-    request = {"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}}
-    now = datetime(2026, 3, 10, 8, tzinfo=UTC)
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_the_time_zone_of_the_clock_can_be_an_offset_alone(clock: Clock, platform: Platform) -> None:
+    clock.now = datetime(2026, 3, 10, 8, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
+    center.schedule({"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
 
-    NotificationCenter(clock=lambda: now, platform="ios", handler_timeout_seconds=3).schedule(request)
-    offset = now.astimezone(timezone(timedelta(hours=2)))
-    center = NotificationCenter(clock=lambda: offset, platform="ios", handler_timeout_seconds=3)
-    with pytest.raises(TriggerError, match="time zone"):
-        center.schedule(request)
+    clock.pass_by(hours=1)
+
+    assert [one.date for one in center.fire_due()] == [clock.now.timestamp() * 1000]

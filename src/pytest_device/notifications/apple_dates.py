@@ -7,9 +7,8 @@ weeks, whose first day is a user setting.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from pytest_device.notifications.errors import NotSpecified
 from pytest_device.notifications.triggers import zone_of
@@ -26,7 +25,7 @@ MAX_DAYS: Final = 41 * 366
 """Search limit in days; every combination of month, day and weekday recurs within 40 years."""
 
 
-def next_match(components: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> datetime | None:
+def next_match(components: Mapping[str, Any], now: datetime, zone: tzinfo) -> datetime | None:
     """Return the first matching date after ``now``, or None. Raises NotSpecified, TriggerError."""
     given = {name: value for name, value in components.items() if value is not None}
     _check(given)
@@ -92,8 +91,8 @@ def _check_day(given: Mapping[str, Any], day: date) -> None:
         raise NotSpecified(f"day {given['day']} in a month of {day.day} days: iOS behavior is undocumented")
 
 
-def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
+def _moment(wall: datetime, zone: tzinfo) -> datetime:
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
-        raise NotSpecified(f"{wall} is ambiguous or nonexistent in {zone.key}: iOS behavior is undocumented")
+        raise NotSpecified(f"{wall} is ambiguous or nonexistent in {zone}: iOS behavior is undocumented")
     return first.astimezone(UTC)

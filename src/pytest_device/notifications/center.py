@@ -3,9 +3,8 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from zoneinfo import ZoneInfo
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.channels import Channels
@@ -69,7 +68,7 @@ class NotificationCenter:
         clock: Callable[[], datetime],
         platform: Platform,
         handler_timeout_seconds: float,
-        tz: ZoneInfo | str | None = None,
+        tz: tzinfo | str | None = None,
         android_version: int = 13,
         device_token: str = "device-token",  # noqa: S107  # a placeholder, not a secret
     ) -> None:
@@ -264,7 +263,7 @@ class NotificationCenter:
         due = [one for one in self._scheduled.values() if milliseconds(one.date) <= now]
         return min(due, key=lambda one: milliseconds(one.date), default=None)
 
-    def _zone(self) -> ZoneInfo:
+    def _zone(self) -> tzinfo:
         return zone_of(self._clock().tzinfo if self._tz is None else self._tz)
 
     def _arrive(self, request: NotificationRequest, date: datetime) -> Notification:

@@ -1,9 +1,8 @@
 """Next trigger dates on Android and iOS."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, TypeAlias
-from zoneinfo import ZoneInfo
 
 from pytest_device.notifications.apple_dates import next_match
 from pytest_device.notifications.errors import NotSpecified, TriggerError
@@ -36,7 +35,7 @@ _IOS_REPEATING_SECONDS: Final = 60
 def next_trigger_date(
     trigger: Trigger | Mapping[str, Any] | None,
     now: datetime,
-    tz: ZoneInfo | str,
+    tz: tzinfo | str,
     *,
     platform: Platform = "android",
 ) -> datetime | None:
@@ -61,7 +60,7 @@ def fires_between(
     trigger: Trigger | Mapping[str, Any] | None,
     start: datetime,
     end: datetime,
-    tz: ZoneInfo | str,
+    tz: tzinfo | str,
     *,
     platform: Platform = "android",
 ) -> list[datetime]:
@@ -81,14 +80,14 @@ def fires_between(
     return fires
 
 
-def _fires(trigger: Trigger | None, start: datetime, zone: ZoneInfo, platform: Platform) -> Iterator[datetime]:
+def _fires(trigger: Trigger | None, start: datetime, zone: tzinfo, platform: Platform) -> Iterator[datetime]:
     fire = next_trigger_date(trigger, start, zone, platform=platform)
     while fire is not None:
         yield fire
         fire = after_fire(trigger, fire, zone, platform=platform)
 
 
-def after_fire(trigger: Trigger | None, fire: datetime, zone: ZoneInfo, *, platform: Platform) -> datetime | None:
+def after_fire(trigger: Trigger | None, fire: datetime, zone: tzinfo, *, platform: Platform) -> datetime | None:
     """Return the next date of a trigger after it fired, or None if it does not repeat."""
     if not repeats(trigger):
         return None
@@ -108,7 +107,7 @@ def repeats(trigger: Trigger | None) -> bool:
             return False
 
 
-def _next(trigger: Trigger | None, now: datetime, zone: ZoneInfo, platform: Platform) -> datetime | None:
+def _next(trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platform) -> datetime | None:
     match trigger:
         case None | ChannelTrigger():
             return now
@@ -138,7 +137,7 @@ def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float
 Recurring: TypeAlias = DailyTrigger | WeeklyTrigger | MonthlyTrigger | YearlyTrigger
 
 
-def _recurring(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime:
+def _recurring(trigger: Recurring, now: datetime, zone: tzinfo) -> datetime:
     """Return the next date on Android: set the fields on today's calendar, and advance it if that date has passed."""
     components = _components(trigger)
     found = JavaCalendar(now, zone).set(**components)
@@ -151,7 +150,7 @@ def _recurring(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime:
             return found.add_months(12 if "month" in components else 1).moment
 
 
-def _on_ios(trigger: Recurring, now: datetime, zone: ZoneInfo) -> datetime | None:
+def _on_ios(trigger: Recurring, now: datetime, zone: tzinfo) -> datetime | None:
     components = _components(trigger)
     if isinstance(trigger, YearlyTrigger):
         components["month"] += 1  # months start at 1 in Foundation

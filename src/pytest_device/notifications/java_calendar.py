@@ -4,8 +4,7 @@ Source: GregorianCalendar and ZoneInfo of OpenJDK 17; `benchmarks/java_calendar.
 """
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +12,7 @@ class JavaCalendar:
     """UTC date and time with the calendar's time zone."""
 
     moment: datetime
-    zone: ZoneInfo
+    zone: tzinfo
 
     def set(
         self, hour: int, minute: int, *, month: int | None = None, day: int | None = None, weekday: int | None = None

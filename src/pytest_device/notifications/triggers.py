@@ -3,7 +3,7 @@
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from zoneinfo import ZoneInfo
@@ -172,12 +172,10 @@ def check_platform(platform: str) -> None:
         raise ConfigError(f"platform {platform!r} must be 'android' or 'ios'")
 
 
-def zone_of(tz: object) -> ZoneInfo:
+def zone_of(tz: object) -> tzinfo:
     """Return a time zone by name. Raises TriggerError for an unknown name."""
-    if isinstance(tz, ZoneInfo):
+    if isinstance(tz, tzinfo):
         return tz
-    if tz == UTC:
-        return ZoneInfo("UTC")
     if isinstance(tz, str):
         try:
             return ZoneInfo(tz)
