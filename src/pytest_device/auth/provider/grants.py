@@ -22,7 +22,7 @@ class OAuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a user allowed a client; ``family`` joins all tokens that came of it."""
+    """What a user allowed a client; ``family`` joins all tokens that came of it, ``narrowed_from`` are its scopes."""
 
     client_id: str
     user: str
@@ -32,6 +32,7 @@ class Grant:
     nonce: str | None
     auth_time: int
     family: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    narrowed_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,13 @@ class Grants:
         if not set(scopes) <= set(found.grant.scopes):
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
         self._refresh[token] = replace(found, is_used=True)
-        return replace(found.grant, scopes=scopes)
+        return replace(found.grant, scopes=scopes, narrowed_from=found.grant.scopes)
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
-        """Return a new access token and a new refresh token."""
-        now = self._clock.now()
+        """Return a new access token, and a new refresh token with the scopes of the former (RFC 6749 section 6)."""
+        now, lasting = self._clock.now(), replace(grant, scopes=grant.narrowed_from or grant.scopes)
         access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
-        return access, _put(self._refresh, _Issued(grant, now + self.lifetimes.refresh_token))
+        return access, _put(self._refresh, _Issued(lasting, now + self.lifetimes.refresh_token))
 
     def allowed_by(self, access_token: str) -> Grant:
         """Return what an access token stands for."""
