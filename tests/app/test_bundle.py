@@ -86,6 +86,9 @@ def test_archives_are_searched_also_within_each_other(
 ) -> None:
     [finding] = _inspect(tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name).findings
     assert "index.bundle" in finding.path.as_posix()
+    archive = tmp_path / "dist" / name
+    [alone] = inspect_bundle(archive, load_project(tmp_path / "app")).findings
+    assert alone.path == finding.path
 
 
 def test_public_values_addresses_and_short_secrets_are_reported(tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ class _Search:
 def _contents(path: Path) -> Iterator[Entry]:
     """Yield the files below a path, also those in archives, with their names below it."""
     if not path.is_dir():
-        yield from _file(path, "")
+        for name, content in _file(path, path.name):  # which tells an archive
+            yield name.removeprefix(path.name).lstrip("/"), content
         return
     for directory, names, files in os.walk(path, onerror=_unsearched):
         names.sort()

@@ -28,7 +28,7 @@ _FIXES: Final = {
     "asset_missing": "export again",
     "asset_hash": "export again, and change no file afterwards",
     "not_newer": "export again: only newer updates load",
-    "unknown": "supply it, for example in JSON: --build",
+    "unknown": "supply it, for example in a JSON file for --build",
 }
 
 

@@ -50,6 +50,8 @@ def _of_json(path: Path) -> Build:
         raise ProjectError(f"has unknown keys: {', '.join(unknown)}; a build has {', '.join(_KEYS)}", path=path)
     settings = UpdateSettings.from_config(facts) if "updates" in facts else None
     running = facts.get("running")
+    if running is not None and not isinstance(running, dict):
+        raise ProjectError("running must be an object with id and createdAt", path=path)
     return Build(
         _text(facts, "platform", path),
         _text(facts, "runtimeVersion", path),

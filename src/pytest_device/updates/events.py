@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from pytest_device.errors import ConfigError
 from pytest_device.updates.values import Reason, Update
 
 Operation: TypeAlias = Literal["launch", "check", "fetch", "override"]
@@ -38,6 +39,10 @@ class Offer:
     seconds: float = 0.0
     complete: bool = True
     error: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.update), Update | None):
+            raise ConfigError(f"an Offer has an Update, not a value of type {type(self.update).__name__}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pytest_device.updates.events import (
     Operation,
     Rejected,
 )
-from pytest_device.updates.loading import will_load
+from pytest_device.updates.loading import asset_reasons, will_load
 from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
 from pytest_device.updates.values import NOTHING, Build, Code, Reason, Update, in_utc
 
@@ -64,7 +64,15 @@ class LaunchModel:
 
     @property
     def is_enabled(self) -> bool:
-        return self.settings.enabled and not problem_of(self.settings.url) and not self.storage_error
+        return self.disabled_reason is None
+
+    @property
+    def disabled_reason(self) -> DisabledReason | None:
+        """Why the app uses its embedded update only."""
+        if self.storage_error:
+            return DisabledReason.STORAGE_ERROR
+        problem = self.settings.disabled_reason or problem_of(self.settings.url)
+        return problem or (None if self.settings.enabled else DisabledReason.CONFIGURATION)
 
     @property
     def url(self) -> str | None:
@@ -84,7 +92,7 @@ class LaunchModel:
 
     def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
         """Start the app; the check at startup sees the offer."""
-        model = replace(self, storage_error=storage_error, running=None, reload_screen=False, is_update_available=False)
+        model = replace(self, storage_error=storage_error, running=None, reload_screen=False)
         cached, policy = _newest(model), self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":
             return _started(model, cached)
@@ -100,7 +108,7 @@ class LaunchModel:
         if reason := _rejection(self, offer):
             return self, (Rejected("check", reason),)
         current = self.running or NOTHING
-        reasons = _refusals(self, offer.update, current)
+        reasons = _refusals(self, _manifest(offer.update), current)
         available = _is_new_roll_back(self, offer, current) or (offer.update is not None and not reasons)
         return replace(self, is_update_available=available), (Checked(available, reasons),)
 
@@ -175,8 +183,13 @@ def _rejection(model: LaunchModel, offer: Offer) -> str:
     if model.mode is not Mode.RELEASE:
         return f"not in {'the development client' if model.mode is Mode.DEVELOPMENT_CLIENT else 'development mode'}"
     if not model.is_enabled:
-        return f"updates are disabled: {model.settings.disabled_reason or DisabledReason.STORAGE_ERROR}"
+        return f"updates are disabled: {model.disabled_reason}"
     return offer.error
+
+
+def _manifest(update: Update | None) -> Update | None:
+    """Return what is known of an update before its files are downloaded."""
+    return update and replace(update, assets=())
 
 
 def _refusals(model: LaunchModel, update: Update | None, current: Update) -> tuple[Reason, ...]:
@@ -200,10 +213,12 @@ def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operati
     if offer.error or not offer.complete:
         return model, (Rejected(operation, offer.error or "the download is incomplete"),)
     if _is_new_roll_back(model, offer, current):
-        return replace(model, rolled_back_at=offer.roll_back_at), (Downloaded(None),)
-    reasons = _refusals(model, offer.update, current)
+        return replace(model, rolled_back_at=offer.roll_back_at, is_update_available=True), (Downloaded(None),)
+    reasons = _refusals(model, _manifest(offer.update), current)
     if offer.update is None or reasons:
         return model, (Checked(False, reasons),)
+    if broken := next(asset_reasons(offer.update), None):
+        return model, (Rejected(operation, broken.detail),)
     others = tuple(one for one in model.stored if one.id != offer.update.id)
     return replace(model, stored=(*others, offer.update), is_update_available=True), (Downloaded(offer.update.id),)
 
@@ -227,16 +242,18 @@ def _started(model: _Model, update: Update, before: Events = ()) -> tuple[_Model
     if unused := _unused(model, update):
         events.append(Cleaned(unused))
     stored = tuple(one for one in model.stored if one.id not in unused)
-    return replace(model, running=update, stored=stored, emergency_reason=None), tuple(events)
+    model = replace(model, running=update, stored=stored, emergency_reason=None)
+    return replace(model, is_update_available=model.pending is not None), tuple(events)
 
 
 def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
     """Return the IDs of updates to delete: of the running one's scope, older than it, beyond those to keep."""
     if not _is_managed(model):
         return ()
-    older = [one for one in model.stored if one.scope == running.scope and _time(one) < _time(running)]
+    scope = running.scope or model.build.scope  # an embedded update need not name its own
+    older = [one for one in model.stored if one.scope == scope and _time(one) < _time(running)]
     newest_first = sorted(older, key=_time, reverse=True)
-    return tuple(one.id for one in newest_first[model.settings.max_updates_to_keep - 1 :])
+    return tuple(one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :])
 
 
 def _time(update: Update) -> datetime:

@@ -27,14 +27,14 @@ _NO_CONTENT: Final = 204
 
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
-    """Return the header of a base64 signature. Raises ConfigError for a key ID that is not ASCII."""
+    """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
     need_extra("http_sf")
     import http_sf
 
     try:
         return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
     except (ValueError, http_sf.StructuredFieldError):
-        raise ConfigError(f"keyid {keyid!r} must be printable ASCII") from None
+        raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII") from None
 
 
 class PublishedProtocolV1:

@@ -26,9 +26,10 @@ class DisabledReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UpdateSettings(Updates):
-    """The properties below ``updates``, with the reference's defaults; ``enabled`` only if updates can be used.
+    """The properties below ``updates``, with the reference's defaults; updates can be used without ``disabled_reason``.
 
-    Their values never reach a ``repr``: headers may carry credentials.
+    ``enabled`` is what the config says, by default whether updates can be used. The values never reach a ``repr``:
+    headers may carry credentials.
     """
 
     disabled_reason: DisabledReason | None = None
@@ -39,6 +40,8 @@ class UpdateSettings(Updates):
 
         ``sdk`` selects the reference of the defaults, by default that of the config's ``sdkVersion``.
         """
+        if not isinstance(cast("object", config), Mapping):
+            raise ConfigError(f"config must be a mapping, is of type {type(config).__name__}")
         given = cast("Object", dict(config))
         section = given.get("updates")
         url = text_at(section, "url")
@@ -49,7 +52,7 @@ class UpdateSettings(Updates):
         settings = replace(cls(**{one.name: getattr(found, one.name) for one in fields(found)}), url=url)
         reason = None if found.enabled else DisabledReason.CONFIGURATION
         reason = reason or problem_of(settings.url)
-        return settings.without(reason) if reason else settings
+        return settings.without(reason, enabled=at(section, "enabled") is True) if reason else settings
 
     @classmethod
     def from_project(cls, project: Project, platform: str) -> Self:
@@ -58,13 +61,13 @@ class UpdateSettings(Updates):
             raise ConfigError(f"platform {platform!r} must be ios or android")
         config = project.effective(platform)
         settings = cls.from_config(config, sdk=project.sdk_major)
-        if settings.enabled and not (config.get("runtimeVersion") or project.sdk_version):
-            return settings.without(DisabledReason.NO_RUNTIME_VERSION)
-        return settings
+        if settings.disabled_reason or config.get("runtimeVersion") or project.sdk_version:
+            return settings
+        return settings.without(DisabledReason.NO_RUNTIME_VERSION, enabled=at(config, "updates", "enabled") is True)
 
-    def without(self, reason: DisabledReason) -> Self:
+    def without(self, reason: DisabledReason, *, enabled: bool = False) -> Self:
         """Return the settings of a build that cannot use updates for a reason."""
-        return replace(self, enabled=False, disabled_reason=reason)
+        return replace(self, enabled=enabled, disabled_reason=reason)
 
 
 def problem_of(url: str | None) -> DisabledReason | None:

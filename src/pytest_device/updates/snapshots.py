@@ -31,6 +31,8 @@ class _Snapshot:
     @classmethod
     def read(cls, reported: Mapping[str, object]) -> Self:
         """Read what an app reports, by the document's names. Raises UpdateError with the code ``malformed``."""
+        if not isinstance(cast("object", reported), Mapping):
+            raise UpdateError(f"an app reports an object, not {type(reported).__name__}", code="malformed")
         names = {_reported(one.name): one.name for one in fields(cls) if one.name != "extra"}
         values: dict[str, Any] = {ours: _checked(name, ours, reported[name]) for name, ours in names.items()
                                   if name in reported}  # fmt: skip
@@ -148,11 +150,13 @@ def _date(value: object) -> datetime | None:
     try:
         if isinstance(value, str):
             return in_utc(datetime.fromisoformat(value))
+        if isinstance(value, datetime):
+            return in_utc(value)
         if isinstance(value, int | float):  # as JavaScript has it
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         raise UpdateError("createdAt must be a date", code="malformed") from None
-    return cast("datetime | None", value)
+    return None
 
 
 def _is_canonical(text: str) -> bool:

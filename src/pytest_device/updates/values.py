@@ -63,11 +63,8 @@ class Update:
     manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        time = cast("object", self.created_at)
-        if isinstance(time, str):  # as manifests have it
-            object.__setattr__(self, "created_at", _date(time))
-        elif time is not None and not isinstance(time, datetime):
-            raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
+        if not isinstance(cast("object", self.created_at), datetime | None):  # a text, as manifests have it
+            object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
                 raise ConfigError(f"assets must be Asset values: {asset!r} is none")
@@ -79,13 +76,21 @@ NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one."""
+    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one.
+
+    Raises ConfigError for settings or a running update of another type.
+    """
 
     platform: str | None = None
     runtime_version: str | None = None
     settings: UpdateSettings | None = None
     running: Update | None = None
     scope: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("settings", UpdateSettings), ("running", Update)):
+            if not isinstance(getattr(self, name), kind | None):
+                raise ConfigError(f"{name} must be of type {kind.__name__}, is {type(getattr(self, name)).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +109,10 @@ class Verdict:
     reasons: list[Reason]
 
 
-def _date(text: str) -> datetime:
+def in_utc(time: datetime | str) -> datetime:
+    """Return a time that compares with all others: one without a zone is in UTC. Raises ConfigError for no time."""
     try:
-        return in_utc(datetime.fromisoformat(text))
-    except ValueError:
-        raise ConfigError(f"created_at {text!r} must be a datetime, or a text of ISO 8601") from None
-
-
-def in_utc(time: datetime) -> datetime:
-    """Return a time that compares with all others: one without a zone is in UTC."""
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+        known = datetime.fromisoformat(time) if isinstance(time, str) else time
+        return known if known.tzinfo else known.replace(tzinfo=UTC)
+    except (ValueError, TypeError, AttributeError):
+        raise ConfigError(f"{time!r} must be a datetime, or a text of ISO 8601") from None

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_device.app.checks.configuration import check_configuration
 from pytest_device.app.checks.finding import RULES, Finding, settled
+from pytest_device.app.checks.notifications import check_notifications
 from pytest_device.app.checks.packages import app_config_fields_not_synced, directory_check, install_check
 from pytest_device.app.checks.routes import check_routes
 from pytest_device.app.checks.sources import check_secrets, check_sources
@@ -29,6 +30,7 @@ def check(
     """
     findings = [
         *check_configuration(project, sdk, project_id_path),
+        *check_notifications(project),
         *app_config_fields_not_synced(project),
         *install_check(project, versions),
         *directory_check(project, directory),

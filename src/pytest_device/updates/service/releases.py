@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from pytest_device.app.runtime import is_valid_runtime_version
 from pytest_device.errors import ConfigError
@@ -43,7 +44,7 @@ class Releases:
         self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
     ) -> Mapping[str, Update]:
         """Add an export for each of its platforms; return the updates by platform."""
-        if not is_valid_runtime_version(runtime_version):
+        if not (isinstance(cast("object", runtime_version), str) and is_valid_runtime_version(runtime_version)):
             raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
         at, published = self._later(now), dict[str, Update]()
         for platform, export in read_export(directory).items():

@@ -110,7 +110,7 @@ class DeviceUpdateService:
         return self._journal.polling()
 
     def publish(
-        self, directory: str | Path, *, runtime_version: str, channel: str = "", share: float = 1.0
+        self, directory: str | Path, runtime_version: str, channel: str = "", *, share: float = 1.0
     ) -> Mapping[str, Update]:
         """Publish an exported update, for a share of the devices; return the updates by platform.
 
@@ -118,7 +118,7 @@ class DeviceUpdateService:
         """
         return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
 
-    def roll_back_to_embedded(self, *, runtime_version: str, channel: str = "") -> datetime:
+    def roll_back_to_embedded(self, runtime_version: str, channel: str = "") -> datetime:
         """Let apps use their embedded update again; return the time up to which updates are not launched."""
         return self._releases.roll_back(channel, runtime_version, self._clock())
 
