@@ -12,7 +12,7 @@ from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.app.sections import Policy
 from pytest_device.app.vendor import Vendor
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ConfigError, ProjectError
 
 Workflow: TypeAlias = Literal["managed", "generic"]
 
@@ -44,9 +44,11 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
     """
     if platform not in _DEFAULTS:
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
+    if workflow not in (None, *get_args(Workflow)):
+        raise ConfigError(f"workflow {workflow!r} must be managed or generic")
     wanted = at(project.config, platform, "runtimeVersion")
     wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
-    if not wanted:
+    if wanted in (None, ""):
         return None
     if isinstance(wanted, str):
         return wanted
