@@ -60,7 +60,9 @@ class Project:
         return copy
 
     def effective(self, platform: str) -> Object:
-        """Return the configuration of one platform: its own values win, schemes are merged."""
+        """Return the configuration of one platform: its own values win, schemes are merged. Raises ConfigError."""
+        if platform not in ("ios", "android", "web"):
+            raise ConfigError(f"platform {platform!r} must be ios, android or web")
         config = self.to_dict()
         section = object_at(config, platform)
         config |= {key: section[key] for key in _OVERRIDDEN if key in section}
