@@ -100,6 +100,6 @@ def test_a_runtime_version_without_a_policy_and_an_unknown_workflow_are_refused(
     project = load_project(put(tmp_path, project_files({"runtimeVersion": {}})))
     with pytest.raises(ConfigError, match="is no policy"):
         resolve_runtime_version(project, "ios")
-    unknown: Any = "bare"
+    project, unknown = load_project(put(tmp_path, project_files({"runtimeVersion": {"policy": "appVersion"}}))), "bare"
     with pytest.raises(ConfigError, match="'bare' must be managed or generic"):
-        resolve_runtime_version(project, "ios", workflow=unknown)
+        resolve_runtime_version(project, "ios", workflow=unknown)  # type: ignore[arg-type]  # a wrong one

@@ -44,8 +44,6 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
     """
     if platform not in _DEFAULTS:
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
-    if workflow not in (None, *get_args(Workflow)):
-        raise ConfigError(f"workflow {workflow!r} must be managed or generic")
     wanted = at(project.config, platform, "runtimeVersion")
     wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
     if wanted in (None, ""):
@@ -58,7 +56,7 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         raise ProjectError(f"{given} is no policy of runtime versions: use {', '.join(POLICIES)}", path=project.root)
     if policy == "fingerprint":
         return _fingerprint(project, platform)
-    if (workflow or _workflow(project, platform)) != "managed":
+    if _workflow(project, platform, workflow) != "managed":
         raise ProjectError(
             f"the policy {policy!r} needs generated native directories, and this project has its own for {platform}: "
             'set runtimeVersion to a text, for example "1.0.0"',
@@ -83,8 +81,10 @@ def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor
     return f"{version}({default if number in (None, '') else number})"
 
 
-def _workflow(project: Project, platform: str) -> Workflow:
-    return "generic" if native_files(project.root, platform) else "managed"
+def _workflow(project: Project, platform: str, wanted: Workflow | None) -> Workflow:
+    if wanted not in (None, *get_args(Workflow)):
+        raise ConfigError(f"workflow {wanted!r} must be managed or generic")
+    return wanted or ("generic" if native_files(project.root, platform) else "managed")
 
 
 def _fingerprint(project: Project, platform: str) -> str:
