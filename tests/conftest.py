@@ -29,6 +29,7 @@ PROGRAMS: Final = (
     "service/appium_driver",
     "service/devices/test_browsers_installed.py",
     "service/devices/test_chromium.py",
+    "service/devices/test_notifications.py",
     "service/devices/test_relay.py",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",

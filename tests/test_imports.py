@@ -19,6 +19,8 @@ HEAVY = {
     *("appium", "filelock", "httpx", "psutil", "pydantic", "starlette", "uvicorn", "xdist"),
     *("anyio", "asyncio", "selenium", "trio"),  # brought by those
 }
+UNASKED = tuple(f"pytest_device.{name}" for name in ("app", "auth", "notifications", "serving", "updates"))
+"""What a run loads only if its fixtures or settings ask for it."""
 (PLUGIN,) = (point.value for point in entry_points(group="pytest11", name="device"))
 
 
@@ -38,9 +40,7 @@ def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
 
     assert PLUGIN in loaded
     assert heavy(loaded) == set()
-    assert [
-        name for name in loaded if name.startswith(("pytest_device.app", "pytest_device.auth", "pytest_device.updates"))
-    ] == []
+    assert [name for name in loaded if name.startswith(UNASKED)] == []
 
 
 def test_a_distributed_run_without_a_device_loads_none_either_in_any_process(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The app under test and its project. With ``device_app_root`` in the ini file, you don't need ``device_app``."""
+"""The app under test and its project. If the ini file sets ``device_app_root``, you can omit ``device_app``."""
 
 from pathlib import Path
 

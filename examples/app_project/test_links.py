@@ -1,4 +1,4 @@
-"""Links to an app's routes, by name: a misspelled name fails here, not on the device."""
+"""Links to an app's routes by name; a misspelled name fails before a device is used."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy

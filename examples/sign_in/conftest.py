@@ -1,4 +1,4 @@
-"""The app under test, and the identity provider that signs its users in."""
+"""Fixtures for the app under test and its identity provider."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ APP = Path(__file__).with_name("app")
 @pytest.fixture(scope="session")
 def device_identity_settings() -> Mapping[str, Any]:
     return {
-        "users": [User("ada", {"name": "Ada Lovelace"}, password="analytical engine")],  # noqa: S106  # made up
+        "users": [User("ada", {"name": "Ada Lovelace"}, password="analytical engine")],  # noqa: S106  # test data
         "clients": [Client("app", ["http://127.0.0.1/callback"])],
     }
 

@@ -1,4 +1,4 @@
-"""An app that signs users in by code and PKCE: success, cancel, denied, expired, revoked."""
+"""Sign-in on the provider's page: success, cancellation, denial, expiry and revocation."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy
@@ -14,7 +14,7 @@ STATUS = (AppiumBy.ACCESSIBILITY_ID, "status")
 
 
 def fill_in(driver: WebDriver) -> None:
-    """Sign in on the provider's page."""
+    """Complete the sign-in form of the provider."""
     driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
     wait = WebDriverWait(driver, 10)
     wait.until(expected_conditions.presence_of_element_located((AppiumBy.ID, "user"))).send_keys("ada")

@@ -1,4 +1,4 @@
-"""The same app with a user who is already signed in, by launch arguments or a link."""
+"""Tests that start with a signed-in user, through launch arguments or a deep link."""
 
 from collections.abc import Callable
 

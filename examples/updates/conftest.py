@@ -1,4 +1,4 @@
-"""The app under test, and the update service that publishes to it."""
+"""The app under test and its update service."""
 
 import base64
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def device_update_settings(signing: CodeSigning) -> Mapping[str, Any]:
 def device_appium_options(
     device_platform: Platform, device_update_service: DeviceUpdateService, signing: CodeSigning
 ) -> dict[str, Any]:
-    """Start the app with what its builds would have in their native configuration."""
+    """Pass the app the settings that real builds have in their native configuration."""
     key = load_pem_x509_certificate(signing.certificate.encode()).public_key()
     public = base64.b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
     url = device_update_service.url

@@ -1,4 +1,4 @@
-"""An app that updates itself: an update is applied at the next launch, a failing one is left, others are refused."""
+"""Tests of an app with over-the-air updates: applying, recovering from and rejecting updates."""
 
 import json
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def constants(driver: WebDriver) -> Constants:
 
 @pytest.fixture
 def model(device_platform: Platform, device_update_service: DeviceUpdateService) -> LaunchModel:
-    """Return what the library's document says of this app: an oracle."""
+    """Return the launch model of this app, used as an oracle."""
     url = device_update_service.url
     settings = UpdateSettings.from_config({"updates": {"url": url, "codeSigningCertificate": "certificate.pem"}})
     created = datetime.fromisoformat("2026-01-01T00:00:00Z")
@@ -62,7 +62,7 @@ def publish(device_platform: Platform, device_update_service: DeviceUpdateServic
 
 
 class Publish:
-    """Publishes one of the exports; returns the update as the app gets it."""
+    """Factory that publishes an export and returns the update as the app receives it."""
 
     def __init__(self, platform: Platform, service: DeviceUpdateService) -> None:
         self.platform, self.service = platform, service
@@ -110,7 +110,7 @@ def test_the_app_recovers_from_an_update_that_fails(
     model, _ = model.launch()[0].emergency(reported.emergency_launch_reason)
     assert differences(constants_of(model), reported) == []
 
-    restart(device_driver)  # and never tries it again
+    restart(device_driver)  # the failed update is never tried again
     wait_for(device_driver, "update", "up to date")
     assert constants(device_driver).is_emergency_launch is False
 

@@ -1,4 +1,4 @@
-"""The words of the standards for the error codes of identity providers."""
+"""Descriptions of OAuth and OpenID Connect error codes, quoted from the standards."""
 
 from collections.abc import Mapping
 from typing import Final

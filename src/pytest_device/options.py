@@ -182,7 +182,7 @@ class Options:
     )
     identity_scope = Option(
         "worker",
-        "who shares an identity provider and its tokens: each pytest-xdist worker, or the run",
+        "scope of the identity provider and its tokens: one per pytest-xdist worker, or one per run",
         "choice",
         "worker",
         "run",

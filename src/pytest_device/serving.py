@@ -1,4 +1,4 @@
-"""Serves an application on this machine from a thread of the test's process, and keeps what it saw for the test."""
+"""Local ASGI server that runs in a thread of the test process, and a journal of what it received."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 GRACE_SECONDS: Final = 1
-"""How long requests in progress may take when the server stops."""
+"""Maximum time for requests in progress to finish when the server stops, in seconds."""
 
 POLL_SECONDS: Final = 0.05
 
@@ -16,25 +16,25 @@ _T = TypeVar("_T")
 
 
 class Journal:
-    """What a service saw, in order and of any kinds, shared by its thread and the test's."""
+    """Ordered log of entries of any type, shared by the server's thread and the test's."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        """Hold it to change what waiting tests look for."""
+        """Condition to hold while changing state that tests wait for."""
         self._entries: tuple[object, ...] = ()
 
     def add(self, entry: object) -> None:
-        """Note an entry."""
+        """Append an entry and wake up waiting tests."""
         with self.changed:
             self._entries += (entry,)
             self.changed.notify_all()
 
     def of(self, kind: type[_T]) -> tuple[_T, ...]:
-        """Return the entries of a kind so far."""
+        """Return the entries of a type so far."""
         return tuple(entry for entry in self._entries if isinstance(entry, kind))
 
     def wait_until(self, find: Callable[[], _T | None], timeout_seconds: float) -> _T | None:
-        """Return what ``find`` finds now or after a later entry, None if it finds nothing in time."""
+        """Call ``find`` now and after each new entry; return its result, or None when the timeout expires."""
         deadline = time.monotonic() + timeout_seconds
         with self.changed:
             while (found := find()) is None:
@@ -44,11 +44,11 @@ class Journal:
 
 
 class AppServer:
-    """An address on 127.0.0.1, taken at once, at which an ASGI application is served from `start` to `stop`."""
+    """A server for an ASGI application on 127.0.0.1; it binds its port immediately and serves after `start`."""
 
     def __init__(self, port: int = 0) -> None:
         self._socket = socket.create_server(("127.0.0.1", port))
-        # asyncio sets it only on sockets that name their protocol: each reply would wait 40 ms for an acknowledgement.
+        # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server: Any = None
@@ -56,15 +56,15 @@ class AppServer:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self, app: Any) -> None:
-        """Serve the application; requests wait in the socket until it does."""
+        """Serve the application in a thread; earlier requests wait in the socket."""
         self._server = _server(app, self._is_serving)
         self._thread.start()
 
     def stop(self) -> None:
-        """Cut off the requests in progress, end the thread, and free the address."""
+        """Abort the requests in progress, stop the thread and free the port."""
         if self._server:
             while not self._is_serving.wait(POLL_SECONDS) and self._thread.is_alive():
-                pass  # uvicorn that is to exit before it serves leaves open what it has accepted
+                pass  # if told to exit before it serves, uvicorn leaves accepted connections open
             self._server.should_exit = True
             self._thread.join()
         self._socket.close()
@@ -82,7 +82,7 @@ def _server(app: Any, is_serving: threading.Event) -> Any:
             await super().main_loop()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """Cut off connections, too: uvicorn waits for endless replies, and leaves their sockets open."""
+            """Abort all connections; uvicorn would wait for endless replies and leave their sockets open."""
             await self._abort()
             await super().shutdown(sockets)
             await self._abort()
@@ -90,7 +90,7 @@ def _server(app: Any, is_serving: threading.Event) -> Any:
         async def _abort(self) -> None:
             for connection in tuple(self.server_state.connections):
                 connection.transport.abort()
-            await asyncio.sleep(0)  # in which they close
+            await asyncio.sleep(0)  # let them close
 
     config = uvicorn.Config(
         app,

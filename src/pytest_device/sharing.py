@@ -1,4 +1,4 @@
-"""Shares services between the processes of a run on this machine: one holds them, the others call them."""
+"""Remote access to services that one process of a run hosts for the others on this machine."""
 
 import hmac
 import pickle
@@ -20,7 +20,7 @@ Make: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of a member of a service; ``args`` is None to read it, ``assigned`` holds what is assigned to it."""
+    """Access to a service member: ``args`` to call it, ``assigned`` to set it, neither to read it."""
 
     service: str
     path: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ class _Reply:
 
 
 class ServiceHost:
-    """Holds services from the first call on until `close`; `ticket` lets other processes in.
+    """Server that creates each service on first use and closes it in `close`; other processes connect with `ticket`.
 
-    ``on_secret`` receives the secrets of services, which have a method ``hide_with`` for that.
+    ``on_secret`` is passed to the method ``hide_with`` of each service and receives its secrets.
     """
 
     def __init__(self, on_secret: Callable[..., Any]) -> None:
@@ -54,11 +54,11 @@ class ServiceHost:
 
     @property
     def ticket(self) -> dict[str, str]:
-        """The address and the key, which is a secret: what a caller sends is unpickled."""
+        """URL and key of the server; the key is a secret, because requests are unpickled."""
         return {"url": self._server.url, "key": self._key}
 
     def close(self) -> None:
-        """Close the services."""
+        """Stop the server and close the services."""
         self._server.stop()
         self._open.close()
 
@@ -77,8 +77,8 @@ class ServiceHost:
 
     def _answered(self, body: bytes) -> bytes:
         try:
-            return pickle.dumps(self._reply(pickle.loads(body)))  # noqa: S301  # the caller had the key
-        except Exception as error:  # noqa: BLE001  # it is raised where the call was made
+            return pickle.dumps(self._reply(pickle.loads(body)))  # noqa: S301  # the caller has the key
+        except Exception as error:  # noqa: BLE001  # raised again in the calling process
             return pickle.dumps(_Reply(error=error))
 
     def _reply(self, call: _Call) -> _Reply:
@@ -101,13 +101,13 @@ class ServiceHost:
 
 
 class _Remote:
-    """A service of another process, or one of its members: what is done to it happens there."""
+    """Proxy of a service, or of one of its members, in another process."""
 
     def __init__(self, http: "httpx.Client", service: str, path: tuple[str, ...] = ()) -> None:
         vars(self).update(_http=http, _service=service, _path=path)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what Python asks of any object
+        if name.startswith("__"):  # protocol lookups by Python, such as __deepcopy__
             raise AttributeError(name)
         path = (*self._path, name)
         reply = _sent(self._http, _Call(self._service, path))
@@ -122,11 +122,11 @@ class _Remote:
 
 @contextmanager
 def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any]:
-    """Provide the service of a host, which makes it for the first process that asks; its errors are raised here."""
+    """Provide a proxy of a service, which the host creates on the first request; its errors are raised here."""
     import httpx
 
     headers = {"Authorization": f"Bearer {ticket['key']}"}
-    with httpx.Client(base_url=ticket["url"], headers=headers, timeout=None) as http:  # noqa: S113  # tests set their own
+    with httpx.Client(base_url=ticket["url"], headers=headers, timeout=None) as http:  # noqa: S113  # tests set timeouts
         _sent(http, _Call(service, make=make))
         yield _Remote(http, service)
 

@@ -86,6 +86,9 @@ def test_archives_are_searched_also_within_each_other(
 ) -> None:
     [finding] = _inspect(tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name).findings
     assert "index.bundle" in finding.path.as_posix()
+    archive = tmp_path / "dist" / name
+    [alone] = inspect_bundle(archive, load_project(tmp_path / "app")).findings
+    assert alone.path == finding.path
 
 
 def test_public_values_addresses_and_short_secrets_are_reported(tmp_path: Path) -> None:
@@ -104,8 +107,8 @@ def test_secrets_of_each_mode_are_searched_for_also_if_the_process_has_others(tm
     put(tmp_path, {"dist/a.js": "from-env-file of-production of-tests-only"})
     (tmp_path / "dist/b.js").write_bytes(b"of-the-process\xff")
     found = [(one.path.name, one.rule.split(":")[0]) for one in inspect_bundle(tmp_path / "dist", project).findings]
-    assert found == [("a.js", "has the value of A"), ("b.js", "has the value of A"), ("a.js", "has the value of B"),
-                     ("a.js", "has the value of C")]  # fmt: skip
+    leaks = [("a.js", "A"), ("b.js", "A"), ("a.js", "B"), ("a.js", "C")]
+    assert found == [(file, f"contains the value of {name}") for file, name in leaks]
 
 
 def test_what_a_public_variable_has_is_no_secret(tmp_path: Path) -> None:

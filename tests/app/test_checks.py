@@ -18,9 +18,15 @@ TYPED: Final = {"experiments": {"typedRoutes": True}}
 INCLUDED: Final = {"include": [".vendor/types/**/*.ts", "vendor-env.d.ts"]}
 SIGNED: Final = {"alg": "rsa-v1_5-sha256", "keyid": "main"}
 
+HEADLESS: Final = {"vendor-notifications": "1", "vendor-task-manager": "1"}
+
 
 def _package(**section: Any) -> dict[str, Any]:
     return {"package.json": {"name": "pkg", "version": "9.9.9", "dependencies": {"lib": "^1.0.0"}, **section}}
+
+
+def _notifying(**options: Any) -> dict[str, Any]:
+    return {"plugins": ["another", ["vendor-notifications", options]]}
 
 
 Files: TypeAlias = dict[str, Any]
@@ -103,6 +109,13 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         (TYPED, {"app/index.tsx": "", "tsconfig.json": {"include": ["vendor-env.d.ts"]}}),
         (TYPED, {"app/index.tsx": "", "tsconfig.json": INCLUDED}),
     ),
+    "notifications-value": ((_notifying(color="red"), {}), (_notifying(color="#ffffff", sounds=[]), {})),
+    "notifications-icon": ((_notifying(icon="./i.png"), {"i.png": "no image"}), (_notifying(), {})),
+    "notifications-sound": ((_notifying(sounds=["a.mp3"]), {}), (_notifying(sounds=["a.wav"]), {})),
+    "notifications-background": (
+        (_notifying(), _package(dependencies=HEADLESS)),
+        (_notifying(enableBackgroundRemoteNotifications=True), _package(dependencies=HEADLESS)),
+    ),
     "native-not-synced": (({"scheme": "a"}, {"ios/Podfile": ""}), ({"scheme": "a"}, {})),
     "install-version": (({}, _package(dependencies={"lib": "^2.0.0"})), ({}, _package())),
     "library-directory": (({}, _package(dependencies={"bad": "1"})), ({}, _package())),
@@ -124,7 +137,10 @@ def test_a_rule_is_broken_by_a_wrong_project_and_kept_by_a_right_one(rule: str, 
 
 
 def test_each_rule_has_a_wrong_and_a_right_project() -> None:
-    assert set(RULES) - set(WRONG_AND_RIGHT) == {"config-unused-static"}  # it needs Node.js: test_dynamic
+    assert set(RULES) - set(WRONG_AND_RIGHT) == {
+        "config-unused-static",  # it needs Node.js: test_dynamic
+        "notifications-channel",  # it is known while the app runs: test_notification_assets
+    }
 
 
 def test_each_rule_is_documented_with_its_severity() -> None:
@@ -253,7 +269,7 @@ def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
     assert {name: rule.partition(":")[0] for name, rule in found.items()} == {
         "a.ts": "is not UTF-8",
         "d.ts": "cannot be read",
-        "e.ts": "is a link to a file that does not exist",
+        "e.ts": "is a broken symbolic link",
     }
 
 

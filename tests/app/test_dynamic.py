@@ -83,7 +83,7 @@ def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) 
         ),
         ("\nmodule.exports = }", r"js:2: SyntaxError"),
         ("module.exports = () => {}", "not undefined"),
-        ("process.exit(3)", "must not end the process"),
+        ("process.exit(3)", "must not exit the process"),
         ("const a = {}; a.a = a; module.exports = a", "circular"),
         ("require('fs').writeFileSync('x', '1'); module.exports = {}", "Access to this API has been restricted"),
         ("require('child_process').execSync('true'); module.exports = {}", "Access to this API has been restricted"),

@@ -78,7 +78,7 @@ def test_a_url_of_the_web_names_a_host_before_the_path() -> None:
     client = routes.match("vendorgo://192.168.1.5:8081/--/notes")
     assert client
     assert client.route == "/notes"
-    with pytest.raises(ConfigError, match="is no URL"):
+    with pytest.raises(ConfigError, match="is not a valid URL"):
         routes.match("//[x/notes")
 
 
@@ -149,9 +149,9 @@ def test_a_query_is_added_to_that_of_the_route() -> None:
         ("/notes/7", {}, r"use '/notes/\[id\]' with params=\{'id': …\}"),
         ("/notes/[id]", {}, "lacks the parameter 'id'"),
         ("/notes/[id]", {"id": "1", "x": "1"}, "has no parameter 'x'"),
-        ("/notes/[id]", {"id": True}, "must be a text or a number"),
+        ("/notes/[id]", {"id": True}, "must be a string or a number"),
         ("/notes/[id]", {"id": ".."}, "a URL has no such segment"),
-        ("/notes/[id]", {"id": "\ud800"}, "no text that a URL can hold"),
+        ("/notes/[id]", {"id": "\ud800"}, "cannot be encoded in a URL"),
         ("/note/[id]", {"id": "1"}, r"did you mean '/notes/\[id\]'"),
         ("/notes/[ids]", {"ids": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
         ("notes", {}, "must be an absolute path"),
@@ -178,7 +178,7 @@ def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path:
         Routes.scan(tmp_path / "nowhere")
     deep = tmp_path.joinpath("app", *["d"] * 60)
     deep.mkdir(parents=True)
-    with pytest.raises(ConfigError, match="more than 50 directories within each other"):
+    with pytest.raises(ConfigError, match="more than 50 levels of directories"):
         Routes.scan(tmp_path / "app")
 
 

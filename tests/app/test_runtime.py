@@ -54,7 +54,7 @@ def test_native_directories_of_its_own_rule_policies_out(tmp_path: Path) -> None
     put(tmp_path, project_files(config, **{"ios/Podfile": ""}))
     project = load_project(tmp_path)
     assert resolve_runtime_version(project, "android") == "2.0.0"
-    with pytest.raises(ConfigError, match="has its own for ios: set runtimeVersion to a text"):
+    with pytest.raises(ConfigError, match="has its own for ios: set runtimeVersion to a string"):
         resolve_runtime_version(project, "ios")
     put(tmp_path, {".gitignore": "/ios\n"})
     assert resolve_runtime_version(project, "ios") == "2.0.0"
@@ -75,7 +75,7 @@ def test_a_fingerprint_is_that_of_the_projects_own_command(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [("exit 3", "ended with status 3"), ("echo nothing", "did not print JSON"), ("echo '{}'", "printed no hash")],
+    [("exit 3", "exited with status 3"), ("echo nothing", "did not print JSON"), ("echo '{}'", "printed no hash")],
 )
 def test_a_fingerprint_that_fails_is_a_clear_error(script: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=problem):
@@ -98,7 +98,7 @@ def test_a_version_of_the_sdk_must_be_known(tmp_path: Path) -> None:
 
 def test_a_runtime_version_without_a_policy_and_an_unknown_workflow_are_refused(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({"runtimeVersion": {}})))
-    with pytest.raises(ConfigError, match="is no policy"):
+    with pytest.raises(ConfigError, match="is not a runtime version policy"):
         resolve_runtime_version(project, "ios")
     project, unknown = load_project(put(tmp_path, project_files({"runtimeVersion": {"policy": "appVersion"}}))), "bare"
     with pytest.raises(ConfigError, match="'bare' must be managed or generic"):

@@ -52,7 +52,7 @@ def test_a_redirect_uri_depends_on_how_the_app_runs(
         ({}, {"environment": "web"}, "current_url"),
         ({}, {"environment": "bare", "config": {"name": "x"}}, "has no scheme"),
         ({"scheme": "My App"}, {"environment": "bare"}, "'My App' must be"),
-        ({"pth": "r"}, {"environment": "bare"}, "has no pth"),
+        ({"pth": "r"}, {"environment": "bare"}, "unknown fields: pth"),
     ],
 )
 def test_what_no_redirect_uri_can_be_made_of_is_an_error(

@@ -18,7 +18,7 @@ TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}
         ({"codeChallengeMethod": "plain"}, "must be 'S256'"),
         ({"clientId": ""}, "client_id"),
         ({"scopes": "openid profile"}, r"must be a list, for example \['openid', 'profile'\]"),
-        ({"redirectURL": "x"}, "has no redirect_url"),
+        ({"redirectURL": "x"}, "unknown fields: redirect_url"),
     ],
 )
 def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message: str) -> None:

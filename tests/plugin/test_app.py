@@ -64,7 +64,7 @@ def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytest
     [
         ("open_route='/nope'", "route '/nope' is unknown"),
         ("open_route='/notes/[[]id]'", "lacks the parameter 'id'"),
-        ("open_route='/', open_url='myapp://x'", "open_route and open_url exclude each other"),
+        ("open_route='/', open_url='myapp://x'", "open_route and open_url are mutually exclusive"),
         ("route_params={'id': 1}", "route_params needs open_route"),
         ("open_route=1", "open_route must be the name of a route"),
         ("open_url='other://x'", "scheme 'other' is not declared by the project (it has myapp, apple)"),
@@ -144,7 +144,7 @@ def test_a_project_that_cannot_be_read_is_read_once(project: pytest.Pytester) ->
     put(project.path / "app", {"app.config.js": "process.exit(1)"})
     config = project.parseconfig()
     for _ in range(2):
-        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not end the process"):
+        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not exit the process"):
             settings_of(config)
         (project.path / "app/app.config.js").unlink(missing_ok=True)
 

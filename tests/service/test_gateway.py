@@ -286,6 +286,13 @@ def test_the_state_of_an_app_is_cleared_by_the_device_in_the_place_of_the_daemon
     assert (answer["id"], answer["result"]["ok"]) == (7, True)
 
 
+def test_a_push_message_is_refused_with_the_fix(browser: Stage) -> None:
+    answer = browser.rpc("push", "com.example.notes", "{}")
+
+    assert "in Appium sessions only" in answer["error"]["message"]
+    assert done(browser) == []
+
+
 def test_closing_an_app_ends_it(browser: Stage) -> None:
     assert browser.rpc("close", "com.example.notes")["positionals"] == []
     assert done(browser) == [("terminate", "com.example.notes")]

@@ -41,6 +41,8 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
+from pytest_device.notifications import DailyTrigger, DevicePush, NotificationCenter, PushMessage
+from pytest_device.notifications.endpoint import PushEndpoint
 
 
 @pytest.mark.device(platform="android", type="appium", max_duration_minutes=10)
@@ -163,6 +165,17 @@ def reason(error: DeviceError) -> str:
             return f"{error.session_id} {error.url or 'without a page'}"
         case _:
             return str(error)
+
+
+def pushes(
+    device_push: DevicePush, device_notifications: NotificationCenter, device_push_endpoint: PushEndpoint
+) -> str:
+    device_push.send({"title": "News", "data": {"url": "/notes/7"}})
+    device_push.tap(device_push.wait_shown("News"), action="reply", text="yes")
+    device_push.send(PushMessage(title="News"), application_id=device_push_endpoint.base_url)
+    device_notifications.schedule({"content": {"title": "News"}, "trigger": DailyTrigger(9, 30)})
+    DailyTrigger("9", 30)  # type: ignore[arg-type]
+    return device_push.wait_opened("/notes/7")
 
 
 def misuse(client: DeviceClient, session: Session, error: DeviceError, device_lease: DeviceLease) -> list[object]:

@@ -13,7 +13,9 @@ from pytest_device.updates import (
     EmergencyFallback,
     Launched,
     LaunchModel,
+    NotSpecified,
     Offer,
+    Rejected,
     Update,
     UpdateSettings,
 )
@@ -68,7 +70,16 @@ def settings_of(config: str) -> UpdateSettings:
     return UpdateSettings.from_config({"updates": updates})
 
 
-ASKED: Final = ("nothing", "v1, fast", "v2, fast", "for 2, fast", "unsigned, fast", "half of v2", "a time-out")
+ASKED: Final = (
+    "nothing",
+    "v1, fast",
+    "v2, fast",
+    "for 2, fast",
+    "unsigned, fast",
+    "damaged, fast",
+    "half of v2",
+    "a time-out",
+)
 """What a check or fetch sees; a launch sees all offers."""
 Result = tuple[LaunchModel, tuple[object, ...]]
 
@@ -110,6 +121,9 @@ class Step:
 
     def fell_back(self) -> list[str]:
         return [one.update_id for one in self.events if isinstance(one, EmergencyFallback)]
+
+    def has(self, kind: type) -> bool:
+        return any(isinstance(one, kind) for one in self.events)
 
     def runs(self) -> str | None:
         return self.after.running.id if self.after.running else None
@@ -176,6 +190,10 @@ def a_start_takes_the_newest_that_may_run(step: Step) -> bool:
     return step.runs() == best
 
 
+def nothing_newer_is_available_after_a_reload(step: Step) -> bool:
+    return step.letter != "reload" or not step.after.is_update_available
+
+
 def a_slow_download_waits_for_the_next_launch(step: Step) -> bool:
     known = [one.id for one in step.before.stored]
     return step.letter != "launch: v2, slow" or "v2" in known or step.runs() != "v2"
@@ -188,7 +206,28 @@ def a_fast_download_is_launched_if_the_launch_may_wait(step: Step) -> bool:
 
 def what_is_downloaded_is_complete(step: Step) -> bool:
     new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
-    return not new or not any(word in step.letter for word in ("half", "time-out", "roll-back", "nothing"))
+    return not new or not any(word in step.letter for word in ("half", "damaged", "time-out", "roll-back", "nothing"))
+
+
+def what_is_fetched_is_newer_than_what_runs(step: Step) -> bool:
+    new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
+    runs = step.runs()
+    return not step.letter.startswith("fetch") or runs is None or all(CREATED[one] > CREATED[runs] for one in new)
+
+
+def only_the_policy_on_load_downloads_at_a_launch(step: Step) -> bool:
+    new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
+    return not step.letter.startswith("launch") or not new or step.after.settings.check_automatically == "ON_LOAD"
+
+
+def a_roll_back_that_is_newer_than_what_runs_is_kept(step: Step) -> bool:
+    checks = step.letter == "launch: a roll-back" and step.is_on() and not step.has(NotSpecified)
+    is_due = checks and step.after.settings.check_automatically == "ON_LOAD" and CREATED[step.runs() or ""] < day(4)
+    return not is_due or step.after.rolled_back_at == day(4)
+
+
+def disabled_updates_refuse_to_check_and_to_fetch(step: Step) -> bool:
+    return step.is_on() or not step.letter.startswith(("check", "fetch")) or step.has(Rejected)
 
 
 def disabled_updates_run_the_embedded_one_only(step: Step) -> bool:
@@ -224,9 +263,14 @@ INVARIANTS: Final[tuple[Callable[[Step], bool], ...]] = (
     a_check_downloads_nothing,
     a_download_changes_nothing_that_runs,
     a_start_takes_the_newest_that_may_run,
+    nothing_newer_is_available_after_a_reload,
     a_slow_download_waits_for_the_next_launch,
     a_fast_download_is_launched_if_the_launch_may_wait,
     what_is_downloaded_is_complete,
+    what_is_fetched_is_newer_than_what_runs,
+    only_the_policy_on_load_downloads_at_a_launch,
+    a_roll_back_that_is_newer_than_what_runs_is_kept,
+    disabled_updates_refuse_to_check_and_to_fetch,
     disabled_updates_run_the_embedded_one_only,
     a_roll_back_ends_what_is_older,
     cleaning_spares_the_running_and_all_newer_ones,
@@ -242,6 +286,11 @@ MUTANTS: Final = {
     "stores half of a download": (
         "if offer.error or not offer.complete:",
         "if offer.error:",
+        what_is_downloaded_is_complete,
+    ),
+    "stores damaged files": (
+        "if broken := next(asset_reasons(offer.update), None):",
+        "if broken := None:",
         what_is_downloaded_is_complete,
     ),
     "forgets that an update failed": (
@@ -274,14 +323,37 @@ MUTANTS: Final = {
         "return min(candidates, key=_time)",
         a_start_takes_the_newest_that_may_run,
     ),
-    "ignores a storage error": (" and not self.storage_error", "", can_always_launch_the_embedded_one),
+    "ignores a storage error": (
+        "        if self.storage_error:",
+        "        if False:",
+        can_always_launch_the_embedded_one,
+    ),
     "ignores a roll-back": (
         "if model.rolled_back_at and _time(update) <= in_utc(model.rolled_back_at):",
         "if False:",
         a_roll_back_ends_what_is_older,
     ),
     "deletes what is newer": ("_time(one) < _time(running)", "one is not running", None),
-    "deletes nothing": ("model.settings.max_updates_to_keep - 1 :", "99:", cleaning_leaves_as_many_as_are_to_be_kept),
-    "stays in an emergency": ("stored=stored, emergency_reason=None", "stored=stored", None),
+    "takes no roll-back": (
+        "if _is_new_roll_back(model, offer, current):",
+        "if False:",
+        a_roll_back_that_is_newer_than_what_runs_is_kept,
+    ),
+    "checks although it is off": (
+        "    if not model.is_enabled:",
+        "    if False:",
+        disabled_updates_refuse_to_check_and_to_fetch,
+    ),
+    "deletes nothing": (
+        "int(model.settings.max_updates_to_keep) - 1 :",
+        "99:",
+        cleaning_leaves_as_many_as_are_to_be_kept,
+    ),
+    "offers what already runs": (
+        "is_update_available=model.pending is not None",
+        "is_update_available=model.is_update_available",
+        nothing_newer_is_available_after_a_reload,
+    ),
+    "stays in an emergency": ("stored=stored, emergency_reason=None)", "stored=stored)", None),
 }
 """Mutations of the code: the text, its replacement, and an invariant that has to break (None: any)."""

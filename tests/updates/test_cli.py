@@ -108,7 +108,7 @@ def test_a_fact_that_nobody_supplies_is_unknown(run: Run, tmp_path: Path) -> Non
     status, out, _ = run("--build", facts(tmp_path, running=None))
 
     assert status == 2
-    assert "warning: build.json: nobody supplied the update that the build runs" in out.replace(f"{tmp_path}/", "")
+    assert "warning: build.json: missing information: the update that the build runs" in out.replace(f"{tmp_path}/", "")
     status, out, _ = run("--build", facts(tmp_path, running=None, platform="android", runtimeVersion="9"))
     assert status == 1
 
@@ -167,9 +167,10 @@ def test_the_runtime_version_of_a_build_is_that_of_its_own_config(
         (lambda root: root / "gone.apk", "does not exist"),
         (lambda root: put(root, {"x.apk": "no archive"}) / "x.apk", "cannot be read: ReadError"),
         (lambda root: facts(root, runtimVersion="1"), "has unknown keys: runtimVersion"),
-        (lambda root: facts(root, platform=1), "platform must be a text"),
-        (lambda root: facts(root, running={"createdAt": "today"}), "is no date"),
-        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "has an app.config that is not JSON"),
+        (lambda root: facts(root, platform=1), "platform must be a string"),
+        (lambda root: facts(root, running="x"), "running must be an object with id and createdAt"),
+        (lambda root: facts(root, running={"createdAt": "today"}), "has an invalid creation time"),
+        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "contains an app.config that is not valid JSON"),
         (lambda root: facts(root, updates={"url": 1}), "updates.url must be of type string"),
     ],
 )
@@ -226,7 +227,7 @@ def test_a_test_gets_an_update_service_of_its_own(pytester: pytest.Pytester) -> 
         import httpx
 
         def test_published(device_update_service):
-            update = device_update_service.publish("v1", runtime_version="1")["ios"]
+            update = device_update_service.publish("v1", "1", "")["ios"]
             headers = {"acme-protocol-version": "1", "acme-platform": "ios", "acme-runtime-version": "1"}
             assert update.id in httpx.get(device_update_service.url, headers=headers).text
 

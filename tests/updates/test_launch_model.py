@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_device import ConfigError
 from pytest_device.updates import (
     NOT_SPECIFIED,
+    Build,
     Checked,
     Cleaned,
     Downloaded,
@@ -143,6 +145,7 @@ REFUSED = {
     "the development client": (fresh(mode=Mode.DEVELOPMENT_CLIENT), Offer(V1)),
     "development mode": (fresh(mode=Mode.DEVELOPMENT), Offer(V1)),
     "disabled: by_configuration": (fresh("disabled"), Offer(V1)),
+    "disabled: url_missing": (LaunchModel(Build("ios", "1")), Offer(V1)),
     "disabled: storage_error": (fresh(storage_error=True), Offer(V1)),
     "time-out": (fresh(), Offer(V1, error="time-out")),
     "unexpected": (fresh(), Offer(V1, error="unexpected error")),
@@ -159,6 +162,21 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
         assert after == model
 
 
+def test_an_offer_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="an Offer has an Update, not a value of type str"):
+        Offer("v1")  # type: ignore[arg-type]
+
+
+def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:
+    damaged = Offer(UPDATES["damaged"])
+    model, _ = fresh().launch()
+
+    assert model.check(damaged)[1] == (Checked(True),)
+    assert model.check(Offer(replace(V1, assets=None)))[1] == (Checked(True),)
+    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, must be h"),))
+    assert model.fetch(Offer(replace(V1, assets=None)))[0] == model
+
+
 def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
     same_time, foreign = replace(V2, id="twin"), replace(V1, id="foreign", scope="https://other.example")
     older = tuple(replace(V1, id=f"v1.{n}", created_at=day(3) + timedelta(hours=n)) for n in range(3))
@@ -168,6 +186,13 @@ def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
 
     assert events == (Checked(False), Launched("v2", False), Cleaned(("v1.1", "v1.0")))
     assert [one.id for one in model.stored] == ["v1.2", "foreign", "v2", "twin"]
+
+
+def test_cleaning_takes_the_scope_of_the_build_where_the_running_one_names_none() -> None:
+    embedded = replace(UPDATES["v2"], id="embedded", scope=None)
+    model = replace(fresh(stored=(UPDATES["old"], V1)), build=replace(fresh().build, running=embedded))
+
+    assert model.launch()[1][-1] == Cleaned(("old",))
 
 
 def test_a_new_build_ignores_updates_of_the_old_one() -> None:

@@ -133,7 +133,7 @@ def in_json(manifest: object) -> Reply:
     [
         (reply(status=500), "returned 500"),
         (reply(headers={}), "protocol version None"),
-        (reply(body=reply().body[:-30]), "ends too early"),
+        (reply(body=reply().body[:-30]), "is truncated"),
         (reply(body=b"--part-of-the-update\r\n" * 40), "more than 16 parts"),
         (reply(body=b" " * (9 * 1024 * 1024)), "larger than 8 MB"),
         (in_json([]), "not a JSON object"),
@@ -172,7 +172,7 @@ def test_unknown_fields_of_a_manifest_are_kept() -> None:
         ({"vendor-protocol-version": "2"}, "is '2', must be 1"),
         ({"vendor-platform": "web"}, "must be ios or android"),
         ({"vendor-runtime-version": ""}, "vendor-runtime-version is missing"),
-        ({"vendor-expect-signature": "sig, keyid=1"}, "keyid in a structured field must be a text"),
+        ({"vendor-expect-signature": "sig, keyid=1"}, "keyid in a structured field must be a string"),
         ({"vendor-expect-signature": "?"}, "structured field is malformed"),
     ],
 )

@@ -260,8 +260,9 @@ def test_what_cannot_be_published_is_refused(service: DeviceUpdateService, tmp_p
         (lambda: service.publish(tmp_path, runtime_version="1.0"), "has no metadata.json"),
         (lambda: service.publish(export(tmp_path), runtime_version=".1"), "runtime_version '.1' is invalid"),
         (lambda: service.publish(export(tmp_path), runtime_version="1", share=1.5), "share=1.5 must be 0 to 1"),
+        (lambda: service.publish(export(tmp_path), 1), "runtime_version 1 is invalid"),  # type: ignore[arg-type]
         (lambda: service.roll_out("x", 1), "update 'x' is not published"),
-        (lambda: service.fail("corrupt_asset", on="manifest"), "is no failure of 'manifest'"),
+        (lambda: service.fail("corrupt_asset", on="manifest"), "does not apply to 'manifest'"),
         (lambda: service.fail("slow", times=0), "must be at least 1"),
         (lambda: DeviceUpdateService(public_url="nowhere"), "public_url 'nowhere' must be a URL"),
     ):

@@ -7,18 +7,17 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import load_project
-from pytest_device.updates import DisabledReason, UpdateSettings
+from pytest_device.updates import Build, DisabledReason, LaunchModel, UpdateSettings
 from tests.app.rows import project_files, put
 from tests.updates.rows import URL, cases
 
 NATIVE = {"ALWAYS": "ON_LOAD", "ERROR_RECOVERY_ONLY": "ON_ERROR_RECOVERY"}
-DOCUMENT_WINS = {"settings_no_url_enabled_true": {"enabled": False}}
 
 
 @pytest.mark.parametrize("row", cases("update_settings"))
 def test_settings_are_those_of_the_reference_case(row: Any) -> None:
     settings = UpdateSettings.from_config(row["input"]["config"])
-    expected = row["output"] | DOCUMENT_WINS.get(row["name"], {})
+    expected = row["output"]
 
     assert settings.enabled is expected["enabled"]
     assert settings.url == expected["url"]
@@ -45,6 +44,7 @@ def test_the_default_of_bundle_diffs_is_that_of_the_reference_of_the_sdk() -> No
         ({"url": URL, "enabled": False}, DisabledReason.CONFIGURATION),
         ({"enabled": False}, DisabledReason.CONFIGURATION),
         ({"enabled": True}, DisabledReason.URL_MISSING),
+        ({"enabled": True, "url": "nowhere"}, DisabledReason.URL_INVALID),
         ({}, DisabledReason.URL_MISSING),
         *(
             ({"url": url}, DisabledReason.URL_INVALID)
@@ -56,7 +56,8 @@ def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: D
     settings = UpdateSettings.from_config({"updates": updates})
 
     assert settings.disabled_reason is reason
-    assert settings.enabled is (reason is None)
+    assert settings.enabled is (updates.get("enabled") is True or reason is None)
+    assert LaunchModel(Build(settings=settings)).is_enabled is (reason is None)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: D
         ({"checkAutomatically": "ALWAYS"}, "must be 'ON_LOAD'"),
         ({"enabled": "yes"}, "must be of type boolean"),
         ({"url": 1}, "must be of type string"),
-        ({"requestHeaders": {"x-a": 1}}, "must have texts as values: 'x-a'"),
+        ({"requestHeaders": {"x-a": 1}}, "must have string values: 'x-a'"),
         ({"codeSigningMetadata": {"alg": "none"}}, "must be 'rsa-v1_5-sha256'"),
         ({"maxUpdatesToKeep": 0}, "must be at least 1"),
         ("no object", "must be of type object"),
@@ -76,6 +77,11 @@ def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: D
 def test_a_property_that_breaks_its_rule_is_named(updates: object, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         UpdateSettings.from_config({"updates": updates})
+
+
+def test_a_config_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="config must be a mapping"):
+        UpdateSettings.from_config(None)  # type: ignore[arg-type]
 
 
 def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path) -> None:

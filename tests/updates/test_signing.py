@@ -1,6 +1,7 @@
 """Code signing."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_generated_certificate_signs_for_its_time(signing: CodeSigning) -> Non
 
 
 def test_a_certificate_of_another_key_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(CertificateError, match="is not that of the private key") as caught:
+    with pytest.raises(CertificateError, match="does not match the private key") as caught:
         validate_certificate(signing.certificate, reference_signing().private_key, now=NOW)
     assert caught.value.code == "key_mismatch"
 
@@ -93,19 +94,39 @@ def of_another_algorithm() -> tuple[str, str]:
 
 def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> None:
     other_certificate, other_key = of_another_algorithm()
-    for certificate in ("", "text", signing.private_key, damaged(signing.certificate), other_certificate):
+    bad = ("", "text", signing.private_key, damaged(signing.certificate), other_certificate)
+    for certificate in (*bad, None, Path("certificate.pem")):
         with pytest.raises(CertificateError) as caught:
-            validate_certificate(certificate, now=NOW)
+            validate_certificate(certificate, now=NOW)  # type: ignore[arg-type]
         assert caught.value.code == "malformed"
-    for key in ("", "text", signing.certificate, other_key):
+    for key in ("", "text", signing.certificate, other_key, None, Path("key.pem")):
         with pytest.raises(CertificateError) as caught:
-            sign(b"", key)
+            sign(b"", key)  # type: ignore[arg-type]
         assert caught.value.code == "malformed"
+
+
+def test_a_body_or_signature_of_another_type_is_refused(signing: CodeSigning) -> None:
+    with pytest.raises(ConfigError, match="body must be bytes or a text, is of type dict"):
+        sign({}, signing.private_key)  # type: ignore[arg-type]
+    with pytest.raises(UpdateError) as caught:
+        verify(b"body", None, signing.certificate, now=NOW)  # type: ignore[arg-type]
+    assert caught.value.code == "signature_invalid"
 
 
 @pytest.mark.parametrize(
-    ("name", "years"), [("x", 0), ("x", -1), ("x", 1001), ("x", float("nan")), ("", 1), ("x" * 65, 1)]
+    "now",
+    [datetime(2026, 6, 2), "2026-06-02", "2026-06-02T00:00:00Z"],  # noqa: DTZ001  # as some write it
 )
-def test_a_certificate_that_cannot_be_made_is_refused_by_name(name: str, years: float) -> None:
+def test_the_time_of_a_check_has_a_zone_or_is_in_utc(now: Any, signing: CodeSigning) -> None:
+    validate_certificate(signing.certificate, signing.private_key, now=now)
+    with pytest.raises(ConfigError, match="'tomorrow' must be a datetime or an ISO 8601 string"):
+        validate_certificate(signing.certificate, now="tomorrow")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "years"),
+    [("x", 0), ("x", -1), ("x", 1001), ("x", float("nan")), ("", 1), ("x" * 65, 1), (None, 1), ("x", "1")],
+)
+def test_a_certificate_that_cannot_be_made_is_refused_by_name(name: Any, years: Any) -> None:
     with pytest.raises(ConfigError, match=r"years=|common_name="):
         generate_code_signing(name, years)

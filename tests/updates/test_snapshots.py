@@ -49,6 +49,7 @@ def test_constants_are_read_as_an_app_reports_them() -> None:
     assert constants.manifest["new field"] == 1
     assert constants.extra == {"newConstant": [1]}
     assert Constants.read({"createdAt": 1767225600000}).created_at == constants.created_at
+    assert Constants.read({"createdAt": datetime(2026, 1, 1)}).created_at == constants.created_at  # noqa: DTZ001
     assert broken_rules(constants) == []
     assert differences(constants_of(MODEL), constants) == []
 
@@ -76,6 +77,12 @@ def test_a_constant_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UpdateError, match=next(iter(wrong))) as caught:
         Constants.read({**REPORTED, **wrong})
     assert caught.value.code == "malformed"
+
+
+def test_what_is_no_object_is_refused() -> None:
+    for kind in (Constants, UpdatesState):
+        with pytest.raises(UpdateError, match="an app reports an object, not NoneType"):
+            kind.read(None)  # type: ignore[arg-type]
 
 
 DISABLED: Mapping[str, Any] = {"isEnabled": False, "createdAt": None, "updateId": None, "manifest": {}}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -102,6 +103,20 @@ def test_a_creation_time_can_be_a_text_of_iso_8601() -> None:
 def test_an_asset_of_another_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is none"):
         Update("u", assets=["logo"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: Build("ios", settings={"url": URL}),  # type: ignore[arg-type]
+        lambda: Build("ios", running="e"),  # type: ignore[arg-type]
+        lambda: will_load({"id": "u"}, BUILD),  # type: ignore[arg-type]
+        lambda: will_load(UPDATE, {"platform": "ios"}),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_of_another_type_is_refused(ask: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError, match="type"):
+        ask()
 
 
 def test_the_question_needs_no_extra() -> None:

@@ -1,5 +1,5 @@
-// A loader that speaks the published update protocol: it runs the embedded bundle, or the newest one that it has
-// downloaded and verified, and falls back to the embedded one if that fails. Real apps leave this to a library.
+// A minimal client for the published update protocol. It runs the newest downloaded and verified bundle, or else the
+// embedded one, and falls back to the embedded one if that fails. Real apps use a library for this.
 const embedded = {
   id: '00000000-0000-4000-8000-000000000001',
   createdAt: '2026-01-01T00:00:00.000Z',

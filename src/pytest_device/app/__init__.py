@@ -1,4 +1,4 @@
-"""The app under test: its configuration, environment, routes and runtime version; pure code, no pytest."""
+"""Configuration, environment, routes and runtime version of the app under test; independent of pytest."""
 
 from pytest_device.app.bundler import CssModule as CssModule
 from pytest_device.app.bundler import css_module_name as css_module_name

@@ -1,4 +1,4 @@
-"""What a build carries: public values, debug identifiers, and secrets that should not be in it."""
+"""Contents of a build: public values, debug IDs and leaked secrets."""
 
 import gzip
 import os
@@ -19,14 +19,14 @@ from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
 
 MAX_BYTES: Final = 4 * 1024**3
-"""Of unpacked content: an archive can unpack to any size."""
+"""Maximum size of unpacked content, in bytes; guards against decompression bombs."""
 MAX_NESTING: Final = 3
 
 Entry: TypeAlias = tuple[str, IO[bytes]]
-"""The name and content of a file."""
+"""Name and content of a file."""
 
 Variable: TypeAlias = tuple[str, str]
-"""Its name and one of its values."""
+"""Name of a variable and one of its values."""
 
 _CHUNK: Final = 4 * 1024 * 1024
 _OVERLAP: Final = 64 * 1024
@@ -35,9 +35,9 @@ _DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-
 
 @dataclass(frozen=True)
 class Bundle:
-    """What is in a build: ``public`` are the names of public variables whose values it has.
+    """Contents of a build: ``public`` lists the public variables whose values it contains.
 
-    ``unchecked`` are the names of variables too short to look for; ``debug_ids`` are by the path of their file.
+    ``unchecked`` lists variables whose values are too short to search for; ``debug_ids`` maps file paths to debug IDs.
     """
 
     path: Path
@@ -50,10 +50,10 @@ class Bundle:
 
 
 def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ()) -> Bundle:
-    """Search a file, archive or directory for the values of the project's environment files, those of each mode.
+    """Search a file, archive or directory for values from the project's environment files, in all modes.
 
-    A secret is the value of a variable that is neither public nor ``allowed``, that no public one has, and that has 8
-    characters or more. Raises ProjectError for a path that cannot be read, and for more than 4 GB of content.
+    A secret is the value, 8 characters or longer, of a variable that is neither public nor ``allowed``, unless a public
+    variable has the same value. Raises ProjectError if the path can't be read or contains more than 4 GB.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
@@ -80,7 +80,7 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
 
 
 def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]]:
-    """Return the variables of all environment files, public and other ones, with each value that they have."""
+    """Return the public and the other variables of all environment files, with every value they have."""
     word = project.vendor.word
     modes = [load_env(project.root, mode, {}, vendor=word) for mode in MODES]
     loaded = {pair for env in modes for pair in env.from_files().items()} | set(project.env.from_files().items())
@@ -92,13 +92,13 @@ def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]
 
 def _leak(path: Path, name: str, where: str) -> Finding:
     fix = "read it on a server, revoke it and build again"
-    return failed("bundle-secret", path / where if where else path, f"has the value of {name}", fix)
+    return failed("bundle-secret", path / where if where else path, f"contains the value of {name}", fix)
 
 
 def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding]:
     for name, identifier in debug_ids.items():
         if debug_ids.get(f"{name}.map", identifier) != identifier:
-            yield failed("bundle-debug-id", path / name, "the map has another one", "export both in one go")
+            yield failed("bundle-debug-id", path / name, "the map has a different debug ID", "export both together")
 
 
 @dataclass
@@ -109,7 +109,7 @@ class _Search:
     total: int = 0
 
     def file(self, name: str, content: IO[bytes]) -> int:
-        """Search one file; return 1 for the count."""
+        """Search one file and return 1, so that callers can sum up the files."""
         tail = b""
         while chunk := content.read(_CHUNK):
             self.total += len(chunk)
@@ -129,9 +129,10 @@ class _Search:
 
 
 def _contents(path: Path) -> Iterator[Entry]:
-    """Yield the files below a path, also those in archives, with their names below it."""
+    """Yield the files under a path, including those in archives, with their relative names."""
     if not path.is_dir():
-        yield from _file(path, "")
+        for name, content in _file(path, path.name):  # which tells an archive
+            yield name.removeprefix(path.name).lstrip("/"), content
         return
     for directory, names, files in os.walk(path, onerror=_unsearched):
         names.sort()
@@ -155,7 +156,7 @@ def _file(path: Path, name: str) -> Iterator[Entry]:
 
 
 def _unpacked(name: str, content: IO[bytes], depth: int) -> Iterator[Entry]:
-    """Yield a file, and what is in it if it is an archive."""
+    """Yield a file and, if it is an archive, its entries."""
     yield name, content
     content.seek(0)
     if depth == MAX_NESTING:

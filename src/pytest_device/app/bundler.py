@@ -1,4 +1,4 @@
-"""What the bundler makes of names and files, as far as it can be known without running it."""
+"""Bundler behavior that can be predicted without running the bundler: names, debug IDs and package exports."""
 
 import hashlib
 import re
@@ -11,10 +11,10 @@ from pytest_device.app.document import Json, at, first
 from pytest_device.errors import ConfigError
 
 STYLES: Final = ("scss", "sass", "css")
-"""The order in which a style without an extension is looked for."""
+"""Style extensions in the order in which the bundler tries them."""
 
 CACHED_FILES: Final = ("postcss.config.json", "postcss.config.js", ".browserslistrc")
-"""Files whose changes the bundler sees only after ``--clear``; the same holds for ``browserslist`` in package.json."""
+"""Files whose changes take effect only after ``--clear``, as do changes of ``browserslist`` in package.json."""
 
 Condition: TypeAlias = Literal["react-native", "browser", "node", "react-server", "workerd"]
 
@@ -30,25 +30,25 @@ _VARIANTS: Final = "89ab"
 
 @dataclass(frozen=True, slots=True)
 class CssModule:
-    """A CSS module: ``base`` is its name without ``.module``, platform and extension."""
+    """A CSS module; ``base`` is the file name without ``.module``, platform and extension."""
 
     base: str
     platform: str | None
 
 
 def css_module_name(file_name: str) -> CssModule | None:
-    """Return what a file name says of a CSS module, None if it is none; a platform before ``.module`` is none."""
+    """Parse the file name of a CSS module; return None for other files. The platform must follow ``.module``."""
     found = _MODULE.search(file_name)
     return CssModule(found[1], found[2]) if found else None
 
 
 def style_candidates(name: str) -> list[str]:
-    """Return the files that an import of a style may mean, the first that exists wins."""
+    """Return the files that a style import can resolve to, in order of precedence."""
     return [name] if name.endswith(tuple(f".{one}" for one in STYLES)) else [f"{name}.{one}" for one in STYLES]
 
 
 def debug_id(content: str | bytes) -> str:
-    """Return the identifier of a bundle: a hash of its content, in the form of a UUID of version 4."""
+    """Return the debug ID of a bundle: an MD5 hash of its content, formatted as a version 4 UUID."""
     digest = hashlib.md5(content.encode() if isinstance(content, str) else content, usedforsecurity=False).hexdigest()
     variant = _VARIANTS[ord(digest[16]) % 4]
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:]}"
@@ -62,13 +62,13 @@ def export_target(
     conditions: Sequence[str] = ("import", "default"),
     sdk: int = 58,
 ) -> str | None:
-    """Return the file of a package's ``exports``: the first condition in the order of the map that holds wins.
+    """Resolve a subpath through a package's ``exports``; the first matching condition, in map order, wins.
 
-    Before SDK 53 the map is not read: the result is None, as for a subpath that it does not have.
+    Return None if the subpath isn't exported, and always before SDK 53, where the bundler ignores ``exports``.
     """
     if platform not in _CONDITIONS:
         raise ConfigError(f"platform {platform!r} must be one of {', '.join(_CONDITIONS)}")
-    if sdk < 53:  # noqa: PLR2004  # the release that began to read it
+    if sdk < 53:  # noqa: PLR2004  # the first release that reads exports
         return None
     holding = {*conditions, *_CONDITIONS[platform]}
     by_path = isinstance(exports, dict) and any(key.startswith(".") for key in exports)
@@ -86,7 +86,7 @@ def _target(value: Json, holding: set[str]) -> str | None:
 
 
 def check_resolution(result: Json) -> None:
-    """Raise ConfigError unless a value is what ``resolveRequest`` may return."""
+    """Raise ConfigError unless the value is a valid return value of ``resolveRequest``."""
     kind = at(result, "type")
     if kind == "empty" or (kind == "sourceFile" and isinstance(at(result, "filePath"), str)):
         return
@@ -97,5 +97,5 @@ def check_resolution(result: Json) -> None:
 
 
 def needs_clear(changed: Path) -> bool:
-    """Return whether the bundler sees a change of a file only after its cache is cleared."""
+    """Return whether a change of the file takes effect only after the bundler's cache is cleared."""
     return changed.name in CACHED_FILES

@@ -1,4 +1,4 @@
-"""JSON and JSON5 files with the place of each value."""
+"""JSON and JSON5 documents that keep the source position of each value."""
 
 import bisect
 import json
@@ -15,16 +15,16 @@ from pytest_device.errors import ConfigError, ProjectError
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Object: TypeAlias = "dict[str, Json]"
 Trail: TypeAlias = "tuple[str | int, ...]"
-"""The keys and indexes on the way to a value."""
+"""Path to a value: keys and indexes."""
 
 MAX_DEPTH: Final = 100
-"""Of values within each other: more would exhaust the stack of a parser."""
+"""Maximum nesting depth; deeper documents would overflow the parser's stack."""
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_JSON5_LENGTH: Final = 64 * 1024
-"""The JSON5 parser needs up to 5 seconds for so much; JSON has another parser, and may be longer."""
+"""Maximum length of JSON5, in characters, which takes up to 5 s to parse; JSON has a faster parser."""
 
-# An unfinished string or comment takes the rest: looking for its end from each quote would take quadratic time.
+# An unterminated string or comment matches to the end of the file: searching from each quote would be quadratic.
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[\s\ufeff]++|//[^\n]*+|/\*(?:.*?\*/|.*+))
     |(?P<string>"(?:[^"\\]++|\\.)*"?|'(?:[^'\\]++|\\.)*'?)
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line and a column, both from 1."""
+    """A line and a column, both 1-based."""
 
     line: int
     column: int
@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Document:
-    """A JSON or JSON5 file that was read, with its text."""
+    """A parsed JSON or JSON5 file with its source text."""
 
     path: Path
     text: str = field(repr=False)
@@ -55,19 +55,19 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> "Document":
-        """Read a file. Raises FileNotFoundError, and ProjectError with the place of the mistake."""
+        """Read and parse a file. Raises FileNotFoundError, or ProjectError with the position of a syntax error."""
         text = read_text(path, MAX_BYTES)
         return cls(path, text, _parsed(text, path))
 
     @property
     def object(self) -> Object:
-        """The value, which must be an object. Raises ProjectError."""
+        """The top-level object. Raises ProjectError if the value is not an object."""
         if not isinstance(self.value, dict):
             raise ProjectError("must be an object: { … }", code="EJSONPARSE", path=self.path, line=1, column=1)
         return self.value
 
     def place(self, *trail: str | int) -> Place | None:
-        """Return where the key or element of a trail begins, None if the file has none."""
+        """Return the position of a key or element, or None if the document doesn't contain it."""
         offset = self._offsets.get(trail)
         if offset is None:
             return None
@@ -75,19 +75,19 @@ class Document:
         return Place(line, offset - self._starts[line - 1] + 1)
 
     def inside(self, *trail: str | int) -> int:
-        """Return the offset behind the opening bracket of the array or object at a trail that the file has."""
+        """Return the offset just after the opening bracket of an existing array or object."""
         start = self._offsets[trail] if trail else 0
         marks = (found for found in _TOKEN.finditer(self.text, start) if found.lastgroup == "mark")
         return next(found.end() for found in marks if found[0] in "[{")
 
     @cached_property
     def _starts(self) -> "list[int]":
-        """The offsets of the lines: a file can have a hundred thousand findings."""
+        """Offsets of the lines, cached since a file can have a hundred thousand findings."""
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @property
     def duplicates(self) -> list[Trail]:
-        """The trails that an object has twice: the last one counts."""
+        """Paths of duplicate keys; the last value wins."""
         return self._scan[1]
 
     @property
@@ -110,7 +110,7 @@ def place_of(text: str, offset: int) -> Place:
 
 
 def at(value: Json, *trail: str | int) -> Json:
-    """Return the value at a trail, None if there is none."""
+    """Return the value at a path, or None if there is none."""
     for step in trail:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
@@ -120,7 +120,7 @@ def at(value: Json, *trail: str | int) -> Json:
 
 
 def object_at(value: Json, *trail: str) -> Object:
-    """Return the object at a trail, an empty one if there is none."""
+    """Return the object at a path, or an empty one if there is none."""
     return found if isinstance(found := at(value, *trail), dict) else {}
 
 
@@ -141,9 +141,9 @@ def _parsed(text: str, path: Path) -> Json:
 
 
 def as_json(text: str) -> str:
-    """Return a text without what most JSON5 files have beyond JSON: its parser is a hundred times as slow.
+    """Rewrite the most common JSON5 syntax as JSON, whose parser is a hundred times faster.
 
-    The result is JSON only if the text is JSON5, and then it has the same value.
+    The result is valid JSON only if the source is valid JSON5, and then has the same value.
     """
     written: list[str] = []
     for found in _TOKEN.finditer(text):
@@ -169,7 +169,7 @@ def _check_depth(text: str, path: Path) -> None:
     for mark, offset in _marks(text):
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
-            raise _mistake(f"has more than {MAX_DEPTH} values within each other", text, offset, path)
+            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", text, offset, path)
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
@@ -186,14 +186,14 @@ def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     except ValueError as error:
         raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
-        raise ProjectError("has too many values within each other", code="EJSONPARSE", path=path) from None
+        raise ProjectError("is nested too deeply", code="EJSONPARSE", path=path) from None
 
 
 def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
-    """Return the error of the JSON5 parser with its place, without the text, which may hold secrets."""
+    """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
     line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
-    problem = "ends too early" if "end of" in problem else "is neither JSON nor JSON5"
+    problem = "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5"
     return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
 
 
@@ -211,7 +211,7 @@ def _marks(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
-    """Yield the trail and offset of each key and element of a valid text."""
+    """Yield the path and offset of each key and element of a valid document."""
     trail: list[str | int] = []
     key = ("", 0)
     first = False
@@ -227,7 +227,7 @@ def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
 
 
 def _moved(trail: list[str | int], mark: str) -> bool:
-    """Follow a mark, and return whether an element of an array begins behind it."""
+    """Update the path for a punctuation mark, and return whether an array element follows it."""
     if mark in ("[", "{"):
         trail.append(0 if mark == "[" else "")
     elif mark in ("]", "}"):
@@ -247,10 +247,10 @@ def _unquoted(token: str) -> str:
 
 
 def frozen_copy(value: _T) -> _T:
-    """Return a copy of a JSON value that shares nothing with it."""
+    """Return a deep copy of a JSON value."""
     return cast("_T", json.loads(json.dumps(value)))
 
 
 def first(values: Iterable[_T | None]) -> _T | None:
-    """Return the first value that is there."""
+    """Return the first value that is not None, or None."""
     return next((value for value in values if value is not None), None)

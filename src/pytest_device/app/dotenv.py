@@ -1,4 +1,4 @@
-"""The text of environment files: assignments, quotes, comments and expansion. No I/O."""
+"""Parser for environment files: assignments, quotes, comments and variable expansion. No I/O."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,13 +8,13 @@ from typing import Final
 from pytest_device.errors import ConfigError
 
 MAX_LENGTH: Final = 1_000_000
-"""Characters of an expanded value: a few lines that name each other twice would fill the memory."""
+"""Maximum length of an expanded value, in characters; doubling references would otherwise exhaust memory."""
 
 MAX_UNCLOSED: Final = 3
-"""References without a closing brace: each one more multiplies the time of the pattern."""
+"""Maximum number of unclosed references; matching time grows exponentially with their number."""
 
 MAX_CHAIN: Final = 100
-"""Variables that refer to one another in a row."""
+"""Maximum length of a chain of references between variables."""
 
 _BLANK: Final = " \t"
 
@@ -27,7 +27,7 @@ class Assignment:
 
 
 def assignments(text: str) -> Iterator[Assignment]:
-    """Yield the assignments of a file, unexpanded; a line without ``=`` or with an empty name is none."""
+    """Yield the unexpanded assignments of a file; lines without ``=`` or with an empty name are skipped."""
     text = text.replace("\r", "")
     start, line = 0, 1
     while start < len(text):
@@ -53,7 +53,7 @@ def _name(line: str) -> str:
 
 
 def _value(text: str, start: int, end: int) -> tuple[str, int]:
-    """Return the value that begins on a line, and the end of its last line."""
+    """Return the value that starts on a line, and the offset where its last line ends."""
     value = text[start:end].strip(_BLANK)
     if not value.startswith(('"', "'", "`")):
         return value.partition("#")[0].strip(_BLANK), end
@@ -78,9 +78,9 @@ _REFERENCE: Final = re.compile(
 
 
 def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the values with their references replaced: by the environment's, else by the files', else by the default.
+    """Return the values with their references expanded: from the environment, else the files, else the default.
 
-    Raises ConfigError for references in a circle or without an end, and for a value of more than a million characters.
+    Raises ConfigError for circular or unclosed references, and for values longer than a million characters.
     """
     values = dict(parsed)
     for name, value in parsed.items():
@@ -90,7 +90,7 @@ def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
 
 
 def _unclosed(text: str) -> int:
-    """Return how many references are open at the end of a text."""
+    """Return the number of references left unclosed at the end of a string."""
     depth = 0
     for mark in re.findall(r"\$\{|\}", text):
         depth = max(depth - 1, 0) if mark == "}" else depth + 1
@@ -103,9 +103,9 @@ class _Expansion:
     environ: Mapping[str, str]
 
     def of(self, text: str, trail: tuple[str, ...]) -> str:
-        """Return a text with its references replaced; ``trail`` are the names on the way to it."""
+        """Return a string with its references expanded; ``trail`` lists the variables being expanded."""
         if _unclosed(text) > MAX_UNCLOSED:
-            raise ConfigError(f"{trail[0]} has references without a closing brace: close each ${{")
+            raise ConfigError(f"{trail[0]} has unclosed references: close each ${{")
         length = 0
 
         def replaced(found: re.Match[str]) -> str:
@@ -130,7 +130,7 @@ class _Expansion:
 
     def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
         if name in trail:
-            raise ConfigError(f"{' -> '.join((*trail, name))}: variables must not refer to each other in a circle")
+            raise ConfigError(f"{' -> '.join((*trail, name))}: circular reference between variables")
         if len(trail) > MAX_CHAIN:
             raise ConfigError(f"{trail[0]} refers through more than {MAX_CHAIN} variables")
         return self.of(value, (*trail, name))

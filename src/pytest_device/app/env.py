@@ -1,4 +1,4 @@
-"""The environment of a project: its files in order of precedence, what they may set, and what comes of it."""
+"""Environment of a project: its files in order of precedence, the rules for their variables, and the result."""
 
 import os
 import sys
@@ -16,10 +16,10 @@ from pytest_device.errors import ConfigError, ProjectError
 MODES: Final = ("development", "test", "production")
 
 REFUSED: Final = frozenset(("NODE_OPTIONS",))
-"""Variables that no environment file may set: a project would take over the tools of whoever opens it."""
+"""Variables that environment files must not set, since a project could hijack the tools of anyone who opens it."""
 
 LOCAL_ONLY: Final = frozenset(("ANDROID_HOME",))
-"""Variables of one developer's machine: only files that end in ``.local`` may set them."""
+"""Variables specific to one machine, which only ``.local`` files may set."""
 
 _LOADERS: Final = {"linux": "LD_", "darwin": "DYLD_"}
 _ON: Final = frozenset(("1", "true"))
@@ -27,11 +27,11 @@ _ON: Final = frozenset(("1", "true"))
 
 @dataclass(frozen=True, slots=True)
 class EnvResult:
-    """What the environment files of a project set.
+    """Variables that the environment files of a project set.
 
-    ``files`` are the names of the files that count, the highest precedence first, absent ones included; ``loaded`` are
-    the names of the variables that came from files, in the order of the files from the lowest precedence, within one
-    the public ones first; ``values`` is the process environment with them. The values never reach a ``repr``.
+    ``files`` lists the file names that apply, highest precedence first, including missing files. ``loaded`` lists the
+    variables set by files: lowest precedence first, and within one file public variables first. ``values`` is the
+    process environment with these variables added; it is excluded from ``repr``.
     """
 
     files: tuple[str, ...]
@@ -41,7 +41,7 @@ class EnvResult:
     warnings: tuple[str, ...] = ()
 
     def from_files(self) -> dict[str, str]:
-        """Return the variables that came from files."""
+        """Return the variables set by files."""
         return {name: self.values[name] for name in self.loaded}
 
 
@@ -53,10 +53,10 @@ def load_env(
     vendor: str = "vendor",
     refused: Iterable[str] = (),
 ) -> EnvResult:
-    """Return the environment of a project in a mode, without changing the process's own.
+    """Return the environment of a project in a mode, without changing ``os.environ``.
 
-    Raises ConfigError for variables that no file may set (``refused`` extends the table), for references in a circle
-    and ProjectError for a file that cannot be read.
+    Raises ConfigError for variables that files must not set (``refused`` adds more) and for circular references, and
+    ProjectError for a file that can't be read.
     """
     environ = os.environ if environ is None else environ
     names = Vendor(vendor)
@@ -74,7 +74,7 @@ def load_env(
 
 
 def env_files(mode: str | None) -> tuple[str, ...]:
-    """Return the names of the files of a mode, the highest precedence first; that of tests has no ``.env.local``."""
+    """Return the file names for a mode, highest precedence first; mode ``test`` skips ``.env.local``."""
     if not mode:
         return (".env.local", ".env")
     if "/" in mode or "\\" in mode or "\0" in mode:
@@ -115,11 +115,11 @@ class _Rules:
         if name in (*internal, f"__{self.vendor.prefix}ENV_LOADED") or name.startswith(
             _LOADERS.get(sys.platform, "\0")
         ):
-            return "no environment file may set it: set it in the shell"
+            return "must not be set in an environment file: set it in the shell"
         if name in self.refused and not allowed:
-            return f"no environment file may set it: set it in the shell, or allow it with {unsafe}={name}"
+            return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={name}"
         if name in LOCAL_ONLY and not allowed and not file.endswith(".local"):
-            return "it belongs to one machine: move it to a file that ends in .local"
+            return "is specific to one machine: move it to a file that ends in .local"
         return None
 
 

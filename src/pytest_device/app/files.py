@@ -1,4 +1,4 @@
-"""Reads the text files of a project: whatever cannot be read is one error with the place."""
+"""Reading a project's text files, with every failure reported as a ProjectError."""
 
 import os
 import stat
@@ -8,18 +8,18 @@ from typing import IO, Final
 from pytest_device.errors import ProjectError
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""No file that people write is larger; a parser would need hundreds of megabytes for one that is."""
+"""Maximum file size, in bytes; larger than any hand-written file, and parsing needs a multiple of it in memory."""
 
 
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
-    """Return the text of a UTF-8 file without its byte order mark. Raises ProjectError, FileNotFoundError."""
+    """Read a UTF-8 file, dropping its byte order mark. Raises ProjectError, or FileNotFoundError."""
     try:
         with open_file(path) as file:
             content = file.read(limit + 1)
     except FileNotFoundError:
         if not path.is_symlink():
             raise
-        raise ProjectError("is a link to a file that does not exist", path=path) from None
+        raise ProjectError("is a broken symbolic link", path=path) from None
     except IsADirectoryError:
         raise ProjectError("is a directory, must be a file", path=path) from None
     except OSError as error:
@@ -30,7 +30,7 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a file; raise OSError for anything else: a pipe that nobody writes to would never end."""
+    """Open a regular file; raise OSError for anything else, since reading a pipe without a writer would block."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115  # returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

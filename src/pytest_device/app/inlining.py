@@ -1,4 +1,4 @@
-"""The reads of environment variables in a source, and which of them the bundler replaces by values."""
+"""Environment variable reads in source files, and which of them the bundler inlines."""
 
 import bisect
 import re
@@ -12,16 +12,16 @@ from pytest_device.app.vendor import Vendor
 Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
 _LONGEST_PATTERN: Final = 1_000
-"""Tokens of a pattern that is taken apart; the names before them are not known."""
+"""Maximum number of tokens scanned backwards in a destructuring pattern."""
 _LONGEST_INDEX: Final = 50
-"""Tokens between brackets that belong to what is shown of a read."""
+"""Maximum number of tokens between brackets that a read's expression includes."""
 _ASSIGNMENT: Final = re.compile(r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--")
 _ON: Final = frozenset(("1", "true"))
 
 
 @dataclass(frozen=True, slots=True)
 class EnvRead:
-    """One read: ``name`` is empty if only the running app knows it; ``value`` is that of an inlined read."""
+    """A read of a variable; ``name`` is empty if computed at run time, ``value`` is set for inlined reads."""
 
     expression: str
     name: str
@@ -41,9 +41,9 @@ def inlined_public(
     base_url: str = "",
     vendor: str = "vendor",
 ) -> list[EnvRead]:
-    """Return the reads of ``process.env``: ``inlined`` ones get the value, ``undefined`` ones none, others are kept.
+    """Return the reads of ``process.env``: ``inlined`` with the value, ``undefined`` or ``kept``.
 
-    Only ``process.env.NAME`` is inlined: not brackets, optional chaining, destructuring or an assignment.
+    Only ``process.env.NAME`` is inlined; brackets, optional chaining, destructuring and assignments are not.
     """
     if "process" not in source:
         return []
@@ -106,7 +106,7 @@ def _end(token: Token) -> int:
 
 
 def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iterator[_Read]:
-    """Yield the reads of a ``process.env`` that begins at an index."""
+    """Yield the reads of the ``process.env`` that starts at an index."""
     start, behind = tokens[index].offset, index + 3
     mark = _text(tokens, behind)
     if mark in (".", "?.") and _text(tokens, behind + 1) != "[":
@@ -136,7 +136,7 @@ def _bracketed(tokens: Sequence[Token], start: int, opening: int) -> _Read:
 
 
 def _taken_apart(tokens: Sequence[Token], index: int) -> list[str]:
-    """Return the names that a pattern reads which ends before an index."""
+    """Return the names read by the destructuring pattern that ends before an index."""
     names: list[str] = []
     depth = 0
     end = max(index - _LONGEST_PATTERN, -1)

@@ -1,4 +1,4 @@
-"""The rules of one key of the app config: its type, values, default, limits and the references that have it."""
+"""Rules for an app config key: type, values, default, limits and the SDK references that contain it."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pytest_device.app.document import Json
 
 OLDEST_SDK: Final = 54
 NEWEST_SDK: Final = 58
-"""The SDK versions whose references the document knows."""
+"""Newest SDK version with a known reference; `OLDEST_SDK` is the oldest."""
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -22,7 +22,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 class Form(NamedTuple):
-    """The form of a text: its pattern, and what to say of it."""
+    """Format of a string: its pattern, and the rule for error messages."""
 
     pattern: str
     rule: str
@@ -38,9 +38,9 @@ SCHEME: Final = Form(r"[a-z][a-z0-9+.-]*", "a lowercase letter, then lowercase l
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: ``first`` is the first reference that has it, ``removed`` the SDK version that removed it.
+    """A key; ``first`` is the first reference that contains it, ``removed`` the SDK version that removed it.
 
-    Without ``kinds``, it takes any value; ``items`` are the kinds of an array's elements.
+    A key without ``kinds`` accepts any value; ``items`` lists the kinds of an array's elements.
     """
 
     name: str = ""
@@ -54,10 +54,10 @@ class Key:
     first: int = OLDEST_SDK
     removed: int | None = None
     older: bool = False
-    """Whether the older reference alone has it."""
+    """Whether only the older reference contains the key."""
     deprecated: str = ""
     deprecated_in: int = OLDEST_SDK
-    """The first reference that deprecates it."""
+    """First reference that deprecates the key."""
     generated: bool = False
 
     @property
@@ -65,7 +65,7 @@ class Key:
         return tuple(self.name.split("."))
 
     def problem(self, value: Json) -> str | None:
-        """Return the rule that a value breaks."""
+        """Return the rule that a value violates, or None."""
         if not _is_any(value, self.kinds):
             return f"must be of type {' or '.join(self.kinds)}"
         if not isinstance(value, list):

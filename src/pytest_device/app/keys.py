@@ -1,4 +1,4 @@
-"""The keys of the app config, read from its sections; and the sections, read from a configuration."""
+"""Table of the app config keys, derived from the section types, and typed parsing of a configuration."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _Section = TypeVar("_Section", bound=Section)
 
 
 class _Field(NamedTuple):
-    """A field of a section with its key, and the section that its value can be."""
+    """A section's field with its key and, if its value is an object, the type of the nested section."""
 
     attribute: str
     key: Key
@@ -63,7 +63,7 @@ def _field(attribute: str, hint: Any, default: Any) -> _Field:
 
 
 def _kinds(parts: list[Any]) -> tuple[str, ...]:
-    """Return the kinds of a type's parts, none if it is any."""
+    """Return the kinds of a union's members, or none if any value is allowed."""
     if object in parts:
         return ()
     return tuple("object" if isinstance(one, type) and issubclass(one, Section) else _KINDS[get_origin(one) or one]
@@ -82,7 +82,7 @@ KEYS: Final[Mapping[str, Key]] = {key.name: key for key in _keys(AppConfig)}
 
 
 def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
-    """Return a value of a configuration, by default that of the reference of an SDK version."""
+    """Return a value of the configuration, or the default from an SDK version's reference."""
     value = at(config, *name.split("."))
     if value is not None or name not in KEYS:
         return value
@@ -94,7 +94,7 @@ def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
 
 
 def typed_config(config: Object, sdk: int = NEWEST_SDK) -> AppConfig:
-    """Return a configuration as typed values. Raises ProjectError with each key that breaks its rule."""
+    """Return the configuration as typed values. Raises ProjectError listing every invalid key."""
     given = ((key, at(config, *key.trail)) for key in KEYS.values())
     problems = [(key.name, key.problem(value)) for key, value in given if value is not None]
     if broken := [f"{name} {problem}" for name, problem in problems if problem]:

@@ -1,4 +1,4 @@
-"""Links that open a route of the app on a device."""
+"""Deep links that open a route of the app on a device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from pytest_device.app.runtime import is_valid_scheme
 from pytest_device.errors import ConfigError
 
 FOREIGN = frozenset(("http", "https", "tel", "mailto", "sms"))
-"""Schemes that other apps and the system open."""
+"""Schemes handled by the system or other apps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Writes the links of a project; ``development_address`` is that of its bundler, for the development client."""
+    """Factory for a project's links; ``development_address`` is the bundler's address, for the development client."""
 
     project: Project
     platform: str | None = None
@@ -26,7 +26,7 @@ class Links:
 
     @classmethod
     def of_root(cls, root: Path, *, vendor: str = "vendor") -> "Links":
-        """Return the links of the project in a directory, which is read once."""
+        """Return the links of the project in a directory; the project is loaded once per process."""
         return cls(_project(root.resolve(), vendor))
 
     def __call__(
@@ -40,8 +40,8 @@ class Links:
         platform: str | None = None,
         **named: object,
     ) -> str:
-        """Return the link of a route: the project's first scheme, then its path. Raises ConfigError with the fix."""
-        __tracebackhide__ = True  # an error stands at the line of the test
+        """Return the link to a route, by default with the project's first scheme. Raises ConfigError with the fix."""
+        __tracebackhide__ = True  # show the error at the test's line
         twice = sorted(named.keys() & (params or {}).keys())
         if twice:
             raise ConfigError(f"route {route!r} gets the parameter {twice[0]!r} twice")
@@ -72,7 +72,7 @@ def _project(root: Path, vendor: str) -> Project:
 
 
 def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
-    """Raise ConfigError unless the project declares a scheme."""
+    """Raise ConfigError unless the project declares the scheme."""
     if not is_valid_scheme(scheme):
         raise ConfigError(f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -")
     if scheme not in declared:
@@ -82,7 +82,7 @@ def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
 
 
 def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:
-    """Raise ConfigError for a link that opens nothing on the device; only schemes of apps are checked."""
+    """Raise ConfigError if the app can't open the URL; only custom schemes are checked."""
     scheme = urlsplit(url).scheme.lower()
     go = project.vendor.go_scheme
     if not scheme or scheme in FOREIGN or (development_client and scheme == go):

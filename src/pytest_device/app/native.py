@@ -1,4 +1,4 @@
-"""The native directories of a project: whether they belong to it, or are generated and ignored."""
+"""Detection of native directories that a project maintains itself, rather than generates and ignores."""
 
 import os
 import subprocess
@@ -15,14 +15,14 @@ _MARKERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def native_files(root: Path, *platforms: str) -> list[Path]:
-    """Return the files that show native directories of the project's own: they exist, and are not ignored."""
+    """Return the native project files that exist and aren't ignored by git."""
     patterns = [pattern for platform in platforms for pattern in _MARKERS[platform]]
     found = [path for pattern in patterns for path in root.glob(pattern)]
     return [path for path in found if not _is_ignored(root, path.relative_to(root).as_posix())]
 
 
 def _is_ignored(root: Path, name: str) -> bool:
-    """Ask git, which knows all its ignore files; without a repository, read that of the project."""
+    """Ask git, which knows all ignore files; outside a repository, read the project's ``.gitignore``."""
     try:
         asked = subprocess.run(  # noqa: S603
             ["git", "check-ignore", "-q", "--", name],  # noqa: S607  # the user's git
@@ -34,7 +34,7 @@ def _is_ignored(root: Path, name: str) -> bool:
 
 
 def _matches(root: Path, name: str) -> bool:
-    """Return whether a line of the ignore file names a file or its first directory."""
+    """Return whether ``.gitignore`` lists a file or its top-level directory."""
     try:
         lines = read_text(root / ".gitignore").splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is a secret, and the spellings in which a value can be in a build."""
+"""Secrets, and the encodings in which a value can occur in a build."""
 
 import base64
 import json
@@ -9,12 +9,12 @@ from typing import Final
 from pytest_device.app.document import Json
 
 MIN_LENGTH = 8
-"""Shorter values are in any build by chance."""
+"""Minimum length, in bytes; shorter values occur in any build by chance."""
 
 _SECRET_NAME: Final = re.compile(
     r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
 )
-"""Some services call a key that ships with apps a public or publishable token."""
+"""Names of secrets, except public or publishable tokens, which are meant to ship with apps."""
 SECRETS: Final = (
     re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
     re.compile(
@@ -37,7 +37,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def spellings(value: str) -> set[bytes]:
-    """Return a value as UTF-8, UTF-16, base64 and escaped as JavaScript, each only if long enough to recognize."""
+    """Encode a value as UTF-8, UTF-16, base64 and JavaScript escapes, leaving out results that are too short."""
     plain = _bytes(value)
     little, big = (value.encode(f"utf-16-{order}", errors="surrogatepass") for order in ("le", "be"))
     found = {plain, little, big}
@@ -47,7 +47,7 @@ def spellings(value: str) -> set[bytes]:
 
 
 def _bytes(text: str) -> bytes:
-    """Encode a text; a variable of the process can hold bytes that are no UTF-8."""
+    """Encode a string; environment variables can contain bytes that aren't valid UTF-8."""
     return text.encode(errors="surrogateescape")
 
 
@@ -61,7 +61,7 @@ def _escaped(value: str) -> Iterator[str]:
 
 
 def _base64(value: bytes) -> Iterator[bytes]:
-    """Yield what stays the same of the encoded value, whatever stands before and behind it."""
+    """Yield the part of the base64 encoding that doesn't depend on the surrounding bytes."""
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + value).rstrip(b"=")
         start = (0, 2, 3)[before]

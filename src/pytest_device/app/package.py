@@ -1,4 +1,4 @@
-"""The package config of a project, its section of the vendor, and the libraries it has installed."""
+"""A project's ``package.json``, its vendor section and its installed libraries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _DEPENDENCIES: Final = ("dependencies", "devDependencies", "peerDependencies", "
 
 @dataclass(frozen=True, slots=True)
 class DirectoryCheck:
-    """``doctor.reactNativeDirectoryCheck``: ``exclude`` are names, or regular expressions between slashes."""
+    """``doctor.reactNativeDirectoryCheck``; ``exclude`` lists names, or regular expressions between slashes."""
 
     enabled: bool = True
     exclude: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class DirectoryCheck:
 
 @dataclass(frozen=True, slots=True)
 class PackageConfig:
-    """``package.json``, with the settings of its vendor section."""
+    """``package.json`` with the settings in its vendor section."""
 
     document: Document
     vendor: Vendor
@@ -47,7 +47,7 @@ class PackageConfig:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """The requested versions of the libraries that ship with the app, by name."""
+        """Requested versions of the libraries that ship with the app, by name."""
         return {
             name: wanted for name, wanted in object_at(self.content, "dependencies").items() if isinstance(wanted, str)
         }
@@ -78,15 +78,15 @@ class PackageConfig:
         return at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled") is not False
 
     def kind_of(self, name: str) -> str | None:
-        """Return the kind of dependency as which the project asks for a library."""
+        """Return the ``package.json`` key that lists a library, such as ``devDependencies``."""
         return first(kind for kind in _DEPENDENCIES if name in object_at(self.content, kind))
 
     def mentions(self, name: str) -> bool:
-        """Return whether the project asks for a library."""
+        """Return whether the project lists a library as a dependency."""
         return self.kind_of(name) is not None
 
     def installed(self, name: str) -> Document | None:
-        """Return the ``package.json`` of an installed library, as Node.js finds it: here, or in a folder above."""
+        """Return the ``package.json`` of an installed library, searching parent directories as Node.js does."""
         for directory in _upwards(self.root):
             path = directory / "node_modules" / name / FILE
             if path.is_file():
@@ -94,7 +94,7 @@ class PackageConfig:
         return None
 
     def executable(self, name: str) -> Path | None:
-        """Return the command of an installed library."""
+        """Return the path of an installed library's command."""
         commands = (directory / "node_modules/.bin" / name for directory in _upwards(self.root))
         return first(path for path in commands if path.is_file())
 
@@ -104,7 +104,7 @@ class PackageConfig:
 
 
 def read_package(root: Path, vendor: Vendor) -> PackageConfig:
-    """Read the package config of a project. Raises ProjectError."""
+    """Read a project's ``package.json``. Raises ProjectError."""
     try:
         document = Document.read(root / FILE)
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def read_package(root: Path, vendor: Vendor) -> PackageConfig:
 
 
 def workspace_root(root: Path) -> Path:
-    """Return the topmost folder with workspaces in its ``package.json``, else the project: it has hoisted libraries."""
+    """Return the topmost directory with workspaces, to which libraries are hoisted, or else the project."""
     found = root
     for directory in _upwards(root):
         path = directory / FILE

@@ -1,4 +1,4 @@
-"""The project of the app under test: its merged configuration and what belongs to it."""
+"""The app under test: its merged configuration, package, environment and routes."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -26,14 +26,14 @@ STATIC_FILES: Final = ("app.config.json", "app.json")
 DYNAMIC_FILES: Final = ("app.config.ts", "app.config.js")
 APP_DIRECTORIES: Final = ("app", "src/app")
 PRIVATE: Final = (("_internal",), ("hooks",), ("ios", "config"), ("android", "config"))
-"""What the view that ships with the app leaves out, with the code signing settings of updates."""
+"""Keys left out of the public configuration, together with the code signing settings in `_SIGNING`."""
 _SIGNING: Final = (("updates", "codeSigningCertificate"), ("updates", "codeSigningMetadata"))
 _OVERRIDDEN: Final = ("backgroundColor", "icon", "userInterfaceStyle", "version", "runtimeVersion")
 
 
 @dataclass(frozen=True)
 class Project:
-    """A loaded project: ``config`` is the merged configuration, without the overrides of platforms."""
+    """A loaded project; ``config`` is the merged configuration, before platform overrides."""
 
     root: Path
     vendor: Vendor
@@ -47,21 +47,21 @@ class Project:
     """Whether the dynamic configuration ignores the static one."""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was done to load it: that code of the project ran, and where it did not."""
+    """Remarks on loading the project, such as whether its code was run."""
 
     @property
     def static_path(self) -> Path | None:
         return self.static.path if self.static else None
 
-    def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # as the view that ships is called elsewhere
-        """Return the configuration; ``public`` without what must not ship with the app."""
+    def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # the established name for what ships
+        """Return the configuration; ``public`` drops the keys that must not ship with the app."""
         copy = frozen_copy(self.config)
         for *section, key in (*PRIVATE, *_SIGNING) if public else ():
             object_at(copy, *section).pop(key, None)
         return copy
 
     def effective(self, platform: str) -> Object:
-        """Return the configuration of one platform: its own values win, schemes are merged. Raises ConfigError."""
+        """Return the configuration for a platform: overrides applied, schemes merged. Raises ConfigError."""
         if platform not in ("ios", "android", "web"):
             raise ConfigError(f"platform {platform!r} must be ios, android or web")
         config = self.to_dict()
@@ -72,11 +72,11 @@ class Project:
         return config
 
     def app_config(self) -> AppConfig:
-        """Return the configuration as typed values. Raises ProjectError with each key that breaks its rule."""
+        """Return the configuration as typed values. Raises ProjectError listing every invalid key."""
         return typed_config(self.config, self.sdk_major or NEWEST_SDK)
 
     def schemes(self, platform: str | None = None) -> tuple[str, ...]:
-        """Return the declared schemes, those of a platform after those of all; without a platform, all of them."""
+        """Return the declared schemes: shared ones, then those of the platform, or of all platforms."""
         platforms = (platform,) if platform else ("ios", "android")
         declared = (at(self.config, "scheme"), *(at(self.config, one, "scheme") for one in platforms))
         return tuple(dict.fromkeys(scheme for value in declared for scheme in _texts(value)))
@@ -91,11 +91,11 @@ class Project:
         return int(major) if major.isdecimal() else None
 
     def identifier(self, platform: str) -> str | None:
-        """Return the bundle identifier or application package."""
+        """Return the iOS bundle identifier or the Android package name."""
         return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
 
     def source(self, key: str) -> str:
-        """Return where a value of the configuration comes from: its key in a file, or the installed package."""
+        """Return the source of a configuration value: its key in a file, or the installed package."""
         trail = key.split(".")
         if self.dynamic_path and self.dynamic_kind:
             return f"{key} in {self.dynamic_path.name}"
@@ -104,21 +104,21 @@ class Project:
         return f"the installed package {self.vendor.key}"
 
     def project_id(self, path: str = "") -> str | None:
-        """Return the project identifier of the account, by default that in ``extra.vendor.projectId``."""
+        """Return the project ID, by default from ``extra.vendor.projectId``."""
         return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
 
     def full_name(self, username: str | None = None) -> str:
-        """Return the generated name ``@username/slug``, of the owner before that of the user."""
+        """Return the generated name ``@username/slug``; the owner takes precedence over the user."""
         return f"@{text_at(self.config, 'owner') or username or 'anonymous'}/{text_at(self.config, 'slug')}"
 
     @property
     def app_directory(self) -> Path | None:
-        """The directory of routes."""
+        """Routes directory, or None."""
         return first(path for name in APP_DIRECTORIES if (path := self.root / name).is_dir())
 
     @cached_property
     def routes(self) -> Routes:
-        """The routes of all platforms. Raises ProjectError without a directory of routes."""
+        """Routes for all platforms. Raises ProjectError if there is no routes directory."""
         if self.app_directory is None:
             raise ProjectError(f"has no directory of routes: {' or '.join(APP_DIRECTORIES)}", path=self.root)
         return Routes.scan(self.app_directory, vendor=self.vendor.word)
@@ -134,11 +134,11 @@ def load_project(
     environ: Mapping[str, str] | None = None,
     refused: Iterable[str] = (),
 ) -> Project:
-    """Load the project in a directory; a dynamic configuration runs code of the project in Node.js.
+    """Load the project in a directory; a dynamic configuration runs the project's code in Node.js.
 
-    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``public`` drops what must
-    not ship with the app. ``mode`` selects the environment files, by default ``NODE_ENV``, else development;
-    ``refused`` are more variables that they must not set. Raises ProjectError and ConfigError.
+    ``dynamic="never"`` reads only static files, ``"node"`` lifts the limits on the code. ``public`` drops the keys that
+    must not ship with the app. ``mode`` selects the environment files (default: ``NODE_ENV``, else development);
+    ``refused`` names further variables that they must not set. Raises ProjectError and ConfigError.
     """
     directory, names = Path(root).absolute(), Vendor(vendor)
     if dynamic not in ("auto", "never", "node"):
@@ -175,7 +175,7 @@ def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path |
 
 
 def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
-    """Return the configuration of a file, under the vendor's key or at the top, and what is ignored."""
+    """Return the configuration in a file, from the vendor's key or the top level, and warnings about ignored keys."""
     section = root.get(vendor.key)
     if section is None:
         return root, []
@@ -186,7 +186,7 @@ def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str
 
 
 def _with_defaults(config: Object, package: PackageConfig) -> Object:
-    """Return a configuration with what the project says elsewhere, for the keys it leaves out."""
+    """Fill in missing keys from ``package.json`` and the installed libraries."""
     name = config.get("name")
     display_name = name if isinstance(name, str) else package.name
     elsewhere: Object = {
@@ -218,7 +218,7 @@ def _texts(value: Json) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Dynamic:
-    """The dynamic configuration of a project that has been read statically."""
+    """Dynamic configuration of a project whose static configuration is loaded."""
 
     project: Project
     path: Path

@@ -1,4 +1,4 @@
-"""The runtime version of a build: what an update has to fit."""
+"""Runtime version of a build, which updates must match."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {"ios": ("buildNumber", "1"),
 
 
 def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
-    """Return whether a text is a runtime version: up to 255 characters, or ``vendorsdk:`` with a version."""
+    """Return whether a string is a valid runtime version: up to 255 characters, or ``vendorsdk:`` and a version."""
     prefix = Vendor(vendor).sdk_runtime_prefix
     if text.startswith(prefix):
         return bool(re.fullmatch(SDK.pattern, text.removeprefix(prefix), re.ASCII))
@@ -32,15 +32,15 @@ def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
 
 
 def is_valid_scheme(text: str) -> bool:
-    """Return whether a text is a scheme: a lowercase letter, then lowercase letters, digits, ``+``, ``.`` and ``-``."""
+    """Return whether a string is a valid scheme: a lowercase letter, then lowercase letters, digits, ``+.-``."""
     return bool(re.fullmatch(SCHEME.pattern, text))
 
 
 def resolve_runtime_version(project: Project, platform: str, *, workflow: Workflow | None = None) -> str | None:
-    """Return the runtime version of a build for a platform, None if the project sets none.
+    """Return the runtime version of a build for a platform, or None if the project sets none.
 
-    Policies other than the fingerprint need a project whose native directories are generated (``managed``); without a
-    workflow, the project's files decide. Raises ProjectError for an unknown policy, and where the value is missing.
+    Policies other than ``fingerprint`` require the ``managed`` workflow (generated native directories); by default, the
+    workflow is detected from the project's files. Raises ProjectError for an unknown policy or a missing value.
     """
     if platform not in _DEFAULTS:
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
@@ -52,14 +52,16 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         return wanted
     policy = text_at(wanted, "policy")
     if policy not in POLICIES:
-        given = repr(policy) if policy else "runtimeVersion without a text"
-        raise ProjectError(f"{given} is no policy of runtime versions: use {', '.join(POLICIES)}", path=project.root)
+        given = repr(policy) if policy else "runtimeVersion without a policy"
+        raise ProjectError(
+            f"{given} is not a runtime version policy: use one of {', '.join(POLICIES)}", path=project.root
+        )
     if policy == "fingerprint":
         return _fingerprint(project, platform)
     if _workflow(project, platform, workflow) != "managed":
         raise ProjectError(
             f"the policy {policy!r} needs generated native directories, and this project has its own for {platform}: "
-            'set runtimeVersion to a text, for example "1.0.0"',
+            'set runtimeVersion to a string, for example "1.0.0"',
             path=project.root,
         )
     version = version_by_policy(project.config, platform, policy, project.vendor)
@@ -69,7 +71,7 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
 
 
 def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor) -> str | None:
-    """Return the runtime version that a policy, other than the fingerprint, makes of an app config; None without it."""
+    """Apply a policy other than ``fingerprint`` to an app config; return None if the value is missing."""
     if policy == "sdkVersion":
         sdk = text_at(config, "sdkVersion")
         return f"{vendor.sdk_runtime_prefix}{sdk}" if sdk else None
@@ -88,7 +90,7 @@ def _workflow(project: Project, platform: str, wanted: Workflow | None) -> Workf
 
 
 def _fingerprint(project: Project, platform: str) -> str:
-    """Return the hash that the project's own command prints: only it knows what belongs to a build."""
+    """Run the project's fingerprint command and return the hash; only the command knows a build's inputs."""
     name = project.vendor.package("updates")
     command = project.package.executable(name)
     if command is None:
@@ -102,9 +104,9 @@ def _fingerprint(project: Project, platform: str) -> str:
         )  # fmt: skip
         fingerprint = text_at(json.loads(done.stdout), "hash")
     except subprocess.TimeoutExpired:
-        raise ProjectError(f"did not end within {FINGERPRINT_SECONDS:g} s", path=command) from None
+        raise ProjectError(f"did not finish within {FINGERPRINT_SECONDS:g} s", path=command) from None
     except subprocess.CalledProcessError as error:
-        raise ProjectError(f"ended with status {error.returncode}", path=command) from None
+        raise ProjectError(f"exited with status {error.returncode}", path=command) from None
     except (OSError, ValueError) as error:
         raise ProjectError(f"did not print JSON: {type(error).__name__}", path=command) from None
     if not fingerprint:

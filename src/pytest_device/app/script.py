@@ -1,4 +1,4 @@
-"""Splits JavaScript and TypeScript, with JSX, into tokens: as much as finds what is code. No I/O."""
+"""Tokenizer for JavaScript and TypeScript with JSX, just precise enough to tell code from text. No I/O."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Token(NamedTuple):
-    """``kind`` is ``name``, ``string``, ``value`` (a number, template, expression or element) or ``mark``."""
+    """A token; ``kind`` is ``name``, ``string``, ``mark``, or ``value`` for a number, template, regex or element."""
 
     kind: str
     text: str
@@ -23,7 +23,7 @@ _CODE: Final = re.compile(
 )
 _EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*\])+/\w*+")
 _LONGEST_EXPRESSION: Final = 2_000
-"""A longer one is none: looking for its end from each slash of a long line would take quadratic time."""
+"""Maximum length of a regular expression; searching from each slash of a long line would be quadratic."""
 _TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTALL)
 _TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
@@ -38,7 +38,7 @@ _BEFORE_EXPRESSIONS: Final = frozenset(
 
 
 class Scanner:
-    """Reads one source; a stack of open texts says what the next character belongs to."""
+    """Scanner for one source file; a stack of open constructs determines how the next character is read."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -61,7 +61,7 @@ class Scanner:
                 offset = self._text(kind, offset)
 
     def _code(self, offset: int) -> tuple[str, int]:
-        """Return the kind and the end of the next token of code."""
+        """Return the kind and end offset of the next code token."""
         sign = self._source[offset]
         if (
             sign == "/"
@@ -82,20 +82,20 @@ class Scanner:
         return (token.lastgroup or "mark", token.end()) if token else ("mark", offset + 1)
 
     def _after_value(self) -> bool:
-        """Return whether an operator comes next, rather than a regular expression or an element."""
+        """Return whether the next token is an operator rather than a regular expression or an element."""
         if self._last.kind == "name":
             return self._last.text not in _BEFORE_EXPRESSIONS
         return self._last.kind != "mark" or self._last.text in (")", "]", "}")
 
     def _is_element(self, offset: int) -> bool:
-        """Return whether a ``<`` opens an element, rather than the parameters of a type."""
+        """Return whether a ``<`` opens an element rather than type parameters."""
         found = _OPENING.match(self._source, offset)
         if not found:
             return False
         return found[2] == "/>" or self._closed.get(found[1] or found[3] or "", -1) > offset or not found[2]
 
     def _text(self, kind: str, offset: int) -> int:
-        """Return where code, or another text, begins behind the text of a template, tag or element."""
+        """Skip the text of a template, tag or element, and return the offset of what follows."""
         pattern = {"`": _TEMPLATE, "<": _TAG, ">": _TEXT, "/": _TAG}[kind]
         found = pattern.match(self._source, offset)
         if not found:

@@ -1,4 +1,4 @@
-"""The sections of the app config as typed values: the types and annotations are the table of its keys."""
+"""Typed sections of the app config; the table of keys is derived from their types and annotations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Style: TypeAlias = Literal["light", "dark", "automatic"]
 Text: TypeAlias = str | None
 Flag: TypeAlias = bool | None
 Object: TypeAlias = Mapping[str, object] | None
-"""An object whose keys are the project's own, or not shown."""
+"""An object with arbitrary or undocumented keys."""
 Schemes: TypeAlias = Annotated[str | tuple[str, ...] | None, Key(form=SCHEME)]
 Color: TypeAlias = Annotated[str | None, Key(form=HEX)]
 Link: TypeAlias = Annotated[str | None, Key(form=URL)]
@@ -20,7 +20,7 @@ Link: TypeAlias = Annotated[str | None, Key(form=URL)]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Section:
-    """Some keys: None where one is absent and has no default. Their values never reach a ``repr``."""
+    """Base class of sections; absent keys without a default are None, and values are excluded from ``repr``."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +57,7 @@ class Updates(Section):
     request_headers: Object = None
     check_automatically: Literal["ON_LOAD", "ON_ERROR_RECOVERY", "WIFI_ONLY", "NEVER"] = "ON_LOAD"
     fallback_to_cache_timeout: Annotated[float, Key(low=0, high=300_000)] = 0
-    """In milliseconds."""
+    """Maximum time that a launch waits for an update, in milliseconds."""
     use_embedded_update: bool = True
     code_signing_certificate: Text = None
     code_signing_metadata: CodeSigning = CodeSigning()
@@ -162,7 +162,7 @@ class Internal(Section):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AppConfig(Section):
-    """The app config. The keys of the older reference alone come last."""
+    """The app config; keys found only in the older reference come last."""
 
     name: Text = None
     description: Text = None

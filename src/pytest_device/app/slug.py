@@ -1,4 +1,4 @@
-"""The URL-friendly name that a project gets from its display name."""
+"""URL-friendly name (slug) derived from a project's display name."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ _DROPPED: Final = re.compile(r"[^A-Za-z0-9_\s$*+~.()'\"!\-:@]+")
 
 
 def slug_of(name: str) -> str:
-    """Return the slug of a name: lowercase, without accents and unusual characters, its words joined by hyphens."""
+    """Return the slug of a name: lowercase, without accents or special characters, words joined by hyphens."""
     spelt = "".join(_WORDS.get(sign, sign) for sign in unicodedata.normalize("NFC", name.lower()))
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", spelt) if not unicodedata.combining(sign))
     return re.sub(r"[-\s]+", "-", _DROPPED.sub("", plain).strip())

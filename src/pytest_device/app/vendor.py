@@ -1,4 +1,4 @@
-"""The maker's word, and every name that is derived from it."""
+"""The vendor word and all names derived from it."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _WORD: Final = re.compile(r"[a-z][a-z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """The word of one maker: ``vendor`` in the documents, another word at a real one."""
+    """A vendor word: ``vendor`` in the documentation, the vendor's own in a real project."""
 
     word: str = VENDOR
 
@@ -22,12 +22,12 @@ class Vendor:
 
     @property
     def key(self) -> str:
-        """The top-level key of the app config, the section of the package config and the package itself."""
+        """Name of the top-level app config key, the ``package.json`` section and the package."""
         return self.word
 
     @property
     def prefix(self) -> str:
-        """What its environment variables begin with."""
+        """Prefix of the vendor's environment variables."""
         return f"{self.word.upper()}_"
 
     @property
@@ -36,17 +36,17 @@ class Vendor:
 
     @property
     def sdk_runtime_prefix(self) -> str:
-        """What a runtime version of the policy ``sdkVersion`` begins with."""
+        """Prefix of runtime versions set by the policy ``sdkVersion``."""
         return f"{self.word}sdk:"
 
     @property
     def go_scheme(self) -> str:
-        """The scheme of links to the development client."""
+        """URL scheme of the development client."""
         return f"{self.word}go"
 
     def variable(self, name: str) -> str:
         return f"{self.prefix}{name}"
 
     def package(self, name: str) -> str:
-        """Return the name of one of its libraries."""
+        """Return the full name of one of the vendor's libraries."""
         return f"{self.word}-{name}"

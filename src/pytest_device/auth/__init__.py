@@ -1,4 +1,4 @@
-"""Signs users in at identity providers: OAuth 2.0 and OpenID Connect; knows neither sessions nor pytest."""
+"""OAuth 2.0 and OpenID Connect sign-in, independent of device sessions and pytest."""
 
 from pytest_device.auth.browser import BrowserResult as BrowserResult
 from pytest_device.auth.browser import BrowserSession as BrowserSession

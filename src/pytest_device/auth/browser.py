@@ -1,4 +1,4 @@
-"""Browsers that a sign-in can use: a callable, the test's driver, or the person's own with a loopback redirect."""
+"""Browsers for a sign-in: a callable, the test's driver, or the default browser with a loopback redirect."""
 
 import inspect
 import threading
@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BrowserResult:
-    """How a browser session ended, with the returned ``url`` on success."""
+    """Outcome of a browser session; on success, ``url`` is the redirect."""
 
     type: BrowserOutcome
     url: str | None = field(default=None, repr=False)
@@ -29,7 +29,7 @@ class BrowserResult:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """One open page: where it starts, which redirect ends it, until when, and whether it was dismissed."""
+    """Browser session from ``url`` to ``return_url``; ``deadline`` is in seconds of the monotonic clock."""
 
     url: str = field(repr=False)
     return_url: str
@@ -37,30 +37,30 @@ class BrowserSession:
     dismissed: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def wait(self, seconds: float = POLL_SECONDS) -> bool:
-        """Wait a moment and return whether the session is still open. Raises TimeoutError at its deadline."""
+        """Wait up to ``seconds`` and return whether the session is open. Raises TimeoutError after the deadline."""
         if self.remaining() <= 0:
             raise TimeoutError("the user did not finish signing in before timeout_seconds")
         return not self.dismissed.wait(seconds)
 
     def remaining(self) -> float:
-        """Return the seconds until the deadline."""
+        """Return the number of seconds until the deadline."""
         return self.deadline - time.monotonic()
 
 
 class Driver(Protocol):
-    """What a sign-in needs of an Appium or Selenium driver."""
+    """Methods of an Appium or Selenium driver that a sign-in uses."""
 
     current_url: Any
 
     def get(self, url: str) -> None:
-        """Open a page."""
+        """Load a page."""
 
 
 class Browser(Protocol):
-    """A browser that opens a page and returns when the page has redirected."""
+    """Interface of a browser that opens a page and returns after its redirect."""
 
     def open(self, session: BrowserSession) -> BrowserResult:
-        """Open ``session.url`` until it redirects to ``session.return_url`` or the session ends."""
+        """Open ``session.url`` and wait until it redirects to ``session.return_url`` or the session ends."""
         ...
 
 
@@ -68,7 +68,7 @@ AnyBrowser: TypeAlias = Browser | Driver | Callable[..., object]
 
 
 def browser_of(given: AnyBrowser) -> Browser:
-    """Return a browser for whatever a caller has. Raises AuthConfigError for another type."""
+    """Wrap a driver or a callable as a browser. Raises AuthConfigError for any other type."""
     if hasattr(given, "get") and hasattr(given, "current_url"):
         return DriverBrowser(cast("Driver", given))
     if hasattr(given, "open"):
@@ -107,13 +107,13 @@ def _result(found: object) -> BrowserResult:
 
 @dataclass(frozen=True, slots=True)
 class DriverBrowser:
-    """The driver of a test: opens the page in the device's browser; ``act`` signs the user in on it."""
+    """Browser on the device of the test; ``act`` completes the sign-in form."""
 
     driver: Driver
     act: Callable[[], object] | None = None
 
     def open(self, session: BrowserSession) -> BrowserResult:
-        """Poll the address until it is the redirect URI."""
+        """Open the page and poll the current URL until it matches the redirect URI."""
         self.driver.get(session.url)
         if self.act:
             self.act()
@@ -124,7 +124,7 @@ class DriverBrowser:
 
 
 class LoopbackBrowser:
-    """The person's own browser, and a server on this machine for its redirect (RFC 8252 section 7.3)."""
+    """Default browser of this machine, with a loopback server for the redirect (RFC 8252 section 7.3)."""
 
     def __init__(self, *, path: str = "/callback", open_url: Callable[[str], object] = webbrowser.open) -> None:
         self._open_url = open_url
@@ -141,7 +141,7 @@ class LoopbackBrowser:
         self._server.server_close()
 
     def open(self, session: BrowserSession) -> BrowserResult:
-        """Open the page and answer requests until one is for the redirect URI; others get 404."""
+        """Open the page and serve requests until the redirect URI is requested; others return 404."""
         if session.return_url != self.redirect_uri:
             raise AuthConfigError(f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}")
         self._server.expected, self._server.found = self.redirect_uri, None
@@ -175,12 +175,12 @@ class _RedirectHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(page)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
-        """Log nothing: the address holds a code."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
+        """Discard the message: the URL contains a code."""
 
 
 class SessionLock:
-    """Lets one browser session be open at a time, which `dismiss` can end."""
+    """Lock that allows one open browser session per process; `dismiss` ends it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -188,7 +188,7 @@ class SessionLock:
 
     @contextmanager
     def opened(self, session: BrowserSession) -> Generator[bool]:
-        """Yield whether the session could be opened: False while another one is."""
+        """Yield True while the session is open, or False if another session is open already."""
         if not self._lock.acquire(blocking=False):
             yield False
             return
@@ -200,6 +200,6 @@ class SessionLock:
             self._lock.release()
 
     def dismiss(self) -> None:
-        """End the open session, if there is one."""
+        """End the open session, if any."""
         if session := self._open:
             session.dismissed.set()

@@ -1,4 +1,4 @@
-"""The configurations of the sign-in library, in the document's names or in Python's."""
+"""Configurations of the sign-in library, with the names of the document or of Python."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class AuthRequestConfig:
-    """An authorization request: a ``state`` is generated if none is given."""
+    """Authorization request; a missing ``state`` is generated."""
 
     client_id: str = ""
     redirect_uri: str = ""
@@ -38,7 +38,7 @@ class AuthRequestConfig:
 
 @dataclass(frozen=True, slots=True)
 class TokenRequestConfig:
-    """What all requests to a token endpoint have in common."""
+    """Options of all token endpoint requests."""
 
     client_id: str = ""
     client_secret: str | None = field(default=None, repr=False)
@@ -49,7 +49,7 @@ class TokenRequestConfig:
 
 @dataclass(frozen=True, slots=True)
 class AccessTokenRequestConfig(TokenRequestConfig):
-    """The exchange of a code (RFC 6749 section 4.1.3)."""
+    """Authorization code exchange (RFC 6749 section 4.1.3)."""
 
     code: str = field(default="", repr=False)
     redirect_uri: str = ""
@@ -58,7 +58,7 @@ class AccessTokenRequestConfig(TokenRequestConfig):
 
 @dataclass(frozen=True, slots=True)
 class RefreshTokenRequestConfig(TokenRequestConfig):
-    """A refresh (RFC 6749 section 6)."""
+    """Token refresh (RFC 6749 section 6)."""
 
     refresh_token: str | None = field(default=None, repr=False)
     grant_type: GrantType = REFRESH_TOKEN
@@ -66,7 +66,7 @@ class RefreshTokenRequestConfig(TokenRequestConfig):
 
 @dataclass(frozen=True, slots=True)
 class RevokeTokenRequestConfig:
-    """A revocation (RFC 7009 section 2.1)."""
+    """Token revocation (RFC 7009 section 2.1)."""
 
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
@@ -77,7 +77,7 @@ class RevokeTokenRequestConfig:
 
 @dataclass(frozen=True, slots=True)
 class RedirectUriOptions:
-    """What a redirect URI is made of; ``native`` is used as it is in apps that run on their own."""
+    """Options of a redirect URI; ``native`` is returned unchanged in the environments ``standalone`` and ``bare``."""
 
     native: str | None = None
     scheme: str | None = None
@@ -89,7 +89,7 @@ class RedirectUriOptions:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryDocument:
-    """The endpoints of an identity provider; ``discovery_document`` is its whole metadata."""
+    """Endpoints of an identity provider; ``discovery_document`` is the complete metadata."""
 
     authorization_endpoint: str | None = None
     token_endpoint: str | None = None
@@ -101,9 +101,9 @@ class DiscoveryDocument:
 
 
 def read(kind: type[_T], given: object) -> _T:
-    """Return a configuration from one, or from a mapping with the document's names or Python's; None counts as absent.
+    """Return a configuration from an instance or from a mapping, whose None values are ignored.
 
-    Raises AuthConfigError for an unknown name, for scopes in one string and for what is no mapping.
+    Raises AuthConfigError for an unknown name, for scopes in a single string and for anything other than a mapping.
     """
     if isinstance(given, kind):
         return given
@@ -111,16 +111,18 @@ def read(kind: type[_T], given: object) -> _T:
         raise AuthConfigError(f"{kind.__name__} must be a mapping, not {type(given).__name__}")
     pairs = cast("Mapping[object, Any]", given)
     values = python_names(pairs)
-    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # all kinds here are dataclasses
+    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
     if unknown := sorted(values.keys() - set(known)):
-        raise AuthConfigError(f"{kind.__name__} has no {', '.join(unknown)}: it has {', '.join(known)}")
+        raise AuthConfigError(
+            f"{kind.__name__} has unknown fields: {', '.join(unknown)} (available: {', '.join(known)})"
+        )
     if isinstance(scopes := values.get("scopes"), str):
         raise AuthConfigError(f"scopes {scopes!r} must be a list, for example {scopes.split()}")
     return kind(**values)
 
 
 def python_names(given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return values by their names in Python, without those that are None."""
+    """Convert the names of a mapping to snake case and drop None values."""
     return {_python_name(str(name)): value for name, value in given.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""The metadata of an identity provider (OpenID Connect Discovery 1.0, RFC 8414)."""
+"""Identity provider metadata (OpenID Connect Discovery 1.0, RFC 8414)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,33 +26,33 @@ _ENDPOINTS: Final = {
 
 
 def issuer_with_well_known_url(issuer: str) -> str:
-    """Return an issuer with the path of its metadata appended (RFC 5785)."""
+    """Return the metadata URL of an issuer: the issuer with the well-known path appended (RFC 5785)."""
     return issuer + WELL_KNOWN
 
 
 def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> DiscoveryDocument:
-    """Return the endpoints of an issuer.
+    """Fetch the discovery document of an issuer.
 
-    Raises AuthConfigError for http to another machine, a query or a fragment; UnexpectedReplyError for metadata of
-    another issuer; TransportError.
+    Raises AuthConfigError if the issuer uses http on another machine or has a query or fragment; UnexpectedReplyError
+    if the metadata names another issuer; TransportError.
     """
     base = check_issuer(issuer).removesuffix("/")  # OpenID Connect Discovery section 4
     found = get_json(issuer_with_well_known_url(base), {}, client)
     if found.get("issuer") != issuer:
         raise UnexpectedReplyError(
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
-            "both must be equal, to the final slash"
+            "both must match exactly, including a trailing slash"
         )
     endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if theirs in found}
     if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str)):
-        raise UnexpectedReplyError(f"{shown(issuer)}: {', '.join(not_text)} must be text in its metadata")
+        raise UnexpectedReplyError(f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string")
     return DiscoveryDocument(**endpoints, discovery_document=found)
 
 
 def resolve_discovery(
     issuer_or_discovery: "str | DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
 ) -> DiscoveryDocument:
-    """Return a discovery document as it is, or that of an issuer; raises as `fetch_discovery` does."""
+    """Return a given discovery document, or fetch that of an issuer; raises the errors of `fetch_discovery`."""
     if isinstance(issuer_or_discovery, str):
         return fetch_discovery(issuer_or_discovery, client=client)
     return read(DiscoveryDocument, issuer_or_discovery)
@@ -61,10 +61,10 @@ def resolve_discovery(
 def fetch_user_info(
     config: object, discovery: "DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
 ) -> dict[str, Any]:
-    """Return what the provider knows of the user; ``config`` is a token response or a mapping with ``accessToken``.
+    """Fetch the claims of the user; ``config`` is a token response or a mapping with ``accessToken``.
 
-    Raises AuthConfigError without an endpoint or access token, AuthError if the reply is about another user than the ID
-    token of the response, UnexpectedReplyError, TransportError.
+    Raises AuthConfigError if the endpoint or access token is missing, AuthError if ``sub`` differs from that of the ID
+    token in ``config``, UnexpectedReplyError, TransportError.
     """
     endpoint = read(DiscoveryDocument, discovery).user_info_endpoint
     if not endpoint:

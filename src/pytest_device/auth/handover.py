@@ -1,4 +1,4 @@
-"""Hands the tokens of a user who is signed in to the app under test: in a deep link, or as launch arguments."""
+"""Passing the tokens of a signed-in user to the app under test, in a deep link or as launch arguments."""
 
 from typing import Literal, TypeAlias
 
@@ -9,9 +9,9 @@ LinkPart: TypeAlias = Literal["fragment", "query"]
 
 
 def link_with_tokens(link: str, tokens: TokenResponse, *, part: LinkPart = "fragment") -> str:
-    """Return a deep link with the tokens in its fragment, which no server sees, or in its query.
+    """Return a deep link with the tokens in its fragment, which is never sent to a server, or in its query.
 
-    Their names are those of a response (RFC 6749 section 4.2.2): `TokenResponse.from_query_params` reads them.
+    The parameters are those of RFC 6749 section 4.2.2, which `TokenResponse.from_query_params` parses.
     """
     start, mark, fragment = link.partition("#")
     added = form_encoded(_params(tokens))
@@ -21,7 +21,7 @@ def link_with_tokens(link: str, tokens: TokenResponse, *, part: LinkPart = "frag
 
 
 def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
-    """Return the tokens as launch arguments, such as ``--access_token=…``, by the same names as in a link."""
+    """Return the tokens as launch arguments such as ``--access_token=…``, named as in `link_with_tokens`."""
     return [f"{prefix}{name}={value}" for name, value in _params(tokens).items()]
 
 

@@ -1,4 +1,4 @@
-"""Exchanges with an identity provider, bounded in time and size."""
+"""HTTP requests to identity providers, limited in duration and response size."""
 
 import json
 import time
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_BYTES: Final = 1024 * 1024
-"""No token, key set or metadata comes near it."""
+"""Maximum response size, far larger than any token response, key set or metadata."""
 TIMEOUT_SECONDS: Final = 30.0
-"""For a whole reply, unless the given client has a read timeout: a trickle would never meet a limit per read."""
+"""Timeout for a complete response if the client has no read timeout.
+
+A timeout per read would never expire for a response that trickles in.
+"""
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
@@ -25,14 +28,14 @@ ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A complete reply of an identity provider."""
+    """Complete response of an identity provider."""
 
     url: str
     status: int
     body: bytes = field(repr=False)
 
     def json(self) -> dict[str, Any]:
-        """Return the object in the body. Raises UnexpectedReplyError."""
+        """Parse the body as a JSON object. Raises UnexpectedReplyError."""
         try:
             found: object = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -43,23 +46,23 @@ class Reply:
 
 
 def get_json(url: str, headers: Mapping[str, str], client: "httpx.Client | None") -> dict[str, Any]:
-    """Return the object at a URL. Raises UnexpectedReplyError for any status but 200; TransportError."""
+    """Fetch a JSON object. Raises UnexpectedReplyError for any status other than 200; TransportError."""
     reply = send("GET", url, {"Accept": ACCEPT_JSON, **headers}, client)
-    if reply.status != 200:  # noqa: PLR2004  # the one status that carries an answer
+    if reply.status != 200:  # noqa: PLR2004  # the only status with the requested object
         raise UnexpectedReplyError(f"{shown(url)} returned {reply.status} (expected 200)")
     return reply.json()
 
 
 def text_of(params: Mapping[str, Any], name: str) -> str | None:
-    """Return a text of a reply, None if there is none. Raises UnexpectedReplyError."""
+    """Return a string parameter of a response, or None if it is absent. Raises UnexpectedReplyError."""
     value: object = params.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise UnexpectedReplyError(f"{name} of the identity provider must be text, not {type(value).__name__}")
+    raise UnexpectedReplyError(f"{name} in the identity provider's reply must be a string, not {type(value).__name__}")
 
 
 def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
-    """Return a number of seconds of a reply, None if there is none. Raises UnexpectedReplyError."""
+    """Return a parameter of a response in seconds, or None if it is absent or empty. Raises UnexpectedReplyError."""
     value: object = params.get(name)
     if value is None or value == "":
         return None
@@ -68,7 +71,7 @@ def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
             return int(float(value))
         except (ValueError, OverflowError):
             pass
-    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")
+    raise UnexpectedReplyError(f"{name} {value!r} in the identity provider's reply must be a number of seconds")
 
 
 def send(
@@ -79,9 +82,10 @@ def send(
     *,
     form: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Send a request and return the reply; a redirect is never followed, since it would take secrets elsewhere.
+    """Send a request without following redirects, which could send secrets to another server.
 
-    Raises TransportError without a complete reply in time, UnexpectedReplyError for a redirect and a reply over 1 MB.
+    Raises AuthConfigError for an insecure URL, TransportError if no complete response arrives in time,
+    UnexpectedReplyError for a redirect or a response larger than 1 MB.
     """
     import httpx
 
@@ -97,7 +101,7 @@ def send(
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
     if response.is_redirect:
-        raise UnexpectedReplyError(f"{shown(url)} redirects, which is not followed: set the final address")
+        raise UnexpectedReplyError(f"{shown(url)} returned a redirect, which is not followed: use the final URL")
     return Reply(url, response.status_code, body)
 
 

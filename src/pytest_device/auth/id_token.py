@@ -1,4 +1,4 @@
-"""Verifies ID tokens (OpenID Connect Core section 3.1.3.7)."""
+"""Verification of ID tokens (OpenID Connect Core section 3.1.3.7)."""
 
 import base64
 import json
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import httpx
 
 LEEWAY_SECONDS: Final = 60
-"""How far two clocks may differ."""
+"""Maximum clock skew."""
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
-"""Signed with the provider's key: neither ``none`` nor a secret that every copy of an app would hold."""
+"""Accepted asymmetric algorithms: neither ``none`` nor HMAC, whose secret would be in every copy of an app."""
 _DOTS: Final = 2
-"""Of a signed token, between its three parts."""
+"""Number of dots in a signed token, which has three parts."""
 
 
 def require_joserfc() -> None:
-    """Raise AuthConfigError if this Python cannot verify ID tokens."""
+    """Raise AuthConfigError if joserfc isn't installed."""
     if find_spec("joserfc") is None:
         raise AuthConfigError("the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'")
 
 
 def require_id_tokens(discovery: DiscoveryDocument) -> None:
-    """Raise AuthConfigError if ID tokens could not be verified, before anything is sent."""
+    """Raise AuthConfigError if ID tokens can't be verified; call it before the first request."""
     require_joserfc()
     missing = [name for name in ("issuer", "jwks_uri") if not discovery.discovery_document.get(name)]
     if missing:
@@ -45,9 +45,9 @@ def verify_id_token(
     now: float | None = None,
     client: "httpx.Client | None" = None,
 ) -> dict[str, Any]:
-    """Return the claims of an ID token after its signature, issuer, audience, expiry and nonce are verified.
+    """Verify the signature, issuer, audience, expiry and nonce of an ID token and return its claims.
 
-    ``now`` is in seconds since 1970. Raises AuthError with the code ``invalid_id_token``; AuthConfigError.
+    ``now`` is a Unix time in seconds. Raises AuthError with the code ``invalid_id_token``; AuthConfigError.
     """
     found = read(DiscoveryDocument, discovery)
     require_id_tokens(found)
@@ -60,7 +60,7 @@ def verify_id_token(
 
 
 def check_same_subject(claims: Mapping[str, Any], id_token: str) -> None:
-    """Raise AuthError if claims are not about the user of a verified ID token (OpenID Connect Core section 5.3.2)."""
+    """Raise AuthError if ``sub`` differs from that of a verified ID token (OpenID Connect Core section 5.3.2)."""
     payload = id_token.split(".")[1] if id_token.count(".") == _DOTS else ""
     try:
         known = json.loads(base64.urlsafe_b64decode(f"{payload}==")).get("sub")
@@ -83,7 +83,7 @@ def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str | None, now: float) -> str:
-    """Return the first rule of OpenID Connect Core sections 2 and 3.1.3.7 that the claims break, empty for none."""
+    """Return the first violation of OpenID Connect Core sections 2 and 3.1.3.7, or an empty string."""
     audience = claims.get("aud")
     audiences = cast("list[object]", audience) if isinstance(audience, list) else [audience]
     expires, issued = claims.get("exp"), claims.get("iat")

@@ -1,4 +1,4 @@
-"""Proof keys for code exchange, by S256 alone (RFC 7636)."""
+"""Proof Key for Code Exchange, limited to the method S256 (RFC 7636)."""
 
 import base64
 import hashlib
@@ -15,17 +15,17 @@ _SIGNS: Final = "".join(sorted(ascii_letters)) + digits
 
 
 def random_text(length: int, random_bytes: RandomBytes) -> str:
-    """Return letters and digits, one for each random byte."""
+    """Return a random string of ``length`` ASCII letters and digits."""
     return "".join(_SIGNS[byte % len(_SIGNS)] for byte in random_bytes(length))
 
 
 def derive_challenge(verifier: str) -> str:
     """Return the S256 challenge of a verifier (RFC 7636 section 4.2).
 
-    Raises AuthConfigError for a verifier that has not 43 to 128 of the characters that section 4.1 allows.
+    Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
     """
-    if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # the RFC's
-        raise AuthConfigError(f"the code verifier has {len(verifier)} characters, must have 43 to {VERIFIER_LENGTH}")
+    if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
+        raise AuthConfigError(f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}")
     if not set(verifier) <= set(_SIGNS + "-._~"):
         raise AuthConfigError("the code verifier must consist of letters, digits and - . _ ~ only")
     digest = hashlib.sha256(verifier.encode("ascii")).digest()

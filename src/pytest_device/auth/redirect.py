@@ -1,4 +1,4 @@
-"""Redirect URIs: where an app wants to be called back, depending on how it runs."""
+"""Redirect URIs for each environment in which an app runs."""
 
 import re
 import warnings
@@ -17,7 +17,7 @@ STORE_CLIENT_SCHEME: Final = f"{VENDOR}go"
 _IP_ADDRESS: Final = re.compile(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _KEPT: Final = ";,/?:@&=+$-_.!~*'()#%"
-"""What `encodeURI` leaves as it is, and what is encoded already."""
+"""Characters that `encodeURI` does not escape, and ``%`` of sequences that are already escaped."""
 
 
 def make_redirect_uri(
@@ -31,9 +31,9 @@ def make_redirect_uri(
 ) -> str:
     """Return the redirect URI of an app.
 
-    ``config`` is the app config's inside, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
-    ``host_uri`` is the address of the development server (``store_client``), ``current_url`` the page's (``web``).
-    Raises AuthConfigError if neither the configuration nor the options say what the URI is made of.
+    ``config`` is the content of the app config, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
+    ``host_uri`` is the URI of the development server (``store_client``), ``current_url`` the URL of the page (``web``).
+    Raises AuthConfigError if the configuration and the options lack a value that the environment requires.
     """
     given = read(RedirectUriOptions, options or {})
     app = _App(environment, platform, config or {}, host_uri, current_url)
@@ -44,7 +44,7 @@ def make_redirect_uri(
 
 
 def get_redirect_url(path: str | None = None, *, environment: Environment, **app: Any) -> str:
-    """Return the redirect URI of a path; raises AuthConfigError in an existing native project."""
+    """Return the redirect URI for a path. Raises AuthConfigError in the environment ``bare``."""
     if environment == "bare":
         raise AuthConfigError("get_redirect_url is not for existing native projects: use make_redirect_uri with native")
     return make_redirect_uri({"path": path}, environment=environment, **app)
@@ -53,7 +53,7 @@ def get_redirect_url(path: str | None = None, *, environment: Environment, **app
 def get_default_return_url(
     url_path: str | None = None, options: RedirectUriOptions | Mapping[str, Any] | None = None, **app: Any
 ) -> str:
-    """Return the redirect URI of a path. Deprecated: use `make_redirect_uri`."""
+    """Return the redirect URI for a path. Deprecated: use `make_redirect_uri`."""
     warnings.warn("get_default_return_url is deprecated: use make_redirect_uri", DeprecationWarning, stacklevel=2)
     return make_redirect_uri(replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app)
 
@@ -68,7 +68,7 @@ class _App:
 
     def web_url(self, options: RedirectUriOptions) -> str:
         if not self.current_url:
-            raise AuthConfigError("the redirect URI of a web app needs current_url, the address of its page")
+            raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
         page = urlsplit(self.current_url)
         path = f"/{options.path.removeprefix('/')}" if options.path else ""
         return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
@@ -94,8 +94,10 @@ class _App:
         native: Mapping[str, Any] = self.config.get(self.platform) or {}
         scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
         if scheme is not None and not _SCHEME.fullmatch(scheme):
-            raise AuthConfigError(f"scheme {scheme!r} must be a lowercase letter, then these, digits, '+', '.' and '-'")
-        # A build registers its identifier, too.
+            raise AuthConfigError(
+                f"scheme {scheme!r} must be a lowercase letter, then only lowercase letters, digits, '+', '.' or '-'"
+            )
+        # Builds also register their identifier as a scheme.
         identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
         if found := scheme or next(_texts(identifier), None):
             return found

@@ -1,4 +1,4 @@
-"""Authorization requests: the URL, the browser and the response (RFC 6749 section 4.1.1, RFC 7636, RFC 9207)."""
+"""Authorization requests and their responses (RFC 6749 section 4.1.1, RFC 7636, RFC 9207)."""
 
 import hmac
 import os
@@ -26,13 +26,13 @@ TIMEOUT_SECONDS: Final = 120.0
 
 _SESSIONS: Final = SessionLock()
 _STATE_MISMATCH: Final = (
-    "Cross-Site request verification failed. Cached state and returned state do not match."  # the reference's words
+    "Cross-Site request verification failed. Cached state and returned state do not match."  # reference wording
 )
 
 
 @dataclass(frozen=True, slots=True)
 class AuthSessionResult:
-    """How a sign-in ended: ``authentication`` has tokens that the redirect itself carried (implicit grant)."""
+    """Result of a sign-in; ``authentication`` contains tokens from the redirect itself (implicit grant)."""
 
     type: ResultType
     url: str | None = field(default=None, repr=False)
@@ -43,14 +43,14 @@ class AuthSessionResult:
 
 
 def dismiss() -> None:
-    """Cancel the open sign-in of this process, if there is one."""
+    """Cancel the open sign-in of this process, if any."""
     _SESSIONS.dismiss()
 
 
 class AuthRequest:
-    """An authorization request, by PKCE with S256 unless ``use_pkce`` is off.
+    """Authorization request, with PKCE (S256) unless ``use_pkce`` is False.
 
-    Raises AuthConfigError for a request without client or redirect URI, and for the challenge method ``plain``.
+    Raises AuthConfigError if the client ID or redirect URI is missing, or the challenge method isn't S256.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class AuthRequest:
         self.url: str | None = None
 
     def get_auth_request_config(self) -> AuthRequestConfig:
-        """Return the configuration with its state and, with PKCE, the challenge of a verifier that is made once."""
+        """Return the configuration with the state and, with PKCE, the code challenge, which is generated only once."""
         if self._config.use_pkce and self.code_verifier is None:
             self.code_verifier = random_text(VERIFIER_LENGTH, self._random_bytes)
             self.code_challenge = derive_challenge(self.code_verifier)
         return replace(self._config, state=self.state, code_challenge=self.code_challenge)
 
     def make_auth_url(self, discovery: Discovery) -> str:
-        """Return the URL that asks the user to sign in, and keep it as ``url``. Raises AuthConfigError."""
+        """Build the authorization URL, set ``url`` and return it. Raises AuthConfigError."""
         found = read(DiscoveryDocument, discovery)
         if not found.authorization_endpoint:
             raise AuthConfigError("the discovery document has no authorization_endpoint")
@@ -97,7 +97,7 @@ class AuthRequest:
         return self.url
 
     def parse_return_url(self, url: str) -> AuthSessionResult:
-        """Return what the identity provider answered with a redirect. Raises AuthConfigError for an unusable URL."""
+        """Parse the redirect of the identity provider. Raises AuthConfigError for a malformed URL."""
         params, error_code = return_params(url)
         error = self._error(params, error_code)
         has_tokens = "access_token" in params and not error
@@ -113,10 +113,11 @@ class AuthRequest:
     def prompt(
         self, discovery: Discovery, *, browser: AnyBrowser, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> AuthSessionResult:
-        """Let the user sign in and return the result: ``locked`` while another sign-in of this process is open.
+        """Open the authorization URL in a browser and return the result.
 
-        ``browser`` is a driver, a `LoopbackBrowser` or a callable, which gets the URL and the redirect URI and returns
-        the URL of the redirect, None if canceled. Raises AuthConfigError, and TimeoutError without an end in time.
+        ``browser`` is a driver, a `LoopbackBrowser` or a callable that takes the URL and the redirect URI and returns
+        the URL of the redirect, or None if canceled. The result is ``locked`` if another sign-in is open in this
+        process. Raises AuthConfigError, and TimeoutError after ``timeout_seconds``.
         """
         opened = browser_of(browser)
         found = read(DiscoveryDocument, discovery)
@@ -136,12 +137,12 @@ class AuthRequest:
             return AuthSessionResult(
                 "error",
                 result.url,
-                error=_error("redirect_mismatch", "The browser returned to another address than redirect_uri."),
+                error=_error("redirect_mismatch", "The browser returned to a URL other than redirect_uri."),
             )
         return self.parse_return_url(result.url)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
-        """Return the parameters in the library's order; extra ones never replace those of the request itself."""
+        """Return the parameters in the order of the document; extra parameters never override those of the request."""
         own: dict[str, str | None] = {
             "code_challenge_method": config.code_challenge_method if config.use_pkce else None,
             "client_secret": config.client_secret,
@@ -177,7 +178,7 @@ def load(
     *,
     client: "httpx.Client | None" = None,
 ) -> AuthRequest:
-    """Return an authorization request with its URL made; raises as `fetch_discovery` and `AuthRequest` do."""
+    """Create an authorization request and build its URL; raises the errors of `fetch_discovery` and `AuthRequest`."""
     found = read(AuthRequestConfig, config)
     if _is_openid(found):
         require_joserfc()

@@ -1,4 +1,4 @@
-"""Tokens: requested with a code, refreshed and revoked (RFC 6749, RFC 7009)."""
+"""Token requests: code exchange, refresh and revocation (RFC 6749, RFC 7009)."""
 
 import base64
 import time
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import httpx
 
 MARGIN_SECONDS: Final = -600
-"""A token counts as stale ten minutes before it expires, so that it outlasts what is begun with it."""
+"""Margin that makes a token stale ten minutes before it expires, so that work in progress can finish with it."""
 
 _SERVER_ERRORS: Final = 500
 
@@ -37,16 +37,16 @@ _R = TypeVar("_R", bound=TokenRequestConfig | RevokeTokenRequestConfig)
 
 
 def get_current_time_in_seconds() -> int:
-    """Return the whole seconds since 1970."""
+    """Return the Unix time in whole seconds."""
     return int(time.time())
 
 
 @dataclass(frozen=True, slots=True)
 class TokenResponse:
-    """Tokens: ``expires_in`` seconds from ``issued_at`` on; ``raw_response`` is the whole reply they came in."""
+    """Tokens that expire ``expires_in`` seconds after ``issued_at``; ``raw_response`` is the complete response."""
 
     access_token: str = field(default="", repr=False)
-    token_type: str = "bearer"  # noqa: S105  # the name of a type
+    token_type: str = "bearer"  # noqa: S105  # a token type
     expires_in: int | None = None
     refresh_token: str | None = field(default=None, repr=False)
     scope: str | None = None
@@ -57,7 +57,7 @@ class TokenResponse:
 
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
-        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for values of another type."""
+        """Create a response from parameters. Raises UnexpectedReplyError for a value of the wrong type."""
         issued_at = seconds_of(params, "issued_at")
         return cls(
             access_token=text_of(params, "access_token") or "",
@@ -77,7 +77,7 @@ class TokenResponse:
         *,
         now: float | None = None,
     ) -> bool:
-        """Return whether a token has not expired, nor will within the margin, which is negative to count from before.
+        """Return whether a token is valid until its expiry plus ``seconds_margin``, which is negative to end earlier.
 
         A token without ``expires_in`` never expires.
         """
@@ -98,9 +98,10 @@ class TokenResponse:
         *,
         client: "httpx.Client | None" = None,
     ) -> "TokenResponse":
-        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`.
+        """Refresh the tokens, keeping the values that the provider omits.
 
-        A new ID token must be of the same user as the old one (OpenID Connect Core section 12.2), else AuthError.
+        Raises the errors of `RefreshTokenRequest.perform`, and AuthError if the new ID token is for another user
+        (OpenID Connect Core section 12.2).
         """
         common = read(TokenRequestConfig, config)
         given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
@@ -129,7 +130,7 @@ class _Request(Generic[_R]):
         return self._config
 
     def get_headers(self) -> dict[str, str]:
-        """Return the headers, with the client's credentials if it has a secret (RFC 6749 section 2.3.1)."""
+        """Return the headers, with the credentials of a client that has a secret (RFC 6749 section 2.3.1)."""
         config = self._config
         return _headers(config.extra_headers, config.client_id, config.client_secret)
 
@@ -143,7 +144,7 @@ class _TokenRequest(_Request[_C]):
             raise AuthConfigError(f"{type(self).__name__} needs a client_id")
 
     def get_query_body(self) -> dict[str, str]:
-        """Return the parameters; extra ones never replace those of the request itself."""
+        """Return the parameters of the body; extra parameters never override those of the request."""
         config = self._config
         body = dict(self._first)
         if not config.client_secret:
@@ -165,7 +166,7 @@ class _TokenRequest(_Request[_C]):
 
 
 class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
-    """The exchange of a code for tokens (RFC 6749 section 4.1.3). Raises AuthConfigError without code or redirect."""
+    """Authorization code exchange (RFC 6749 section 4.1.3); a missing code or redirect URI is an AuthConfigError."""
 
     def __init__(self, config: AccessTokenRequestConfig | Mapping[str, Any]) -> None:
         found = read(AccessTokenRequestConfig, config)
@@ -180,10 +181,10 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
     def perform(
         self, discovery: Discovery, *, client: "httpx.Client | None" = None, nonce: str | None = None
     ) -> TokenResponse:
-        """Return the tokens for the code; if ``scopes`` have openid, after the ID token is verified, with its nonce.
+        """Exchange the code for tokens and, if ``scopes`` include openid, verify the ID token and its nonce.
 
-        Raises TokenError for an error response, AuthError for an invalid ID token, AuthConfigError before anything is
-        sent, UnexpectedReplyError, TransportError.
+        Raises TokenError for an error response, AuthError for an invalid ID token, AuthConfigError before the request
+        is sent, UnexpectedReplyError, TransportError.
         """
         found = read(DiscoveryDocument, discovery)
         tokens = self._perform(found, client)
@@ -193,7 +194,7 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
 
 
 class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
-    """The exchange of a refresh token for fresh tokens (RFC 6749 section 6). Raises AuthConfigError without one."""
+    """Token refresh (RFC 6749 section 6); a missing refresh token is an AuthConfigError."""
 
     def __init__(self, config: RefreshTokenRequestConfig | Mapping[str, Any]) -> None:
         found = read(RefreshTokenRequestConfig, config)
@@ -202,7 +203,7 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
         super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
-        """Return fresh tokens; raises as `AccessTokenRequest.perform` does. A provider may leave out the ID token."""
+        """Refresh the tokens, with an optional ID token; raises the errors of `AccessTokenRequest.perform`."""
         found = read(DiscoveryDocument, discovery)
         tokens = self._perform(found, client)
         if self._is_openid() and tokens.id_token:
@@ -211,7 +212,7 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
 
 
 class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
-    """The revocation of a token (RFC 7009 section 2.1). Raises AuthConfigError without one."""
+    """Token revocation (RFC 7009 section 2.1); a missing token is an AuthConfigError."""
 
     def __init__(self, config: RevokeTokenRequestConfig | Mapping[str, Any]) -> None:
         super().__init__(read(RevokeTokenRequestConfig, config))
@@ -219,7 +220,7 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
             raise AuthConfigError("RevokeTokenRequest needs the token to revoke")
 
     def get_query_body(self) -> dict[str, str]:
-        """Return the parameters."""
+        """Return the parameters of the body."""
         config = self._config
         given = {
             "token": config.token,
@@ -230,16 +231,16 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
         return {name: value for name, value in given.items() if value}
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> bool:
-        """Send the request and return True, also for an error response: an invalid token needs no revocation.
+        """Revoke the token and return True, even for an error response: an invalid token needs no revocation.
 
-        Raises AuthConfigError without an endpoint, UnexpectedReplyError, TransportError.
+        Raises AuthConfigError if the endpoint is missing, UnexpectedReplyError, TransportError.
         """
         endpoint = read(DiscoveryDocument, discovery).revocation_endpoint
         if not endpoint:
             raise AuthConfigError("the discovery document has no revocation_endpoint")
         headers, body = self.get_headers(), self.get_query_body()
         if "Authorization" in headers:
-            body.pop("client_secret", None)  # a client authenticates in one way for each request: RFC 6749 section 2.3
+            body.pop("client_secret", None)  # RFC 6749 section 2.3: one authentication method per request
         send("POST", endpoint, headers, client, form=body)
         return True
 
@@ -251,21 +252,21 @@ def exchange_code(
     client: "httpx.Client | None" = None,
     nonce: str | None = None,
 ) -> TokenResponse:
-    """Return the tokens for a code; raises as `AccessTokenRequest.perform` does."""
+    """Exchange a code for tokens; raises the errors of `AccessTokenRequest.perform`."""
     return AccessTokenRequest(config).perform(discovery, client=client, nonce=nonce)
 
 
 def refresh(
     config: RefreshTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
 ) -> TokenResponse:
-    """Return fresh tokens for a refresh token; raises as `RefreshTokenRequest.perform` does."""
+    """Exchange a refresh token for new tokens; raises the errors of `RefreshTokenRequest.perform`."""
     return RefreshTokenRequest(config).perform(discovery, client=client)
 
 
 def revoke(
     config: RevokeTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
 ) -> bool:
-    """Revoke a token and return True; raises as `RevokeTokenRequest.perform` does."""
+    """Revoke a token and return True; raises the errors of `RevokeTokenRequest.perform`."""
     return RevokeTokenRequest(config).perform(discovery, client=client)
 
 
@@ -278,7 +279,7 @@ def _headers(extra: Mapping[str, str] | None, client_id: str | None, client_secr
 
 
 def _tokens(reply: Reply) -> TokenResponse:
-    """Return the tokens in a reply; an error response is one with any status, as some providers send it with 200."""
+    """Parse a token response; an ``error`` counts with any status, because some providers send errors with 200."""
     try:
         found = reply.json()
     except UnexpectedReplyError:

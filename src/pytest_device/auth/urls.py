@@ -1,4 +1,4 @@
-"""Encodes and reads URLs and forms as browsers do, and decides which addresses are safe to use."""
+"""Encoding and parsing of URLs and forms as in browsers, and checks that URLs are secure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,11 +8,11 @@ from pytest_device.errors import AuthConfigError
 from pytest_device.redact import is_loopback, shown
 
 MAX_URL_LENGTH: Final = 256 * 1024
-"""Browsers cut longer ones off; a parser's time must stay bounded."""
+"""Maximum length of a returned URL in characters, which limits the parsing time; browsers truncate longer URLs."""
 
 
 def form_encoded(params: Mapping[str, str]) -> str:
-    """Return parameters as ``application/x-www-form-urlencoded``, as the URL standard's serializer does."""
+    """Encode parameters as ``application/x-www-form-urlencoded`` by the rules of the URL standard."""
     return "&".join(f"{_form_part(name)}={_form_part(value)}" for name, value in params.items())
 
 
@@ -21,14 +21,14 @@ def _form_part(text: str) -> str:
 
 
 def component(text: str) -> str:
-    """Return a text encoded as a component of a URI."""
+    """Encode a string as a URI component."""
     return quote(text, safe="!~*'()")
 
 
 def return_params(url: str) -> tuple[dict[str, str], str | None]:
-    """Return the parameters of a returned URL, those of the fragment before those of the query, and its ``errorCode``.
+    """Return the parameters and the ``errorCode`` of a returned URL; its fragment takes precedence over its query.
 
-    Raises AuthConfigError for a URL that is too long or malformed.
+    Raises AuthConfigError if the URL is too long or malformed.
     """
     if len(url) > MAX_URL_LENGTH:
         raise AuthConfigError(f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}")
@@ -42,28 +42,31 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
 
 
 def is_redirect(url: str, redirect_uri: str) -> bool:
-    """Return whether a URL is the redirect URI with other parameters (RFC 6749 section 3.1.2)."""
+    """Return whether a URL is the redirect URI, with or without additional parameters (RFC 6749 section 3.1.2)."""
     found, expected = urlsplit(url), urlsplit(redirect_uri)
     same = (found.scheme, found.netloc, found.path or "/") == (expected.scheme, expected.netloc, expected.path or "/")
     return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
 
 
 def check_secure(url: str, name: str) -> str:
-    """Return a URL that tokens may be sent to: https, or http on this machine. Raises AuthConfigError for others."""
+    """Return a URL that is secure for tokens: https, or http on this machine. Raises AuthConfigError for others."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError:
         raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
     if not host or parts.scheme not in {"http", "https"}:
-        raise AuthConfigError(f"{name} {shown(url)!r} must be a https URL")
+        raise AuthConfigError(f"{name} {shown(url)!r} must be an https URL")
     if parts.scheme == "http" and not is_loopback(host):
-        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is for this machine only (127.0.0.1)")
+        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)")
     return url
 
 
 def check_issuer(issuer: str) -> str:
-    """Return an issuer: a secure URL without query and fragment (OpenID Connect Discovery section 3)."""
+    """Return an issuer that is a secure URL without query and fragment (OpenID Connect Discovery section 3).
+
+    Raises AuthConfigError for others.
+    """
     if "?" in issuer or "#" in issuer:
         raise AuthConfigError(f"issuer {shown(issuer)!r} must have neither a query nor a fragment")
     return check_secure(issuer, "issuer")

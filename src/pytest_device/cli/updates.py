@@ -1,4 +1,4 @@
-"""``pytest-device updates``: whether an exported update loads on a build."""
+"""``pytest-device updates``: check whether an exported update will load on a build."""
 
 import argparse
 import sys
@@ -28,7 +28,7 @@ _FIXES: Final = {
     "asset_missing": "export again",
     "asset_hash": "export again, and change no file afterwards",
     "not_newer": "export again: only newer updates load",
-    "unknown": "supply it, for example in JSON: --build",
+    "unknown": "supply it, for example in a JSON file for --build",
 }
 
 
@@ -69,7 +69,7 @@ _WORDS: Final = {True: "yes", False: "no", None: "unknown"}
 def _pair(
     path: Path, project: "Project", exports: "dict[str, Export]", parsed: argparse.Namespace
 ) -> "tuple[Build, Update]":
-    """Return a build with what the project knows of its certificate, and the update that it would be offered."""
+    """Return a build, with the project's certificate if it states none, and the update that it would be offered."""
     from dataclasses import replace
 
     from pytest_device.app import resolve_runtime_version
@@ -79,7 +79,9 @@ def _pair(
     build = read_build(path, vendor=parsed.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
-    if build.settings is not None and build.settings.code_signing_certificate is None:  # what ships is without it
+    if (
+        build.settings is not None and build.settings.code_signing_certificate is None
+    ):  # left out of the config that ships
         certificate = ours.code_signing_certificate
         build = replace(build, settings=replace(build.settings, code_signing_certificate=certificate))
     version = resolve_runtime_version(project, platform)
@@ -88,7 +90,7 @@ def _pair(
 
 
 def _signature(settings: "UpdateSettings", project: "Project", key: Path | None) -> str | None:
-    """Return whether the update's signature will be valid: unknown without the key or the certificate."""
+    """Return the state of the update's signature; None (unknown) without the key or the certificate."""
     from pytest_device.errors import ConfigError
     from pytest_device.updates import CertificateError, validate_certificate
 

@@ -1,4 +1,4 @@
-"""The app's project in a run: adds to settings, requests and capabilities."""
+"""Defaults that the app's project provides for settings, session requests and capabilities."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _PROJECT: Final = pytest.StashKey["Project"]()
 _IS_ITS_APP: Final = pytest.StashKey[bool]()
-"""Whether sessions are for the app of the project."""
+"""Whether the run's app ID belongs to the project."""
 _INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
 _CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
 
 
 def completed(config: pytest.Config, settings: "Settings") -> "Settings":
-    """Load the project of ``device_app_root``, and return settings with its project identifier; raises ConfigError."""
+    """Load the project at ``device_app_root``, and use its project ID as the default app ID. Raises ConfigError."""
     __tracebackhide__ = True
     if settings.app_root is None:
         return settings
@@ -49,18 +49,18 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
 
 
 def project_of(config: pytest.Config) -> "Project | None":
-    """Return the project, None without ``device_app_root``."""
+    """Return the project, or None if ``device_app_root`` is not set."""
     return config.stash.get(_PROJECT, None)
 
 
 def notes_of(config: pytest.Config) -> "tuple[str, ...]":
-    """Return what was done to load the project: code of the project may have run."""
+    """Return the notes and warnings from loading the project, such as whether its code was run."""
     project = project_of(config)
     return (*project.notes, *project.warnings, *project.env.warnings) if project else ()
 
 
 def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
-    """Yield what the project adds to requests and capabilities beside its identifier: name, value and source."""
+    """Yield the defaults from the project other than its ID, as name, value and source."""
     if not (project := project_of(config)):
         return
     if project.sdk_major:
@@ -73,7 +73,7 @@ def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
 
 
 def needed_project(config: pytest.Config, what: str) -> "Project":
-    """Return the project; raise ConfigError with the fix if there is none."""
+    """Return the project. Raises ConfigError with the fix if there is none."""
     __tracebackhide__ = True
     if project := project_of(config):
         return project
@@ -81,9 +81,9 @@ def needed_project(config: pytest.Config, what: str) -> "Project":
 
 
 def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
-    """Return arguments completed from the project: the link of ``open_route``, the SDK version of ``vendor_go``.
+    """Fill in marker arguments from the project: the link for ``open_route``, the SDK version for ``vendor_go``.
 
-    Raises ConfigError for a link that does not open a route.
+    Raises ConfigError if the link doesn't open a route.
     """
     arguments, project = dict(given), project_of(config)
     route, params = arguments.pop("open_route", None), arguments.pop("route_params", None)
@@ -100,7 +100,7 @@ def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
 
 def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object) -> str:
     if "open_url" in arguments:
-        raise ConfigError("open_route and open_url exclude each other: choose one")
+        raise ConfigError("open_route and open_url are mutually exclusive: choose one")
     if not isinstance(route, str) or not isinstance(params, Mapping | None):
         raise ConfigError("open_route must be the name of a route, and route_params a mapping of its parameters")
     project = needed_project(config, "open_route")
@@ -124,9 +124,9 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
-    """Return a test's deep links, for its platform if all its devices have the same.
+    """Return the link factory for a test, with its platform if all its devices share one.
 
-    Those of the development client have the address that its marker opens.
+    With the development client, the links use the address from the marker's ``open_url``.
     """
     platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
     go = any(one.get("vendor_go") is True for one in arguments.values())
@@ -136,11 +136,11 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
-    """Return the capability that names the project's app, unless the suite's capabilities name an app or a browser."""
+    """Return the capability for the project's app, unless the given capabilities select an app or a browser."""
     project = project_of(config)
     if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
         return {}
-    if not config.stash[_IS_ITS_APP]:  # another app's build has an identifier that the project does not know
+    if not config.stash[_IS_ITS_APP]:  # the identifier of another app's build is unknown
         return {}
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

@@ -1,4 +1,4 @@
-"""The fixtures for the app under test and the services that it uses."""
+"""Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
+    from pytest_device.notifications.center import NotificationCenter
+    from pytest_device.notifications.content import PushMessage
+    from pytest_device.notifications.endpoint import PushEndpoint
+    from pytest_device.notifications.push import DevicePush, PushDelivery, PushDevice
+    from pytest_device.sessions.models import Session
     from pytest_device.updates.service import DeviceUpdateService
 
 
@@ -49,7 +54,7 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
 
 @pytest.fixture(scope="session")
 def device_identity_settings() -> "Mapping[str, Any]":
-    """Return the arguments of the run's identity provider: ``users``, ``clients``, …; override it in a conftest."""
+    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``."""
     from pytest_device.auth.provider import Client
 
     return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
@@ -59,7 +64,7 @@ def device_identity_settings() -> "Mapping[str, Any]":
 def device_identity_provider(
     request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
 ) -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider on this machine: one for each process, or for the run (``identity_scope``)."""
+    """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
     with _service(request.config, Options.identity_scope, partial(IdentityProvider, **device_identity_settings)) as one:
@@ -85,24 +90,69 @@ def device_sign_in(
 
 @pytest.fixture(scope="session")
 def device_update_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `device_update_service`: ``signing``, ``public_url``, …; override it in a conftest."""
+    """Return the arguments of `DeviceUpdateService`: ``signing``, ``public_url``, …; override it in ``conftest.py``."""
     return {}
 
 
 @pytest.fixture
 def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Generator[DeviceUpdateService]":
-    """Provide an update service on this machine, a new one for each test: nothing is published in it."""
+    """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
     with DeviceUpdateService(**device_update_settings) as service:
         yield service
 
 
+@pytest.fixture(scope="session")
+def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
+    """Provide an endpoint for push tokens on this machine, one per process of the run."""
+    from pytest_device.notifications.endpoint import PushEndpoint
+    from pytest_device.plugin.output.secrets import redactor_of
+
+    with PushEndpoint() as endpoint:
+        endpoint.hide_with(redactor_of(request.config).add)
+        yield endpoint
+
+
+@pytest.fixture
+def device_push_delivery() -> "PushDelivery | Callable[[PushMessage, PushDevice], object] | None":
+    """Return the delivery of push messages, or None to use the controller; override it in ``conftest.py``."""
+    return None
+
+
+@pytest.fixture
+def device_push(
+    request: pytest.FixtureRequest,
+    device_session: "Session",
+    device_push_delivery: "PushDelivery | Callable[[PushMessage, PushDevice], object] | None",
+) -> "DevicePush":
+    """Provide a `DevicePush`, which sends push messages to the test's device and handles its notifications."""
+    from pytest_device.plugin.provider.push import push_to
+
+    return push_to(device_session, request.getfixturevalue, device_push_delivery)
+
+
+@pytest.fixture
+def device_notification_settings() -> "Mapping[str, Any]":
+    """Return the arguments of `NotificationCenter`: ``handler_timeout_seconds``, …; override it in ``conftest.py``."""
+    return {}
+
+
+@pytest.fixture
+def device_notifications(
+    request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
+) -> "NotificationCenter":
+    """Provide an in-memory notification center for the platform of the test's device or of the settings."""
+    from pytest_device.plugin.provider.push import center_of
+
+    return center_of(request.node, device_notification_settings)
+
+
 @contextmanager
 def _service(
     config: pytest.Config, breadth: Option[str], make: "Callable[[], AbstractContextManager[S]]"
 ) -> "Generator[S]":
-    """Provide a service of this process, or that of the run, which the coordinator of pytest-xdist holds."""
+    """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.secrets import redactor_of
@@ -116,6 +166,8 @@ def _service(
             yield service
         return
     if SERVICES not in given:
-        raise ConfigError(f"{breadth.ini}=run serves this machine only, but this worker is on another: use worker")
+        raise ConfigError(
+            f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
+        )
     with shared(given[SERVICES], breadth.word, make) as service:
         yield service

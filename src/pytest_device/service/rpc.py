@@ -131,6 +131,8 @@ async def _done_by_device(request: _Request, device: Device) -> str:
         case "settings", ["clear-app-state", *app]:
             await device.clear(app[0] if app else None)
             return f"Cleared the state of {app[0] if app else 'every app'}"
+        case "push", _:
+            raise ControllerError("the local device receives push messages in Appium sessions only")
         case _:
             pass
     return ""

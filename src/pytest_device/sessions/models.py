@@ -26,7 +26,7 @@ from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
 from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
 """Limit for words missing from the document: they are displayed, and a hostile one must not fill the terminal."""
@@ -183,10 +183,12 @@ class Session(BaseModel, frozen=True):
 
     @property
     def running_seconds(self) -> float | None:
-        """Return the running time by the service's timestamps, None if one is missing."""
+        """Return the running time by the service's timestamps, None if they are missing or impossible."""
         if self.started_at is None or self.finished_at is None:
             return None
-        return (self.finished_at - self.started_at).total_seconds()
+        seconds = (self.finished_at - self.started_at).total_seconds()
+        longest = (self.limit_minutes or DURATION_MAX_MINUTES) + CLEANUP_MINUTES
+        return seconds if 0 <= seconds <= longest * 60 else None
 
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
         shown = ("id", "platform", "type", "status", "url")

@@ -1,4 +1,4 @@
-"""Over-the-air updates: will one load, and what does the app do if not; knows neither sessions nor pytest."""
+"""Over-the-air updates: load checks, a launch model, code signing and a service; independent of pytest."""
 
 from pytest_device.updates.errors import CertificateError as CertificateError
 from pytest_device.updates.errors import UpdateError as UpdateError

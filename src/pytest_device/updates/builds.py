@@ -1,6 +1,6 @@
-"""What a build says of itself: the app config that ships in it, and its embedded update; or facts in JSON.
+"""Reader for builds: the app config and embedded update that ship in them, or facts in a JSON file.
 
-The document omits the names of native keys, so that nothing is read from native configuration.
+The reference omits the names of native keys, so native configuration is not read.
 """
 
 import json
@@ -25,7 +25,7 @@ MANIFEST: Final = "app.manifest"
 FINGERPRINT: Final = "fingerprint"
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 4 * 1024**3
-"""Of a compressed tar, which has to be unpacked to the end; a small one can be of any size."""
+"""Maximum unpacked size of a compressed tar, in bytes; it must be unpacked to the end, and may be a bomb."""
 _KEYS: Final = ("platform", "runtimeVersion", "updates", "sdkVersion", "running", "scope")
 _UNREADABLE: Final = (
     OSError, EOFError, LookupError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError,
@@ -34,10 +34,10 @@ _UNREADABLE: Final = (
 
 
 def read_build(path: Path, *, vendor: str = VENDOR) -> Build:
-    """Return what is known of a build: an .apk, an .app or .ipa as directory or archive, or a JSON file.
+    """Read a build: an .apk, .app or .ipa, as a directory or archive, or a JSON file.
 
-    JSON has the keys ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``,
-    ``createdAt``) and ``scope``; a build has what is in it. Raises ProjectError.
+    JSON may contain ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``)
+    and ``scope``; from a build, only what ships in it is known. Raises ProjectError.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
@@ -50,6 +50,8 @@ def _of_json(path: Path) -> Build:
         raise ProjectError(f"has unknown keys: {', '.join(unknown)}; a build has {', '.join(_KEYS)}", path=path)
     settings = UpdateSettings.from_config(facts) if "updates" in facts else None
     running = facts.get("running")
+    if running is not None and not isinstance(running, dict):
+        raise ProjectError("running must be an object with id and createdAt", path=path)
     return Build(
         _text(facts, "platform", path),
         _text(facts, "runtimeVersion", path),
@@ -64,7 +66,7 @@ def _of_json(path: Path) -> Build:
 def _text(facts: Object, name: str, path: Path) -> str | None:
     value = facts.get(name)
     if value is not None and not isinstance(value, str):
-        raise ProjectError(f"{name} must be a text", path=path)
+        raise ProjectError(f"{name} must be a string", path=path)
     return value
 
 
@@ -96,7 +98,7 @@ def _runtime_version(config: Object, platform: str, vendor: Vendor, fingerprint:
 
 
 def _found(path: Path) -> dict[str, bytes]:
-    """Return the files that say something of the build, and its platform by the names of others."""
+    """Return the files that describe the build, and its platform, detected from other file names."""
     found: dict[str, bytes] = {}
     for name, content in _entries(path):
         parts = PurePosixPath(name).parts
@@ -136,7 +138,7 @@ def _object(found: dict[str, bytes], name: str, path: Path) -> Object:
     try:
         value = cast("Json", json.loads(found[name]))
     except (ValueError, RecursionError):
-        raise ProjectError(f"has an {name} that is not JSON", path=path) from None
+        raise ProjectError(f"contains an {name} that is not valid JSON", path=path) from None
     return object_at({"": value}, "")
 
 
@@ -147,5 +149,5 @@ def _date(value: Json, path: Path) -> datetime | None:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        raise ProjectError("has a creation time that is no date", path=path) from None
+        raise ProjectError("has an invalid creation time", path=path) from None
     return None

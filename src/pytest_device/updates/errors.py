@@ -1,12 +1,12 @@
-"""What can be wrong with an update, and with what signs it."""
+"""Errors for updates and for code signing certificates."""
 
 from pytest_device.errors import ConfigError, DeviceError
 
 
 class UpdateError(DeviceError):
-    """An update, or a message about updates, that cannot be read or must not be used; ``code`` is the reason.
+    """An update, or a protocol message, that can't be read or must not be used.
 
-    ``malformed``, ``too_large``, ``not_specified``, ``signature_missing`` or ``signature_invalid``.
+    ``code`` is ``malformed``, ``too_large``, ``not_specified``, ``signature_missing`` or ``signature_invalid``.
     """
 
     def __init__(self, message: str, *, code: str) -> None:
@@ -15,7 +15,7 @@ class UpdateError(DeviceError):
 
 
 class CertificateError(UpdateError, ConfigError, ValueError):
-    """A certificate or key that must not sign.
+    """A certificate or key that must not be used for signing.
 
     ``code`` is ``expired``, ``not_yet_valid``, ``wrong_usage``, ``key_mismatch`` or ``malformed``.
     """

@@ -1,10 +1,11 @@
-"""What happens in the model of an app's launches: its network, its events, and what has no source."""
+"""Inputs and events of the launch model, and the behavior that the reference doesn't specify."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from pytest_device.errors import ConfigError
 from pytest_device.updates.values import Reason, Update
 
 Operation: TypeAlias = Literal["launch", "check", "fetch", "override"]
@@ -14,11 +15,11 @@ NOT_SPECIFIED: Final = (
     "a launch with useEmbeddedUpdate false and no downloaded update in time: the model uses the embedded one",
     "a failure of the embedded update: nothing is left to fall back to",
 )
-"""What the document leaves open: the model reports it as `NotSpecified`."""
+"""Behavior that the reference doesn't specify; the model reports it as `NotSpecified`."""
 
 
 class Mode(StrEnum):
-    """What kind of build runs."""
+    """Kind of build that runs."""
 
     RELEASE = "release"
     DEVELOPMENT = "development"
@@ -27,10 +28,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the update service has when the app asks: nothing, an update, or that the embedded one be used again.
+    """Answer of the update service: nothing, an update, or a rollback to the embedded one.
 
-    ``seconds`` is how long check and download take. ``complete`` is False where a part of the download is missing,
-    ``error`` a time-out or another failure.
+    ``seconds`` is the duration of the check and the download. ``complete`` is False if part of the download is missing;
+    ``error`` describes a timeout or another failure.
     """
 
     update: Update | None = None
@@ -38,6 +39,10 @@ class Offer:
     seconds: float = 0.0
     complete: bool = True
     error: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.update), Update | None):
+            raise ConfigError(f"an Offer has an Update, not a value of type {type(self.update).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +55,19 @@ class Launched:
 class Checked:
     is_available: bool
     reasons: tuple[Reason, ...] = ()
-    """Why an update that the service offers is not available."""
+    """Reasons why an offered update is not available."""
 
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """A complete update is stored, or a roll-back to the embedded one if there is no ID."""
+    """A complete update was stored, or, with the ID None, a rollback to the embedded one."""
 
     update_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An operation rejects; a launch only goes on without the update."""
+    """An operation was rejected; a launch continues without the update."""
 
     operation: Operation
     reason: str

@@ -1,4 +1,4 @@
-"""An exported update: the directory that the project's own command writes, in the layout of its ``metadata.json``."""
+"""Reader for exported updates: directories written by the project's export command, with ``metadata.json``."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class ExportedFile:
-    """A file of an export; ``sha256`` and ``md5`` are None if it is missing."""
+    """A file of an export; ``sha256`` and ``md5`` are None if the file is missing."""
 
     path: Path
     key: str
@@ -33,7 +33,7 @@ class ExportedFile:
 
     @property
     def hash(self) -> str | None:
-        """Its SHA-256 as manifests state it: base64url without padding."""
+        """SHA-256 in the form used by manifests: base64url without padding."""
         return None if self.sha256 is None else base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
 
     @property
@@ -43,7 +43,7 @@ class ExportedFile:
         return known.get(self.extension) or guessed or "application/octet-stream"
 
     def asset(self) -> Asset:
-        """Return what is known of the file. An asset's name is its MD5, which shows a file that was changed."""
+        """Return the file as an asset; an asset is named by its MD5, so a mismatch reveals a changed file."""
         if self.sha256 is None:
             return Asset(self.key, present=False)
         if _MD5.fullmatch(self.path.name) and self.md5 != self.path.name:
@@ -53,7 +53,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One platform's part of an export: its bundle and its assets."""
+    """The bundle and assets of an export for one platform."""
 
     platform: str
     created_at: datetime
@@ -72,7 +72,7 @@ class Export:
         signature: str | None = None,
         created_at: datetime | None = None,
     ) -> Update:
-        """Return the update that it becomes when it is published."""
+        """Return the update that publishing this export creates."""
         created_at = created_at or self.created_at
         hashes = " ".join(one.hash or "" for one in self.files)
         identifier = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.platform} {runtime_version} {created_at} {hashes}")
@@ -81,7 +81,7 @@ class Export:
 
 
 def read_export(directory: Path) -> dict[str, Export]:
-    """Return the parts of an export by platform. Raises ProjectError for what is no export."""
+    """Read an export, by platform. Raises ProjectError if the directory isn't an export."""
     path = directory / METADATA
     try:
         document = Document.read(path)
@@ -101,7 +101,7 @@ def _export(directory: Path, platform: str, part: Json, created_at: datetime) ->
         raise ProjectError(f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
                            path=directory / METADATA)  # fmt: skip
     bundle = _file(directory, text_at(part, "bundle"), None)
-    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}  # several modules may have the same image
+    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}  # several modules may use the same file
     return Export(platform, created_at, bundle, tuple(_file(directory, *one) for one in named.items()))
 
 

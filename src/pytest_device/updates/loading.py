@@ -1,8 +1,9 @@
-"""Decides whether a build will load an update, with each reason against it."""
+"""Check whether a build will load an update."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
+from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import UpdateSettings, problem_of
 from pytest_device.updates.values import (
     INVALID,
@@ -19,8 +20,14 @@ from pytest_device.updates.values import (
 
 
 def will_load(update: Update, build: Build) -> Verdict:
-    """Return whether a build will load an update; ``ok`` is None if only unknown facts stand against it."""
-    reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *_assets(update),
+    """Return whether a build will load an update; ``ok`` is None if only unknown facts stand against it.
+
+    Raises ConfigError for values of other types.
+    """
+    for value, kind in ((cast("object", update), Update), (build, Build)):
+        if not isinstance(value, kind):
+            raise ConfigError(f"will_load takes an Update and a Build, not a value of type {type(value).__name__}")
+    reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *asset_reasons(update),
                *_age(update, build)]  # fmt: skip
     if any(one.code is not Code.UNKNOWN for one in reasons):
         return Verdict(False, reasons)
@@ -28,11 +35,11 @@ def will_load(update: Update, build: Build) -> Verdict:
 
 
 def _unknown(what: str) -> Reason:
-    return Reason(Code.UNKNOWN, f"nobody supplied {what}")
+    return Reason(Code.UNKNOWN, f"missing information: {what}")
 
 
 def _settings(build: Build) -> Iterator[Reason]:
-    """Yield what is wrong with ``enabled`` and the URL."""
+    """Yield the reasons from ``enabled`` and the URL."""
     settings = build.settings
     if settings is None:
         yield _unknown("the settings of the build")
@@ -42,7 +49,7 @@ def _settings(build: Build) -> Iterator[Reason]:
         shown = "updates.url is missing" if settings.url is None else "updates.url must be a URL with http or https"
         yield Reason(Code(problem.value), shown)
     reason = settings.disabled_reason
-    if not settings.enabled and (reason is None or reason != problem):
+    if (reason or not settings.enabled) and (reason is None or reason != problem):
         yield Reason(Code.DISABLED, f"updates are off in the build: {reason or 'updates.enabled is false'}")
 
 
@@ -71,9 +78,9 @@ def _signature(update: Update, build: Build) -> Iterator[Reason]:
         case str(state) if state == VALID:
             return
         case str(state) if state == MISSING:
-            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, and the update has no signature")
+            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed")
         case str(state) if state == INVALID:
-            yield Reason(Code.SIGNATURE_INVALID, "the signature is not by the key of the build's certificate")
+            yield Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate")
         case None:
             yield _unknown("the signature of the update")
         case _:
@@ -84,7 +91,8 @@ def _is_signed(settings: UpdateSettings) -> bool:
     return settings.code_signing_certificate is not None
 
 
-def _assets(update: Update) -> Iterator[Reason]:
+def asset_reasons(update: Update) -> Iterator[Reason]:
+    """Yield what is wrong with the files of an update."""
     if update.assets is None:
         yield _unknown("the assets of the update")
     for asset in update.assets or ():

@@ -1,4 +1,4 @@
-"""The launches of an app with updates, as a pure function from one state to the next: an oracle for a test."""
+"""Model of an app's launches with updates, as pure state transitions that tests use as an oracle."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from pytest_device.updates.events import (
     Operation,
     Rejected,
 )
-from pytest_device.updates.loading import will_load
+from pytest_device.updates.loading import asset_reasons, will_load
 from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
 from pytest_device.updates.values import NOTHING, Build, Code, Reason, Update, in_utc
 
@@ -33,20 +33,20 @@ _NO_OFFER = Offer()
 
 @dataclass(frozen=True, slots=True)
 class LaunchModel:
-    """The state of an installed app: ``build.running`` is its embedded update, ``stored`` are the downloaded ones.
+    """State of an installed app; ``build.running`` is its embedded update, ``stored`` holds the downloaded ones.
 
-    Each operation returns the next state and what happened.
+    Each operation returns the next state and the events.
     """
 
     build: Build
     mode: Mode = Mode.RELEASE
     running: Update | None = None
-    """None before the first launch."""
+    """Update that is running, or None before the first launch."""
     stored: tuple[Update, ...] = ()
     failed: frozenset[str] = frozenset()
-    """The IDs of the updates that fell back; none of them is launched again."""
+    """IDs of the updates that crashed on launch; they are never launched again."""
     rolled_back_at: datetime | None = None
-    """Updates up to then are not launched."""
+    """Time of the last rollback; updates created up to then are not launched."""
     is_update_available: bool = False
     emergency_reason: str | None = None
     storage_error: bool = False
@@ -64,27 +64,35 @@ class LaunchModel:
 
     @property
     def is_enabled(self) -> bool:
-        return self.settings.enabled and not problem_of(self.settings.url) and not self.storage_error
+        return self.disabled_reason is None
+
+    @property
+    def disabled_reason(self) -> DisabledReason | None:
+        """Why the app uses its embedded update only."""
+        if self.storage_error:
+            return DisabledReason.STORAGE_ERROR
+        problem = self.settings.disabled_reason or problem_of(self.settings.url)
+        return problem or (None if self.settings.enabled else DisabledReason.CONFIGURATION)
 
     @property
     def url(self) -> str | None:
-        """Where the next check goes."""
+        """URL of the next check."""
         return self.url_override or self.settings.url
 
     @property
     def headers(self) -> Mapping[str, object]:
-        """The extra headers of the next check."""
+        """Extra headers of the next check."""
         return self.settings.request_headers or {} if self.headers_override is None else dict(self.headers_override)
 
     @property
     def pending(self) -> Update | None:
-        """The update that the next launch or reload uses instead of the running one."""
+        """Update that the next launch or reload uses instead of the running one, or None."""
         newest = _newest(self)
         return None if self.running is None or newest.id == self.running.id else newest
 
     def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
-        """Start the app; the check at startup sees the offer."""
-        model = replace(self, storage_error=storage_error, running=None, reload_screen=False, is_update_available=False)
+        """Launch the app; the check at startup receives the offer."""
+        model = replace(self, storage_error=storage_error, running=None, reload_screen=False)
         cached, policy = _newest(model), self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":
             return _started(model, cached)
@@ -96,26 +104,26 @@ class LaunchModel:
         return _started(model, _newest(model) if in_time else cached, events)
 
     def check(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
-        """Ask the service whether it has an update, without downloading it."""
+        """Check for an update without downloading it."""
         if reason := _rejection(self, offer):
             return self, (Rejected("check", reason),)
         current = self.running or NOTHING
-        reasons = _refusals(self, offer.update, current)
+        reasons = _refusals(self, _manifest(offer.update), current)
         available = _is_new_roll_back(self, offer, current) or (offer.update is not None and not reasons)
         return replace(self, is_update_available=available), (Checked(available, reasons),)
 
     def fetch(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
-        """Download the update that the service has; it is used at the next launch or reload."""
+        """Download the offered update, which is applied at the next launch or reload."""
         if reason := _rejection(self, offer):
             return self, (Rejected("fetch", reason),)
         return _downloaded(self, offer, self.running or NOTHING, "fetch")
 
     def reload(self) -> tuple[Self, Events]:
-        """Restart the app on the newest downloaded update."""
+        """Restart the app with the newest downloaded update."""
         return _started(replace(self, running=None, reload_screen=False), _newest(self))
 
     def emergency(self, reason: str) -> tuple[Self, Events]:
-        """Fall back to the embedded update, since the running one failed to start."""
+        """Fall back to the embedded update because the running one failed to start."""
         failed = self.running
         if failed is None or failed.id == self.embedded.id:
             return self, (NotSpecified(NOT_SPECIFIED[2]),)
@@ -124,7 +132,7 @@ class LaunchModel:
         return model, (EmergencyFallback(failed.id, reason),)
 
     def install(self, build: Build) -> tuple[Self, Events]:
-        """Install another build over this one; what was downloaded stays."""
+        """Install another build over this one, keeping downloaded updates."""
         return replace(self, build=build, running=None, emergency_reason=None, is_update_available=False), ()
 
     def clear_log_entries(self) -> tuple[Self, Events]:
@@ -138,13 +146,13 @@ class LaunchModel:
         return replace(self, reload_screen=False), ()
 
     def set_request_headers_override(self, headers: Mapping[str, str] | None) -> tuple[Self, Events]:
-        """Replace the extra headers from the next check on; None restores them."""
+        """Override the extra headers from the next check on; None restores them."""
         return self._overridden(self.url_override, headers)
 
     def set_url_and_request_headers_override(
         self, url: str | None, headers: Mapping[str, str] | None
     ) -> tuple[Self, Events]:
-        """Replace the URL and the extra headers from the next check on; None restores them."""
+        """Override the URL and the extra headers from the next check on; None restores them."""
         if url is not None and problem_of(url):
             return self, (Rejected("override", "the URL must be one with http or https"),)
         return self._overridden(url, headers)
@@ -157,11 +165,11 @@ class LaunchModel:
 
 
 Network: TypeAlias = Callable[[LaunchModel, datetime], Offer]
-"""What the service offers to an app at a time."""
+"""Function that returns the service's offer to an app at a given time."""
 
 
 def play(model: _Model, launches: Iterable[datetime], network: Network) -> Iterator[tuple[_Model, Events]]:
-    """Yield the state and the events of each launch, at the given times of any clock."""
+    """Simulate launches at the given times, and yield the state and events of each."""
     for time in launches:
         model, events = model.launch(network(model, time))
         yield model, events
@@ -175,12 +183,17 @@ def _rejection(model: LaunchModel, offer: Offer) -> str:
     if model.mode is not Mode.RELEASE:
         return f"not in {'the development client' if model.mode is Mode.DEVELOPMENT_CLIENT else 'development mode'}"
     if not model.is_enabled:
-        return f"updates are disabled: {model.settings.disabled_reason or DisabledReason.STORAGE_ERROR}"
+        return f"updates are disabled: {model.disabled_reason}"
     return offer.error
 
 
+def _manifest(update: Update | None) -> Update | None:
+    """Return what is known of an update before its files are downloaded."""
+    return update and replace(update, assets=())
+
+
 def _refusals(model: LaunchModel, update: Update | None, current: Update) -> tuple[Reason, ...]:
-    """Return what speaks against an update while ``current`` is used."""
+    """Return the reasons not to load an update while ``current`` is running."""
     if update is None:
         return ()
     reasons = will_load(update, replace(model.build, running=current)).reasons
@@ -200,16 +213,18 @@ def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operati
     if offer.error or not offer.complete:
         return model, (Rejected(operation, offer.error or "the download is incomplete"),)
     if _is_new_roll_back(model, offer, current):
-        return replace(model, rolled_back_at=offer.roll_back_at), (Downloaded(None),)
-    reasons = _refusals(model, offer.update, current)
+        return replace(model, rolled_back_at=offer.roll_back_at, is_update_available=True), (Downloaded(None),)
+    reasons = _refusals(model, _manifest(offer.update), current)
     if offer.update is None or reasons:
         return model, (Checked(False, reasons),)
+    if broken := next(asset_reasons(offer.update), None):
+        return model, (Rejected(operation, broken.detail),)
     others = tuple(one for one in model.stored if one.id != offer.update.id)
     return replace(model, stored=(*others, offer.update), is_update_available=True), (Downloaded(offer.update.id),)
 
 
 def _newest(model: LaunchModel) -> Update:
-    """Return the update that a start uses: the newest that may run."""
+    """Return the update that a launch uses: the newest one that is allowed to run."""
     if not _is_managed(model):
         return model.embedded
     candidates = [one for one in model.stored if not _refusals(model, one, NOTHING)]
@@ -227,16 +242,18 @@ def _started(model: _Model, update: Update, before: Events = ()) -> tuple[_Model
     if unused := _unused(model, update):
         events.append(Cleaned(unused))
     stored = tuple(one for one in model.stored if one.id not in unused)
-    return replace(model, running=update, stored=stored, emergency_reason=None), tuple(events)
+    model = replace(model, running=update, stored=stored, emergency_reason=None)
+    return replace(model, is_update_available=model.pending is not None), tuple(events)
 
 
 def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
-    """Return the IDs of updates to delete: of the running one's scope, older than it, beyond those to keep."""
+    """Return the IDs of updates to delete: older than the running one, in its scope, beyond those to keep."""
     if not _is_managed(model):
         return ()
-    older = [one for one in model.stored if one.scope == running.scope and _time(one) < _time(running)]
+    scope = running.scope or model.build.scope  # an embedded update need not name its own
+    older = [one for one in model.stored if one.scope == scope and _time(one) < _time(running)]
     newest_first = sorted(older, key=_time, reverse=True)
-    return tuple(one.id for one in newest_first[model.settings.max_updates_to_keep - 1 :])
+    return tuple(one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :])
 
 
 def _time(update: Update) -> datetime:

@@ -1,4 +1,4 @@
-"""Replies of several parts, ``multipart/mixed``: written, and read byte by byte, since signatures are over bytes."""
+"""Encoding and decoding of ``multipart/mixed`` replies, byte for byte, since signatures cover bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BOUNDARY: Final = "part-of-the-update"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part with its name and headers, whose names are in lower case."""
+    """A part of a reply; header names are lowercase."""
 
     name: str
     headers: Mapping[str, str]
@@ -23,7 +23,7 @@ class Part:
 
 
 def whole_of(part: Part) -> tuple[str, bytes]:
-    """Return the content type and the body of a reply with one part."""
+    """Encode a part as a multipart reply, and return its content type and body."""
     lines = {"content-disposition": f'form-data; name="{part.name}"', **part.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     body = f"--{_BOUNDARY}\r\n{head}\r\n".encode() + part.body + f"\r\n--{_BOUNDARY}--\r\n".encode()
@@ -35,7 +35,7 @@ def refuse(problem: str) -> NoReturn:
 
 
 def parts_of(reply: Reply) -> list[Part]:
-    """Return the parts of a reply; one without several is a manifest."""
+    """Decode the parts of a reply; a reply that isn't multipart is a single manifest."""
     kind, boundary = _content_type(reply.headers.get("content-type", ""))
     if kind != PARTS:
         return [Part("manifest", reply.headers, reply.body)]
@@ -44,14 +44,14 @@ def parts_of(reply: Reply) -> list[Part]:
     _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
     ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
     if not ends:
-        refuse(f"the reply ends too early, or has more than {_MAX_PARTS} parts")
+        refuse(f"the reply is truncated or has more than {_MAX_PARTS} parts")
     return [_part(piece) for piece in pieces[: ends[0]]]
 
 
 def _part(piece: bytes) -> Part:
     head, found, body = piece.partition(b"\r\n\r\n")
     if not found:
-        refuse("a part of the reply has no end of its headers")
+        refuse("a part of the reply has unterminated headers")
     try:
         lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n") if line.strip()]
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What an update service and an app say to each other, free of the wire format: an adapter reads and writes that."""
+"""Messages between an update service and an app, independent of the wire format, which adapters implement."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from pytest_device.updates.events import Offer
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequest:
-    """An app's question for an update; ``keyid`` names the key by which it expects signatures, None without any."""
+    """An app's request for an update; ``keyid`` is the key ID expected in signatures, or None if none are expected."""
 
     platform: str
     runtime_version: str
@@ -19,14 +19,14 @@ class UpdateRequest:
     embedded_update_id: str | None = None
     keyid: str | None = None
     scope: str | None = None
-    """Not sent: the app's own."""
+    """Scope of the app; not sent."""
     takes_parts: bool = True
-    """Whether a reply may have several parts, which a roll-back needs."""
+    """Whether the app accepts multipart replies, which rollbacks require."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAsset:
-    """A file of an update that is served; ``hash`` is its SHA-256 as base64url without padding."""
+    """A file of a served update; ``hash`` is its SHA-256 as base64url without padding."""
 
     key: str
     hash: str
@@ -37,7 +37,7 @@ class ServedAsset:
 
 @dataclass(frozen=True, slots=True)
 class ServedUpdate:
-    """An update that is served."""
+    """An update that the service serves."""
 
     id: str
     created_at: datetime
@@ -50,20 +50,20 @@ class ServedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ServedRollBack:
-    """That the embedded update be used again, from a time on."""
+    """A rollback to the embedded update."""
 
     at: datetime
 
 
 Answer: TypeAlias = ServedUpdate | ServedRollBack | None
-"""None: nothing new."""
+"""Answer of the service, or None if there is nothing new."""
 Sign: TypeAlias = Callable[[bytes], str | None]
-"""Returns the base64 signature of a body, None for none."""
+"""Function that returns the base64 signature of a body, or None to leave it unsigned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply on the wire; the names of its headers are in lower case."""
+    """An HTTP reply; header names are lowercase."""
 
     status: int
     headers: Mapping[str, str]
@@ -71,20 +71,20 @@ class Reply:
 
 
 class UpdateProtocol(Protocol):
-    """A wire format. All that read raise UpdateError with the code ``malformed``, and never anything else."""
+    """A wire format; the reading methods raise only UpdateError, with the code ``malformed``."""
 
     def request_headers(self, request: UpdateRequest) -> dict[str, str]:
-        """Return the headers that an app sends."""
+        """Return the request headers that an app sends."""
         ...
 
     def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
-        """Read the headers that an app sent, by names in lower case."""
+        """Parse an app's request headers; names are lowercase."""
         ...
 
     def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
-        """Return the reply of a service."""
+        """Encode the service's reply."""
         ...
 
     def read_reply(self, reply: Reply, request: UpdateRequest, certificate: str | None = None) -> Offer:
-        """Read the reply of a service; the signature is verified by a certificate."""
+        """Parse the service's reply; a certificate verifies its signature."""
         ...

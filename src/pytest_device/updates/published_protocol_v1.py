@@ -1,6 +1,6 @@
-"""The update protocol's version 1 as its maker has published it; the document does not show it.
+"""Adapter for version 1 of the update protocol, from its published specification.
 
-The vendor's word stands in its headers. Structured fields are those of RFC 8941.
+Header names contain the vendor word. Structured fields follow RFC 8941.
 """
 
 import json
@@ -27,24 +27,24 @@ _NO_CONTENT: Final = 204
 
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
-    """Return the header of a base64 signature. Raises ConfigError for a key ID that is not ASCII."""
+    """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
     need_extra("http_sf")
     import http_sf
 
     try:
         return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
     except (ValueError, http_sf.StructuredFieldError):
-        raise ConfigError(f"keyid {keyid!r} must be printable ASCII") from None
+        raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII") from None
 
 
 class PublishedProtocolV1:
-    """The adapter; ``vendor`` is the maker's word in the names of headers."""
+    """The adapter; ``vendor`` is the vendor word in header names."""
 
     def __init__(self, vendor: str = VENDOR) -> None:
         self._prefix = Vendor(vendor).word
 
     def request_headers(self, request: UpdateRequest) -> dict[str, str]:
-        """Return the headers that an app sends."""
+        """Return the request headers that an app sends."""
         own = {
             "protocol-version": "1",
             "platform": request.platform,
@@ -58,7 +58,7 @@ class PublishedProtocolV1:
         return {"accept": accepted, **{self._name(name): value for name, value in own.items() if value}}
 
     def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
-        """Read the headers that an app sent."""
+        """Parse an app's request headers."""
         version = self._required(headers, "protocol-version")
         if version != "1":
             refuse(f"{self._name('protocol-version')} is {version!r}, must be 1")
@@ -77,7 +77,7 @@ class PublishedProtocolV1:
         )
 
     def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
-        """Return the reply of a service: 406 for a roll-back that the app cannot take."""
+        """Encode the service's reply; the status is 406 for a rollback if the app doesn't accept multipart."""
         headers = {
             self._name("protocol-version"): "1",
             self._name("sfv-version"): "0",
@@ -98,7 +98,7 @@ class PublishedProtocolV1:
         return Reply(_OK, {**headers, "content-type": kind}, whole)
 
     def read_reply(self, reply: Reply, request: UpdateRequest, certificate: str | None = None) -> Offer:
-        """Read the reply of a service; an update's signature is in it, a roll-back with a wrong one is refused."""
+        """Parse the service's reply; updates record their signature state, badly signed directives are rejected."""
         if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
             return Offer()
         if reply.status != _OK:
@@ -142,7 +142,7 @@ class PublishedProtocolV1:
 
 
 def published_protocol_v1(vendor: str = VENDOR) -> PublishedProtocolV1:
-    """Return the adapter; ``vendor`` is the maker's word in the names of headers."""
+    """Return the adapter; ``vendor`` is the vendor word in header names."""
     return PublishedProtocolV1(vendor)
 
 
@@ -173,7 +173,7 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     if name not in fields:
         return default
     value = fields[name][0]
-    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a text")
+    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a string")
 
 
 def _content(answer: Answer) -> tuple[str, dict[str, object]]:
@@ -263,4 +263,4 @@ def _date(text: str) -> datetime:
     try:
         return in_utc(datetime.fromisoformat(text))
     except ValueError:
-        refuse("a time must be a date of ISO 8601")
+        refuse("a time must be an ISO 8601 date")

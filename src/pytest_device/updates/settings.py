@@ -1,4 +1,4 @@
-"""The settings of updates in a build, as its app config has them."""
+"""Update settings of a build, from its app config."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -15,7 +15,7 @@ from pytest_device.errors import ConfigError
 
 
 class DisabledReason(StrEnum):
-    """Why a build uses its embedded update only."""
+    """Reason why a build only uses its embedded update."""
 
     CONFIGURATION = "by_configuration"
     URL_MISSING = "url_missing"
@@ -26,49 +26,52 @@ class DisabledReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UpdateSettings(Updates):
-    """The properties below ``updates``, with the reference's defaults; ``enabled`` only if updates can be used.
+    """The properties below ``updates``, with the reference's defaults; updates can be used without ``disabled_reason``.
 
-    Their values never reach a ``repr``: headers may carry credentials.
+    ``enabled`` is what the config says, by default whether updates can be used. The values never reach a ``repr``:
+    headers may carry credentials.
     """
 
     disabled_reason: DisabledReason | None = None
 
     @classmethod
     def from_config(cls, config: Mapping[str, object], *, sdk: int | None = None) -> Self:
-        """Return the settings of an app config. Raises ProjectError with each property that breaks its rule.
+        """Read the settings from an app config. Raises ProjectError listing every invalid property.
 
-        ``sdk`` selects the reference of the defaults, by default that of the config's ``sdkVersion``.
+        ``sdk`` selects the reference for the defaults (default: the config's ``sdkVersion``).
         """
+        if not isinstance(cast("object", config), Mapping):
+            raise ConfigError(f"config must be a mapping, is of type {type(config).__name__}")
         given = cast("Object", dict(config))
         section = given.get("updates")
         url = text_at(section, "url")
-        if isinstance(section, dict) and url is not None:  # an invalid one disables, no more
+        if isinstance(section, dict) and url is not None:  # an invalid URL only disables updates
             section = {name: value for name, value in section.items() if name != "url"}
         found = typed_config({"updates": section}, sdk or _major(given) or NEWEST_SDK).updates
         _check_headers(found.request_headers)
         settings = replace(cls(**{one.name: getattr(found, one.name) for one in fields(found)}), url=url)
         reason = None if found.enabled else DisabledReason.CONFIGURATION
         reason = reason or problem_of(settings.url)
-        return settings.without(reason) if reason else settings
+        return settings.without(reason, enabled=at(section, "enabled") is True) if reason else settings
 
     @classmethod
     def from_project(cls, project: Project, platform: str) -> Self:
-        """Return the settings of a project's builds for a platform. Raises ProjectError."""
+        """Read the settings of a project's builds for a platform. Raises ProjectError."""
         if platform not in ("ios", "android"):
             raise ConfigError(f"platform {platform!r} must be ios or android")
         config = project.effective(platform)
         settings = cls.from_config(config, sdk=project.sdk_major)
-        if settings.enabled and not (config.get("runtimeVersion") or project.sdk_version):
-            return settings.without(DisabledReason.NO_RUNTIME_VERSION)
-        return settings
+        if settings.disabled_reason or config.get("runtimeVersion") or project.sdk_version:
+            return settings
+        return settings.without(DisabledReason.NO_RUNTIME_VERSION, enabled=at(config, "updates", "enabled") is True)
 
-    def without(self, reason: DisabledReason) -> Self:
-        """Return the settings of a build that cannot use updates for a reason."""
-        return replace(self, enabled=False, disabled_reason=reason)
+    def without(self, reason: DisabledReason, *, enabled: bool = False) -> Self:
+        """Return the settings with updates disabled for a reason."""
+        return replace(self, enabled=enabled, disabled_reason=reason)
 
 
 def problem_of(url: str | None) -> DisabledReason | None:
-    """Return what is wrong with the URL of an update service."""
+    """Validate the URL of an update service; return the problem, or None."""
     if not url:
         return DisabledReason.URL_MISSING
     try:
@@ -86,4 +89,4 @@ def _major(config: Object) -> int | None:
 
 def _check_headers(headers: Mapping[str, object] | None) -> None:
     if wrong := [name for name, value in (headers or {}).items() if not isinstance(value, str)]:
-        raise ConfigError(f"updates.requestHeaders must have texts as values: {', '.join(map(repr, wrong))}")
+        raise ConfigError(f"updates.requestHeaders must have string values: {', '.join(map(repr, wrong))}")

@@ -1,9 +1,9 @@
-"""Code signing: certificates, and signatures of ``rsa-v1_5-sha256``; needs the extra ``services``."""
+"""Code signing with ``rsa-v1_5-sha256``: certificates and signatures; requires the ``services`` extra."""
 
 import base64
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.errors import CertificateError, UpdateError
@@ -17,11 +17,11 @@ ALGORITHM: Final = "rsa-v1_5-sha256"
 _KEY_BITS: Final = 2048
 _LONGEST_YEARS: Final = 1000
 _LONGEST_NAME: Final = 64
-"""Of a common name: RFC 5280, appendix A.1."""
+"""Maximum length of a common name (RFC 5280, appendix A.1)."""
 
 
 class CodeSigning(NamedTuple):
-    """A private key and its certificate, both as PEM. The key never reaches a ``repr``."""
+    """A private key and its certificate, both in PEM; the key is excluded from ``repr``."""
 
     private_key: str
     certificate: str
@@ -31,7 +31,7 @@ class CodeSigning(NamedTuple):
 
 
 def sign(body: bytes | str, private_key: "str | bytes | RSAPrivateKey") -> str:
-    """Return the signature of a body in base64. Raises CertificateError for what is no RSA key."""
+    """Return the base64 signature of a body. Raises CertificateError if the key is not an RSA key."""
     key = _key(private_key)
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -44,41 +44,44 @@ def verify(
 ) -> None:
     """Verify the base64 signature of a body.
 
-    Raises UpdateError with the code ``signature_invalid``, and CertificateError for a certificate that must not sign.
+    Raises UpdateError with the code ``signature_invalid``, or CertificateError if the certificate must not sign.
     """
-    key = _checked(_certificate(certificate), now)
+    key, content = _checked(_certificate(certificate), now), _bytes(body)
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
 
     try:
-        key.verify(base64.b64decode(signature, validate=True), _bytes(body), PKCS1v15(), SHA256())
-    except (InvalidSignature, ValueError):
-        raise UpdateError("the signature is not by the key of the certificate", code="signature_invalid") from None
+        key.verify(base64.b64decode(signature, validate=True), content, PKCS1v15(), SHA256())
+    except (InvalidSignature, TypeError, ValueError):
+        raise UpdateError("the signature was not made with the certificate's key", code="signature_invalid") from None
 
 
 def validate_certificate(
-    pem: str | bytes, private_key: str | bytes | None = None, *, now: datetime | None = None
+    pem: "str | bytes | Certificate",
+    private_key: "str | bytes | RSAPrivateKey | None" = None,
+    *,
+    now: datetime | None = None,
 ) -> None:
-    """Check that a certificate may sign code now, and is that of a private key.
+    """Check that a certificate may sign code now, and that it matches a private key if one is given.
 
-    Raises CertificateError with a code: ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage``,
+    Raises CertificateError with the code ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage`` or
     ``key_mismatch``.
     """
     public = _checked(_certificate(pem), now)
     if private_key is not None and _key(private_key).public_key().public_numbers() != public.public_numbers():
-        _refuse("key_mismatch", "is not that of the private key")
+        _refuse("key_mismatch", "does not match the private key")
 
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
-    """Return a new key and its self-signed certificate. Raises ConfigError for an invalid name or time."""
+    """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
     need_extra("cryptography")
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
     from cryptography.x509 import CertificateBuilder, random_serial_number
 
-    if not 0 < years <= _LONGEST_YEARS:
+    if not (isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS):
         raise ConfigError(f"years={years!r} must be above 0, at most {_LONGEST_YEARS}")
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     start, name = in_utc(now or datetime.now(UTC)), _name(common_name)
@@ -101,7 +104,7 @@ def _name(common_name: str) -> "Name":
     from cryptography.x509 import Name, NameAttribute
     from cryptography.x509.oid import NameOID
 
-    if not 1 <= len(common_name) <= _LONGEST_NAME:
+    if not (isinstance(cast("object", common_name), str) and 1 <= len(common_name) <= _LONGEST_NAME):
         raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} characters")
     return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
 
@@ -110,13 +113,13 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     from cryptography.x509 import ExtendedKeyUsage, KeyUsage
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    # Only the first is asked for: the others are what certificates of other purposes have.
+    # Only digitalSignature is set: the other usages are for other kinds of certificates.
     usage = KeyUsage(True, False, False, False, False, False, False, False, False)
     return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
 
 
 def need_extra(module: str) -> None:
-    """Raise ConfigError if a module of the extra ``services`` is not installed."""
+    """Raise ConfigError if a module from the ``services`` extra is not installed."""
     try:
         import_module(module)
     except ImportError:
@@ -124,6 +127,8 @@ def need_extra(module: str) -> None:
 
 
 def _bytes(body: bytes | str) -> bytes:
+    if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
+        raise ConfigError(f"body must be bytes or a text, is of type {type(body).__name__}")
     return body.encode() if isinstance(body, str) else body
 
 
@@ -137,12 +142,12 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    if not isinstance(private_key, str | bytes):
-        return private_key
-    try:
-        key = load_pem_private_key(_bytes(private_key), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
+    key: object = private_key
+    if isinstance(private_key, str | bytes):
+        try:
+            key = load_pem_private_key(_bytes(private_key), None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
     if not isinstance(key, RSAPrivateKey):
         raise CertificateError("the private key must be an unencrypted RSA key in PEM", code="malformed")
     return key
@@ -150,19 +155,19 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
 def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
     need_extra("cryptography")
-    from cryptography.x509 import load_pem_x509_certificate
+    from cryptography.x509 import Certificate, load_pem_x509_certificate
 
-    if not isinstance(certificate, str | bytes):
+    if isinstance(certificate, Certificate):
         return certificate
     try:
         return load_pem_x509_certificate(_bytes(certificate))
-    except ValueError:
+    except (ConfigError, ValueError):
         _refuse("malformed", "must be an X.509 certificate in PEM")
 
 
 def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
-    """Return the key of a certificate that may sign code now."""
-    from cryptography.exceptions import InvalidSignature
+    """Check that a certificate may sign code now, and return its public key."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
     time = in_utc(now or datetime.now(UTC))
@@ -170,7 +175,7 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
         key, extensions = certificate.public_key(), certificate.extensions
         if certificate.issuer == certificate.subject:
             certificate.verify_directly_issued_by(certificate)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         _refuse("malformed", "is damaged: its content or its own signature is invalid")
     if not isinstance(key, RSAPublicKey):
         _refuse("malformed", f"must have an RSA key, for {ALGORITHM}")

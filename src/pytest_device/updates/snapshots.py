@@ -1,4 +1,4 @@
-"""What the library reports of itself in an app: its constants and its state, read from the app or of the model."""
+"""Constants and state of the updates library, as reported by an app or predicted by the model."""
 
 import re
 import uuid
@@ -26,11 +26,13 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """Values that an app reported; ``extra`` are those that the document does not name."""
+    """Values reported by an app; ``extra`` holds those that the reference doesn't define."""
 
     @classmethod
     def read(cls, reported: Mapping[str, object]) -> Self:
-        """Read what an app reports, by the document's names. Raises UpdateError with the code ``malformed``."""
+        """Read the values that an app reports. Raises UpdateError with the code ``malformed``."""
+        if not isinstance(cast("object", reported), Mapping):
+            raise UpdateError(f"an app reports an object, not {type(reported).__name__}", code="malformed")
         names = {_reported(one.name): one.name for one in fields(cls) if one.name != "extra"}
         values: dict[str, Any] = {ours: _checked(name, ours, reported[name]) for name, ours in names.items()
                                   if name in reported}  # fmt: skip
@@ -40,7 +42,7 @@ class _Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Constants(_Snapshot):
-    """The library's constants in one launch; ``launch_duration`` is in milliseconds."""
+    """Constants of the library during a launch; ``launch_duration`` is in milliseconds."""
 
     channel: str | None = None
     check_automatically: str | None = None
@@ -59,7 +61,7 @@ class Constants(_Snapshot):
 
 @dataclass(frozen=True, slots=True)
 class UpdatesState(_Snapshot):
-    """What ``useUpdates`` returns."""
+    """Return value of ``useUpdates``."""
 
     currently_running: Mapping[str, object] = field(default_factory=dict[str, object])
     is_update_available: bool = False
@@ -72,7 +74,7 @@ class UpdatesState(_Snapshot):
 
 
 def constants_of(model: LaunchModel, *, channel: str | None = None) -> Constants:
-    """Return the constants that an app in this state reports; those of its machine are None."""
+    """Return the constants that an app in this state reports; machine-dependent ones are None."""
     running = model.running or model.embedded
     known = running if model.is_enabled else None
     in_development = model.mode is not Mode.RELEASE
@@ -91,7 +93,7 @@ def constants_of(model: LaunchModel, *, channel: str | None = None) -> Constants
 
 
 def state_of(model: LaunchModel) -> UpdatesState:
-    """Return what ``useUpdates`` returns in this state."""
+    """Return the value of ``useUpdates`` in this state."""
     running = {"isEmbeddedLaunch": (model.running or model.embedded).id == model.embedded.id}
     return UpdatesState(running, model.is_update_available, model.pending is not None)
 
@@ -111,11 +113,11 @@ NULL_RULES: Final[Mapping[str, Callable[[Constants, Mode], bool]]] = {
     "isEmbeddedLaunch is true when updates are disabled": lambda one, _: one.is_enabled or one.is_embedded_launch,
     "isEmergencyLaunch runs the embedded update": lambda one, _: one.is_embedded_launch or not one.is_emergency_launch,
 }
-"""The document's rules on the constants, with what holds if one is kept."""
+"""Rules of the reference about the constants, each with its check."""
 
 
 def broken_rules(constants: Constants, mode: Mode = Mode.RELEASE) -> list[str]:
-    """Return the rules that an app's constants break."""
+    """Return the rules that an app's constants violate."""
     return [rule for rule, holds in NULL_RULES.items() if not holds(constants, mode)]
 
 
@@ -126,7 +128,7 @@ _COMPARED: Final = (
 
 
 def differences(expected: Constants, observed: Constants) -> list[str]:
-    """Return where an app reports something else than the model: texts such as ``update_id: 'a', expected 'b'``."""
+    """Compare an app's constants with the model's; return strings such as ``update_id: 'a', expected 'b'``."""
     pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in _COMPARED)
     return [f"{name}: {found!r}, expected {wanted!r}" for name, wanted, found in pairs if wanted != found]
 
@@ -148,11 +150,13 @@ def _date(value: object) -> datetime | None:
     try:
         if isinstance(value, str):
             return in_utc(datetime.fromisoformat(value))
-        if isinstance(value, int | float):  # as JavaScript has it
+        if isinstance(value, datetime):
+            return in_utc(value)
+        if isinstance(value, int | float):  # milliseconds, as in JavaScript
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         raise UpdateError("createdAt must be a date", code="malformed") from None
-    return cast("datetime | None", value)
+    return None
 
 
 def _is_canonical(text: str) -> bool:

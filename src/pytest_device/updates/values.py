@@ -1,4 +1,4 @@
-"""What the question "will this update load?" is about: updates, builds and the answer, free of any format."""
+"""Updates, builds and verdicts, independent of any file or wire format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from pytest_device.updates.settings import UpdateSettings
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 MISSING: Final = "missing"
-"""What is known of a signature; any other text is one that nobody has verified."""
+"""States of a signature, with `VALID` and `INVALID`; any other string is an unverified signature."""
 
 
 class Code(StrEnum):
-    """Why an update does not load; ``UNKNOWN`` names a fact that nobody supplied."""
+    """Reason why an update doesn't load; ``UNKNOWN`` stands for a missing fact."""
 
     DISABLED = "disabled"
     URL_MISSING = "url_missing"
@@ -36,7 +36,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file of an update: ``hash`` as its manifest states it, ``actual_hash`` and ``present`` as it was found."""
+    """A file of an update; ``hash`` is from the manifest, ``actual_hash`` and ``present`` are from the file."""
 
     key: str
     hash: str | None = None
@@ -46,11 +46,11 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update of an app's code: None is what nobody knows of it, no assets an empty sequence.
+    """An update of an app's code; None stands for an unknown fact, an empty sequence for no assets.
 
-    A text of ISO 8601 will do for ``created_at``. Raises ConfigError for another one.
+    ``created_at`` also accepts an ISO 8601 string. Raises ConfigError for any other string.
 
-    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is what it was read from, with unknown fields.
+    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is the source, including unknown fields.
     """
 
     id: str
@@ -63,23 +63,23 @@ class Update:
     manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        time = cast("object", self.created_at)
-        if isinstance(time, str):  # as manifests have it
-            object.__setattr__(self, "created_at", _date(time))
-        elif time is not None and not isinstance(time, datetime):
-            raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
+        if not isinstance(cast("object", self.created_at), datetime | None):  # a text, as manifests have it
+            object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
                 raise ConfigError(f"assets must be Asset values: {asset!r} is none")
 
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
-"""What runs in a build that has neither an embedded nor a downloaded update."""
+"""Placeholder for a build that has neither an embedded nor a downloaded update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one."""
+    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one.
+
+    Raises ConfigError for settings or a running update of another type.
+    """
 
     platform: str | None = None
     runtime_version: str | None = None
@@ -87,10 +87,15 @@ class Build:
     running: Update | None = None
     scope: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, kind in (("settings", UpdateSettings), ("running", Update)):
+            if not isinstance(getattr(self, name), kind | None):
+                raise ConfigError(f"{name} must be of type {kind.__name__}, is {type(getattr(self, name)).__name__}")
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason against an update."""
+    """A reason why an update doesn't load."""
 
     code: Code
     detail: str
@@ -98,19 +103,16 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an update loads: None if nothing speaks against it, but a fact is unknown."""
+    """Whether an update loads; ``ok`` is None if no check fails but facts are unknown."""
 
     ok: bool | None
     reasons: list[Reason]
 
 
-def _date(text: str) -> datetime:
+def in_utc(time: datetime | str) -> datetime:
+    """Return a time that compares with all others: one without a zone is in UTC. Raises ConfigError for no time."""
     try:
-        return in_utc(datetime.fromisoformat(text))
-    except ValueError:
-        raise ConfigError(f"created_at {text!r} must be a datetime, or a text of ISO 8601") from None
-
-
-def in_utc(time: datetime) -> datetime:
-    """Return a time that compares with all others: one without a zone is in UTC."""
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+        known = datetime.fromisoformat(time) if isinstance(time, str) else time
+        return known if known.tzinfo else known.replace(tzinfo=UTC)
+    except (ValueError, TypeError, AttributeError):
+        raise ConfigError(f"{time!r} must be a datetime or an ISO 8601 string") from None

@@ -125,6 +125,7 @@ ROWS: Final = (
             "stop", "change", fields={"startedAt": "1926-01-01T00:00:00Z", "finishedAt": "2126-01-01T00:00:00Z"}
         ),
         status=0,
+        reported=r"1 stopped \(confirmed\); 0 s of device time",
     ),
     Row(
         "create returns an endless body",

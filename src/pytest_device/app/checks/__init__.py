@@ -1,9 +1,10 @@
-"""Checks of a project before a device is paid for."""
+"""Static checks of a project, before a device is rented."""
 
 from collections.abc import Mapping, Sequence
 
 from pytest_device.app.checks.configuration import check_configuration
 from pytest_device.app.checks.finding import RULES, Finding, settled
+from pytest_device.app.checks.notifications import check_notifications
 from pytest_device.app.checks.packages import app_config_fields_not_synced, directory_check, install_check
 from pytest_device.app.checks.routes import check_routes
 from pytest_device.app.checks.sources import check_secrets, check_sources
@@ -20,15 +21,16 @@ def check(
     declaration: str | None = None,
     include: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """Return the findings of all checks; each rule that nothing breaks has passed, or was skipped for want of data.
+    """Run all checks and return a finding for every rule: failed, passed, or skipped if its data is missing.
 
-    ``sdk`` selects the reference, by default that of the project. ``versions`` are the expected versions of libraries,
-    ``directory`` what speaks against each known library: without them, these checks are skipped. ``declaration`` is the
-    name of the generated TypeScript declaration, by default ``vendor-env.d.ts``, ``include`` the entries that
-    ``tsconfig.json`` needs for it.
+    ``sdk`` selects the reference (default: the project's SDK). ``versions`` maps libraries to expected versions,
+    ``directory`` maps known libraries to their problem, or an empty string; without these tables, their checks are
+    skipped. ``declaration`` is the name of the generated TypeScript declaration (default: ``vendor-env.d.ts``) and
+    ``include`` lists the ``tsconfig.json`` entries that it needs.
     """
     findings = [
         *check_configuration(project, sdk, project_id_path),
+        *check_notifications(project),
         *app_config_fields_not_synced(project),
         *install_check(project, versions),
         *directory_check(project, directory),

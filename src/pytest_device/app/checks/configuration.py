@@ -16,7 +16,7 @@ _FIX_DELETE = "delete the key"
 
 
 def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
-    """Yield what is wrong with the app config, by the reference of an SDK version."""
+    """Yield findings about the app config, checked against an SDK version's reference."""
     version = sdk or project.sdk_major or NEWEST_SDK
     yield from _keys(project, project.config, (), version)
     yield from _whole(project)
@@ -39,7 +39,7 @@ def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -
 
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
-    """Unknown keys are kept: another version may have them. A near miss is a typo."""
+    """Yield a finding for a likely typo; other unknown keys are allowed, since another version may define them."""
     above = ".".join(trail[:-1])
     siblings = [key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above]
     for close in difflib.get_close_matches(trail[-1], siblings, 1, 0.8):
@@ -61,7 +61,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
     elif key.deprecated and sdk >= key.deprecated_in:
         yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
     elif key.older:
-        yield in_config(project, "config-older-key", key.trail, "is in the older reference only", "keep it if it works")
+        yield in_config(project, "config-older-key", key.trail, "is only in the older reference", "keep it if it works")
 
 
 def _whole(project: Project) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _whole(project: Project) -> Iterator[Finding]:
         for trail in project.static.duplicates:
             shown, place = ".".join(map(str, trail)), project.static.place(*trail)
             fix = "delete all but one: the last counts"
-            yield failed("config-duplicate-key", project.static.path, f"{shown} stands twice", fix, place)
+            yield failed("config-duplicate-key", project.static.path, f"{shown} is duplicated", fix, place)
     if project.unused_static and project.static_path:
         fix = "spread the config that the exported function receives, or delete the static file"
         yield failed("config-unused-static", config_path(project), f"{project.static_path.name} is ignored", fix)
@@ -81,12 +81,12 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.key)
     major = (installed or "").partition(".")[0]
     if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0"):
-        what = f"is {project.sdk_version}, installed is {installed}"
+        what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
         trail = tuple((project_id_path or f"extra.{project.vendor.key}.projectId").split("."))
-        yield in_config(project, "config-project-id", trail, "is no UUID", "copy it from the project's page")
+        yield in_config(project, "config-project-id", trail, "is not a UUID", "copy it from the project's page")
 
 
 def _is_uuid(text: str) -> bool:
@@ -140,11 +140,11 @@ def _code_signing(project: Project) -> Iterator[Finding]:
     metadata = object_at(project.config, "updates", "codeSigningMetadata")
     if bool(certificate) != bool(metadata) or (metadata and not {"alg", "keyid"} <= metadata.keys()):
         fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
-        yield in_config(project, "updates-code-signing", ("updates",), "signs code incompletely", fix)
+        yield in_config(project, "updates-code-signing", ("updates",), "has incomplete code signing settings", fix)
 
 
 def _asset_patterns(project: Project) -> Iterator[Finding]:
-    """Hold the patterns to the files: an asset that none of them names is missing in the build."""
+    """Yield the patterns that match no file; assets not covered by a pattern are missing from the build."""
     patterns = at(project.config, "updates", "assetPatternsToBeBundled")
     for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
         if isinstance(pattern, str) and not _matches_a_file(project.root, pattern):
@@ -156,7 +156,7 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 def _matches_a_file(root: Path, pattern: str) -> bool:
     try:
         return any(path.is_file() for path in root.glob(pattern))
-    except (ValueError, NotImplementedError):  # an empty or absolute one
+    except (ValueError, NotImplementedError):  # an empty or absolute pattern
         return False
 
 
@@ -169,7 +169,7 @@ def _files_and_libraries(project: Project) -> Iterator[Finding]:
 
 
 def _libraries(project: Project) -> Iterator[Finding]:
-    """Yield the keys that need a library on a platform of the project which it does not ask for."""
+    """Yield the keys that need a library which the project doesn't list, on one of its platforms."""
     system_ui, dom = project.vendor.package("system-ui"), "react-dom"
     platforms = at(project.config, "platforms")
     for trail, platform, library in (

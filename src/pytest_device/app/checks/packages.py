@@ -1,4 +1,4 @@
-"""Checks of the package config: native directories, versions and known libraries."""
+"""Checks of ``package.json``: native directories, versions and known libraries."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ print(json.dumps(list(found)))
 
 
 def app_config_fields_not_synced(project: Project) -> list[Finding]:
-    """Return whether native directories of the project's own leave keys of the app config without effect."""
+    """Report app config keys that have no effect because the project maintains its own native directories."""
     if not project.package.sync_check_enabled:
         return [settled("native-not-synced", project, "skipped", "enable doctor.appConfigFieldsNotSyncedCheck")]
     written = [key for key in project.config if key in _SYNCED]
@@ -46,7 +46,7 @@ def app_config_fields_not_synced(project: Project) -> list[Finding]:
 
 
 def install_check(project: Project, versions: Mapping[str, str] | None) -> list[Finding]:
-    """Compare the libraries with a table of the versions that the SDK expects; skipped without one."""
+    """Compare the libraries with a table of the versions that the SDK expects; skipped without a table."""
     package = project.package
     if versions is None:
         return [settled("install-version", project, "skipped", "pass a table of the expected versions")]
@@ -57,14 +57,14 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
             continue
         actual = package.installed_version(name) or text_at(package.content, kind, name) or ""
         if not fits(actual, wanted):
-            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place(kind, name)
+            what, place = f"{name} is {actual}, expected {wanted}", package.document.place(kind, name)
             fix = f"install {name}@{wanted}, or add it to install.exclude"
             found.append(failed("install-version", package.document.path, what, fix, place))
     return found or [settled("install-version", project, "passed")]
 
 
 def directory_check(project: Project, directory: Mapping[str, str] | None) -> list[Finding]:
-    """Compare the libraries with a table of what speaks against each, empty for none; skipped without one."""
+    """Look up the libraries in a table of problems (an empty string for none); skipped without a table."""
     check = project.package.directory_check
     if not check.enabled:
         return [settled("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
@@ -90,12 +90,12 @@ def _judged(
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
-    """Return the names that entries exclude: names, or patterns between slashes. Raises ProjectError for slow ones."""
+    """Return the excluded names; entries are names or ``/patterns/``. Raises ProjectError for slow patterns."""
     patterns = [entry[1:-1] for entry in entries if len(entry) > 1 and entry[0] == entry[-1] == "/"]
     if not patterns:
         return set(entries)
     task = json.dumps([patterns, names])
-    try:  # in a process of its own: nothing else can end a search that never does
+    try:  # in its own process: a runaway search can't be stopped otherwise
         done = subprocess.run(  # noqa: S603  # this Python
             [sys.executable, "-I", "-S", "-c", _SEARCH], input=task, capture_output=True, text=True, check=True,
             timeout=PATTERN_SECONDS,

@@ -1,4 +1,4 @@
-"""Checks of the routes, and of the entries that their types need."""
+"""Checks of the routes, and of the configuration entries for typed routes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,9 +9,9 @@ from pytest_device.app.routes.entries import IGNORE, TSCONFIG, default_include, 
 
 
 def check_routes(project: Project, declaration: str | None, include: Sequence[str] | None) -> Iterator[Finding]:
-    """Yield the files that are no routes, and what keeps the types of routes from working.
+    """Yield findings about invalid route files and about missing entries for typed routes.
 
-    ``declaration`` is the name of the generated declaration, ``include`` what the TypeScript configuration includes.
+    ``declaration`` is the name of the generated declaration, ``include`` the entries required in ``tsconfig.json``.
     """
     directory = project.app_directory
     if directory is None:

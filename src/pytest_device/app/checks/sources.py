@@ -1,4 +1,4 @@
-"""Checks of the sources: reads of the environment, styles, and secrets that would ship with the app."""
+"""Checks of the sources: environment variable reads, styles, and secrets that would ship with the app."""
 
 import os
 import re
@@ -19,18 +19,18 @@ MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
 _OF_NODE: Final = re.compile(r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\.")
-"""Sources that run in Node.js, as does configuration in the project's root: they read the environment itself."""
+"""Sources that run in Node.js, where environment variables are read at run time, as do files in the project root."""
 _STYLES: Final = (".css", ".scss", ".sass")
 
 
 def check_sources(project: Project) -> Iterator[Finding]:
-    """Yield what is wrong in the files that the bundler reads."""
+    """Yield findings about the files that the bundler reads."""
     unread: list[Finding] = []
     for path in _files(project.root, unread):
         check = _script if _SCRIPT.search(path.name) else _style if path.suffix in _STYLES else None
         try:
             yield from check(project, path, read_text(path)) if check else ()
-        except FileNotFoundError:  # deleted since
+        except FileNotFoundError:  # deleted in the meantime
             continue
         except ProjectError as error:
             unread.append(_unread(path, error.reason, Place(error.line, error.column)))
@@ -41,19 +41,19 @@ def check_sources(project: Project) -> Iterator[Finding]:
 
 
 def check_secrets(project: Project) -> Iterator[Finding]:
-    """Yield secrets in the values that ship with the app."""
+    """Yield findings about secrets in values that ship with the app."""
     for trail in secret_trails(project.config.get("extra"), ("extra",)):
         fix = "keep it on a server: whatever is in the app can be read"
-        yield in_config(project, "secret-in-config", trail, "holds a secret", fix)
+        yield in_config(project, "secret-in-config", trail, "contains a secret", fix)
     prefix = project.vendor.public_prefix
     for name, value in project.env.from_files().items():
         if name.startswith(prefix) and value and is_secret(name.removeprefix(prefix), value):
             fix = f"remove {prefix} from its name, or keep it on a server"
-            yield failed("secret-in-public-variable", project.root / ".env", f"{name} holds a secret", fix)
+            yield failed("secret-in-public-variable", project.root / ".env", f"{name} contains a secret", fix)
 
 
 def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
-    """Yield the files of the project itself, at most 50,000; links to directories are not followed."""
+    """Yield the project's own files, at most 50,000, without following links to directories."""
 
     def skipped(error: OSError) -> None:
         unread.append(_unread(Path(error.filename), f"cannot be read: {error.strerror}"))

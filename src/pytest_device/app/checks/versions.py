@@ -1,4 +1,4 @@
-"""Versions of npm packages and the ranges they fit."""
+"""Comparison of npm package versions with version ranges."""
 
 import re
 from typing import Final, TypeAlias
@@ -9,7 +9,7 @@ _PART: Final = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d+)(?:\.(\d+|[xX*]))?(?:\.
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Return whether a version, or the lowest of a range, is within a range."""
+    """Return whether a version, or the lowest version of a range, satisfies a range."""
     found = _PART.search(version)
     if not found:
         return False
@@ -18,7 +18,7 @@ def fits(version: str, wanted: str) -> bool:
 
 
 def _numbers(part: "re.Match[str]") -> "tuple[Version, int]":
-    """Return the numbers of a version, and how many it gives."""
+    """Return the three numbers of a version, and how many of them were given."""
     given = [int(one) for one in part.groups()[1:] if one and one.isdecimal()]
     return (given[0], (given[1:2] or [0])[0], (given[2:3] or [0])[0]), len(given)
 
@@ -33,6 +33,6 @@ def _holds(actual: "Version", part: "re.Match[str]") -> bool:
 
 
 def _caret(base: "Version", given: int) -> int:
-    """Return how many numbers must stay: up to the first that is not 0."""
+    """Return how many leading numbers must match: up to and including the first that is not 0."""
     leading = next((index for index, number in enumerate(base) if number), given - 1)
     return min(leading + 1, given)

@@ -1,4 +1,4 @@
-"""Evaluates a dynamic app config: a program of the project, with as few rights as it needs."""
+"""Evaluation of dynamic app configs in Node.js, with as few permissions as possible."""
 
 import json
 import os
@@ -21,14 +21,14 @@ UNLIMITED_SECONDS: Final = 300.0
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
 _RESTRICTED: Final = "Access to this API has been restricted"
-"""What Node.js says of a right that it was not given."""
+"""Error message of Node.js for a missing permission."""
 _LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app --dynamic node) lifts the limits"
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """``kind`` is what the file exports, ``unused`` whether its result ignores the static config."""
+    """An evaluated config; ``kind`` is the type of its export, ``unused`` is True if it ignores the static config."""
 
     config: Object
     kind: str
@@ -38,7 +38,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A file to evaluate: ``readable`` is all that it may read, None lifts every limit."""
+    """A config file to evaluate; ``readable`` lists the directories that it may read, None lifts all limits."""
 
     file: Path
     key: str
@@ -48,14 +48,14 @@ class Evaluation:
     secrets: Sequence[str] = ()
 
     def run(self, limit_seconds: float = LIMIT_SECONDS) -> Evaluated:
-        """Run the file. Raises ProjectError with what went wrong, ConfigError without a suitable Node.js."""
+        """Run the file. Raises ProjectError if it fails, and ConfigError without a suitable Node.js."""
         node = find_node(self.environ)
         mark = secrets.token_hex(16)
         task = {"file": str(self.file), "key": self.key, "context": self.context, "mark": mark}
         printed = self._printed(node, json.dumps(task), limit_seconds)
         _, found, answer = printed.rpartition(mark)
         if not found:
-            raise self._error("must not end the process: Node.js ended before it was evaluated")
+            raise self._error("must not exit the process: Node.js exited before evaluating it")
         return self._evaluated(json.loads(answer), node)
 
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:
@@ -111,7 +111,7 @@ def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
     try:
         process.stdin.write(task)
         process.stdin.close()
-    except BrokenPipeError:  # it ended early: what it printed shows it
+    except BrokenPipeError:  # exited early, as the missing output will show
         pass
     return process.stdout.read(MAX_OUTPUT_BYTES + 1)
 
@@ -122,7 +122,7 @@ def _end_late(process: "subprocess.Popen[bytes]", late: threading.Event) -> None
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the process with the programs that it has started; they share its group, except on Windows."""
+    """Kill the process and its children; they share its process group, except on Windows."""
     if os.name == "nt":
         process.kill()
         return
@@ -130,5 +130,5 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    except PermissionError:  # macOS: the group has only just ended
+    except PermissionError:  # macOS, if the group has just exited
         pass

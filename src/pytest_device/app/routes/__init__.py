@@ -1,1 +1,1 @@
-"""The routes of an app: scanned, matched, written as links and as types."""
+"""Routes of an app: scanning, matching, links and types."""

@@ -1,4 +1,4 @@
-"""The entries that the generated TypeScript declaration needs: git ignores it, and the compiler includes it."""
+"""Entries in ``.gitignore`` and ``tsconfig.json`` for the generated TypeScript declaration."""
 
 import json
 import re
@@ -13,21 +13,21 @@ from pytest_device.errors import ProjectError
 IGNORE: Final = ".gitignore"
 TSCONFIG: Final = "tsconfig.json"
 _EVERYTHING: Final = ("**/*.ts", "**/*.tsx")
-"""What a TypeScript configuration without ``include`` compiles."""
+"""Files that ``tsconfig.json`` includes by default."""
 
 
 def default_include(vendor: str, declaration: str) -> tuple[str, ...]:
-    """Return the entries of ``include``: those of the vendor's hidden directory, and the declaration."""
+    """Return the default ``include`` entries: the vendor's hidden directory and the declaration."""
     return f".{vendor}/types/**/*.ts", declaration
 
 
 def is_ignored(root: Path, name: str) -> bool:
-    """Return whether a line of the ignore file names a file of the project's root."""
+    """Return whether ``.gitignore`` lists a file in the project root."""
     return name in {line.strip().removeprefix("/") for line in _text(root / IGNORE).splitlines()}
 
 
 def tsconfig(root: Path) -> Document | None:
-    """Return the TypeScript configuration, None without one. Raises ProjectError."""
+    """Return ``tsconfig.json``, or None if there is none. Raises ProjectError."""
     try:
         return Document.read(root / TSCONFIG)
     except FileNotFoundError:
@@ -35,13 +35,13 @@ def tsconfig(root: Path) -> Document | None:
 
 
 def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
-    """Return the entries that a TypeScript configuration does not include."""
+    """Return the entries missing from ``include``."""
     included = at(document.value, "include") if document else None
     return [entry for entry in include if not isinstance(included, list) or entry not in included]
 
 
 def completed(root: Path, name: str, include: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Yield both files with their content after the missing entries are added; all else in them stays as it is."""
+    """Yield both files with the missing entries added and everything else unchanged."""
     ignore = _text(root / IGNORE)
     if not is_ignored(root, name):
         ignore += ("\n" if ignore and not ignore.endswith("\n") else "") + f"{name}\n"
@@ -55,7 +55,7 @@ def _new(include: Sequence[str]) -> str:
 
 
 def _included(document: Document, include: Sequence[str]) -> str:
-    """Return the text of a TypeScript configuration with the missing entries in front, comments kept."""
+    """Return the source of ``tsconfig.json`` with the missing entries inserted first and comments preserved."""
     config, missing = document.object, lacking(document, include)
     if not missing:
         return document.text

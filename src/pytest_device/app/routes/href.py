@@ -1,4 +1,4 @@
-"""Writes the path of a route with its parameters, and refuses what the router's types refuse."""
+"""Paths of routes with their parameters, as strict as the router's types."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from pytest_device.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Linkable:
-    """What links may name: routes with their parameters; ``special`` pages and layouts they may not."""
+    """Routes that links can target, with their parameters; ``special`` files and layouts are no valid targets."""
 
     routes: Mapping[str, tuple[Parameter, ...]]
     special: tuple[str, ...]
@@ -21,7 +21,7 @@ class Linkable:
 
 
 def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
-    """Return the path of a route. Raises ConfigError with the fix."""
+    """Build the path of a route. Raises ConfigError with the fix."""
     __tracebackhide__ = True
     path, tail = _split(route)
     if path not in known.routes:
@@ -32,7 +32,7 @@ def href(known: Linkable, route: str, params: Mapping[str, object], query: Mappi
 
 
 def _split(route: str) -> tuple[str, str]:
-    """Return a route and its query or fragment."""
+    """Split a route from its query and fragment."""
     found = re.search(r"[?#]", route)
     return (route[: found.start()], route[found.start() :]) if found else (route, "")
 
@@ -57,7 +57,7 @@ def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str,
     __tracebackhide__ = True
     names = {one.name for one in wanted}
     problems = [f"lacks the parameter {name!r}" for name in sorted(names - params.keys())]
-    fix = "give other values as query={…}"
+    fix = "pass other values as query={…}"
     problems += [f"has no parameter {name!r}: {fix}" for name in sorted(params.keys() - names)]
     if problems:
         raise ConfigError(*(f"route {route!r} {problem}" for problem in problems))
@@ -78,14 +78,14 @@ def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
 def _segment(route: str, name: str, value: object) -> str:
     of = f"parameter {name!r} of route {route!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ConfigError(f"{of} must be a text or a number, not {value!r}")
+        raise ConfigError(f"{of} must be a string or a number, not {value!r}")
     text = str(value)
     if text in ("", ".", ".."):
         raise ConfigError(f"{of} must not be {text!r}: a URL has no such segment")
     try:
         return quote(text, safe="!'()*")
     except UnicodeEncodeError:
-        raise ConfigError(f"{of} is no text that a URL can hold: {text!r}") from None
+        raise ConfigError(f"{of} cannot be encoded in a URL: {text!r}") from None
 
 
 def _unknown(known: Linkable, route: str, path: str) -> str:
@@ -94,7 +94,7 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
     if not route.startswith("/"):
         return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
     if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
-        return f"route {route!r} is a special file, which no link can name"
+        return f"route {route!r} is a special file, which cannot be linked to"
     if "[" not in path and (template := _template(known, path)):
         values = ", ".join(f"{one.name!r}: …" for one in known.routes[template])
         return f"route {route!r} is a path of {template!r}: use {template!r} with params={{{values}}}"
@@ -109,7 +109,7 @@ def _closest(known: Linkable, path: str) -> str:
 
 
 def _template(known: Linkable, path: str) -> str | None:
-    """Return the dynamic route that a concrete path is one of."""
+    """Return the dynamic route that matches a concrete path, or None."""
     from pytest_device.app.routes.match import Matcher
 
     dynamic = [name for name, parameters in known.routes.items() if parameters]

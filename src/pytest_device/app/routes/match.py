@@ -1,4 +1,4 @@
-"""Finds the route that a URL opens."""
+"""Matching of URLs to routes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ Raw: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The route of a URL: ``route`` is its name for links, ``page`` its path with groups and ``index``.
+    """A matched route; ``route`` is its name in links, ``page`` its path with groups and ``index``.
 
-    ``params`` are decoded, those of a catch-all as a list; ``raw_params`` are as in the URL, None without a segment.
+    ``params`` are decoded, with a list for a catch-all; ``raw_params`` are as in the URL, None without a segment.
     """
 
     kind: Kind
@@ -30,7 +30,7 @@ class Match:
 
 
 class _Step:
-    """The routes that go on from a place: by literal segments, groups, one parameter or a catch-all."""
+    """A node of the route tree, with children for literal segments, groups, parameters and catch-alls."""
 
     def __init__(self) -> None:
         self.literal: dict[str, _Step] = {}
@@ -50,7 +50,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class Matcher:
-    """Routes in their order of precedence, joined by equal beginnings."""
+    """A tree of routes with shared prefixes, in order of precedence."""
 
     routes: tuple[tuple[str, str, str, str], ...]
     root: _Step
@@ -82,11 +82,11 @@ class Matcher:
 
 
 def _path(url: str) -> str:
-    """Return the path of a URL: that of a scheme of the app begins where others name a host."""
+    """Return the path of a URL; with a custom scheme, the path starts at the host."""
     try:
         found = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"{url!r} is no URL: {error}") from None
+        raise ConfigError(f"{url!r} is not a valid URL: {error}") from None
     if found.scheme in ("", "http", "https"):
         return found.path
     path = f"{found.netloc}{found.path}"
@@ -100,7 +100,7 @@ def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT0
 
 
 def _found(step: _Step, segments: tuple[str, ...], raw: "Raw" = ()) -> "Iterator[tuple[int, Raw]]":
-    """Yield the routes from a step on that take all segments, each with its parameters."""
+    """Yield the routes under a node that match all segments, each with its parameters."""
     if not segments:
         yield from ((index, raw) for index in step.ends)
     else:

@@ -1,4 +1,4 @@
-"""The names of route files: segments, groups, parameters, platforms and special files."""
+"""Naming conventions of route files: segments, groups, parameters, platforms and special files."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ NOT_FOUND: Final = "+not-found"
 LAYOUT: Final = "_layout"
 
 MAX_SPREAD: Final = 1_000
-"""Routes of one file."""
+"""Maximum number of routes for one file."""
 
 _EXTENSION: Final = re.compile(r"\.[jt]sx?$")
 _ROOT_FILES: Final = ("+html", "+native-intent", "+middleware")
@@ -20,7 +20,7 @@ _ROOT_FILES: Final = ("+html", "+native-intent", "+middleware")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """``[name]``, or ``[...name]``, which takes any number of segments."""
+    """A parameter, ``[name]`` or, matching any number of segments, ``[...name]``."""
 
     name: str
     catch_all: bool = False
@@ -28,18 +28,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class RouteFile:
-    """A file in the directory of routes: ``name`` is its path without extensions, platform and ``+api``."""
+    """A file in the routes directory; ``name`` is its path without extensions, platform and ``+api``."""
 
     path: str
     name: str
     kind: str
-    """``html``, ``api``, ``not_found``, ``layout`` or ``ignored``."""
+    """One of ``html``, ``api``, ``not_found``, ``layout`` and ``ignored``."""
     platform: str | None
     problem: str = ""
 
 
 def route_file(path: str) -> RouteFile | None:
-    """Return what a file is, None for one that is no source."""
+    """Classify a file; return None if it is not a source file."""
     if path.endswith("/"):
         return RouteFile(path[:-1], path, "ignored", None, "links to directories are not followed: move it here")
     if not _EXTENSION.search(path):
@@ -79,7 +79,7 @@ def _problem(name: str, kind: str, platform: str | None) -> str:
 
 
 def parameter(segment: str) -> Parameter | None:
-    """Return the parameter that a segment is."""
+    """Parse a segment as a parameter; return None for other segments."""
     if segment == NOT_FOUND:
         return Parameter("not-found", catch_all=True)
     name = segment[1:-1] if segment.startswith("[") and segment.endswith("]") else ""
@@ -93,14 +93,14 @@ def is_group(segment: str) -> bool:
 
 
 def alternatives(segment: str) -> list[str]:
-    """Return the groups of ``(a,b)``, each as a segment; of any other segment itself."""
+    """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
     if not is_group(segment) or "," not in segment:
         return [segment]
     return [f"({name.strip()})" for name in segment[1:-1].split(",") if name.strip()]
 
 
 def spread(name: str) -> Iterator[str]:
-    """Yield the names of a route whose groups are arrays, one for each combination."""
+    """Expand arrays of groups, and yield a name for each combination."""
     return map("/".join, itertools.product(*map(alternatives, name.split("/"))))
 
 

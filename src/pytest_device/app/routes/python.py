@@ -1,4 +1,4 @@
-"""The Python module of the routes, which lets mypy and pyright refuse wrong links."""
+"""Generator of the typed links module, with which mypy and pyright reject invalid links."""
 
 import json
 import keyword
@@ -37,14 +37,14 @@ def device_link(
 
 
 def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor: str = "vendor") -> str:
-    """Return the module; ``root`` is the project's directory, seen from that of the module."""
+    """Return the source of the module; ``root`` is the project directory relative to the module's."""
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(parameters, []).append(name)
     head = _HEAD.format(root=_quoted(root))
     tail = _TAIL.format(vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
     overloads = [text for number, group in enumerate(groups.items()) for text in _overloads(number, *group)]
-    if len(overloads) == 1:  # one overload alone is an error
+    if len(overloads) == 1:  # type checkers reject a single overload
         overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
     types = [_typed_dict(number, parameters) for number, parameters in enumerate(groups) if parameters]
     return "\n".join([head, *types]) + "\n".join(overloads) + tail
@@ -86,5 +86,5 @@ def _type(parameter: Parameter) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text as a literal that is equal in each version of Python."""
+    """Quote a string independently of the Python version."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The routes of an app: read from its directory, in the order in which the router tries them."""
+"""Routes of an app, scanned from its routes directory in the router's order of precedence."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,12 +29,12 @@ _SKIPPED: Final = frozenset(("node_modules", ".git"))
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route: ``segments`` of its file's path, arrays of groups spread and a last ``index`` kept."""
+    """A route; ``segments`` is the file's path with arrays of groups expanded, including a trailing ``index``."""
 
     file: str
-    """Relative to the directory of routes, with a leading ``./``."""
+    """Path relative to the routes directory, with a leading ``./``."""
     kind: str
-    """``html``, ``api`` or ``not_found``."""
+    """One of ``html``, ``api`` and ``not_found``."""
     segments: tuple[str, ...]
 
     @property
@@ -43,17 +43,17 @@ class Route:
 
     @property
     def visible(self) -> tuple[str, ...]:
-        """The segments without a last ``index``."""
+        """Segments without a trailing ``index``."""
         return self.segments[:-1] if self.segments[-1] == "index" else self.segments
 
     @property
     def name(self) -> str:
-        """The name that links use: without groups and ``/index``."""
+        """Name for links, without groups and ``/index``."""
         return "/" + "/".join(without_groups(self.visible))
 
     @property
     def grouped_name(self) -> str:
-        """The name with its groups."""
+        """Name for links, including groups."""
         return "/" + "/".join(self.visible)
 
     @property
@@ -63,7 +63,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteProblem:
-    """A file that cannot be a route."""
+    """A file that is not a valid route."""
 
     file: str
     problem: str
@@ -71,7 +71,7 @@ class RouteProblem:
 
 @dataclass(frozen=True)
 class Routes:
-    """The routes of an app, in the order in which URLs are matched."""
+    """Routes of an app, in the order in which URLs are matched."""
 
     directory: Path
     all: tuple[Route, ...]
@@ -81,9 +81,9 @@ class Routes:
 
     @classmethod
     def scan(cls, app_dir: str | Path, *, platform: str | None = None, vendor: str = "vendor") -> "Routes":
-        """Read a directory of routes; without a platform, files of a platform only count with those of all.
+        """Scan a routes directory; without ``platform``, platform files only count if a shared file exists.
 
-        Raises ProjectError if it cannot be read, or has more than 100,000 files or 50 levels.
+        Raises ProjectError if the directory can't be read, or has more than 100,000 files or 50 levels.
         """
         directory = Path(app_dir)
         return cls.of_files(_files(directory), platform=platform, directory=directory, vendor=vendor)
@@ -94,10 +94,10 @@ class Routes:
         files: Iterable[str],
         *,
         platform: str | None = None,
-        directory: Path = Path("app"),  # a value
+        directory: Path = Path("app"),  # immutable
         vendor: str = "vendor",
     ) -> "Routes":
-        """Return the routes of files, whose paths are relative to the directory of routes."""
+        """Return the routes for a list of files, with paths relative to the routes directory."""
         if platform not in (None, *PLATFORMS):
             raise ConfigError(f"platform {platform!r} must be one of {', '.join(PLATFORMS)}")
         tree = _Tree(platform)
@@ -109,7 +109,7 @@ class Routes:
         )
 
     def match(self, url: str) -> Match | None:
-        """Return the route that a path or URL opens; None for one that no route matches."""
+        """Return the route that a path or URL opens, or None if no route matches."""
         return self._matcher.match(url)
 
     def href(
@@ -119,17 +119,17 @@ class Routes:
         *,
         query: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the path of a route. Raises ConfigError for anything but a route with exactly its parameters."""
-        __tracebackhide__ = True  # an error stands at the line of the test
+        """Build the path of a route. Raises ConfigError unless the route exists and its parameters match."""
+        __tracebackhide__ = True  # show the error at the test's line
         return hrefs.href(self._linkable, route, params or {}, query or {})
 
     def typescript_declaration(self) -> str:
-        """Return the declaration that makes wrong links type errors."""
+        """Return the TypeScript declaration that makes invalid links type errors."""
         return declaration(tuple(self.linkable.items()), self.vendor)
 
     @cached_property
     def linkable(self) -> dict[str, tuple[Parameter, ...]]:
-        """The names of the routes that links may use, with their parameters; groups may be given or left out."""
+        """Parameters of the routes that links can target, by name, with and without groups."""
         pages = sorted((one for one in self.all if one.kind == "html"), key=lambda one: _in_tree(one.page))
         return {name: one.parameters for one in pages for name in (one.grouped_name, one.name)}
 
@@ -143,13 +143,13 @@ class Routes:
 
 
 def _in_tree(path: str) -> tuple[tuple[int, str], ...]:
-    """Order files before the directories next to them."""
+    """Return a sort key that orders files before sibling directories."""
     *directories, name = path.split("/")
     return (*((1, one) for one in directories), (0, name))
 
 
 def _precedence(route: Route) -> tuple[object, ...]:
-    """Sort as the router does: static before dynamic, the more parameters the earlier, catch-alls late."""
+    """Return the router's sort key: static before dynamic, more parameters first, catch-alls late."""
     kind = ("html", "api", "not_found").index(route.kind)
     shape = tuple(
         (segment == "+not-found", found.catch_all) for segment in route.segments if (found := parameter(segment))
@@ -161,7 +161,7 @@ def _precedence(route: Route) -> tuple[object, ...]:
 
 @dataclass
 class _Tree:
-    """Collects files as routes; equal ones are settled as the bundler does."""
+    """Collector of route files, resolving duplicates as the bundler does."""
 
     platform: str | None
     layouts: list[str] = field(default_factory=list[str])
@@ -187,7 +187,7 @@ class _Tree:
                 self.problems.append(RouteProblem(found.path, problem))
 
     def _level(self, found: RouteFile) -> int:
-        """Return how well a file fits the platform: the highest wins, those below 0 are not used."""
+        """Return how well a file fits the platform; the highest value wins, negative ones are unused."""
         if found.platform is None:
             return 0
         if found.platform == self.platform:
@@ -195,7 +195,7 @@ class _Tree:
         return 1 if found.platform == "native" and self.platform in ("android", "ios") else -1
 
     def routes(self) -> Iterator[Route]:
-        """Yield the routes, equal ones in the order in which they are tried: the deepest first."""
+        """Yield the routes; of routes with equal precedence, the deepest comes first."""
         apis: set[str] = set()
         for (_, name), files in reversed(self._found.items()):
             best = max(files.values(), key=self._level)
@@ -207,12 +207,12 @@ class _Tree:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Yield the paths of all files below a directory; links to directories are not followed, and end in a slash."""
+    """Yield the paths of all files under a directory; links to directories are not followed and end in a slash."""
     pending, count = [("", 0)], 0
     while pending:
         below, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise ProjectError(f"has more than {MAX_DEPTH} directories within each other", path=directory / below)
+            raise ProjectError(f"has more than {MAX_DEPTH} levels of directories", path=directory / below)
         for entry in _entries(directory / below):
             path = f"{below}{entry.name}"
             if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""The TypeScript declaration of the routes."""
+"""Generator of the TypeScript declaration for typed routes."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _TAIL = "${`?${string}` | `#${string}` | ''}"
 
 
 def declaration(routes: "Iterable[tuple[str, tuple[Parameter, ...]]]", vendor: str) -> str:
-    """Return the declaration: links by their routes alone, dynamic ones with exactly their parameters."""
+    """Return the declaration: static routes as strings, dynamic routes with exactly their parameters."""
     known = tuple(routes)
     router, namespace = Vendor(vendor).package("router"), f"{vendor.capitalize()}Router"
     inputs = _union(_object(name, found, "string | number") for name, found in known)

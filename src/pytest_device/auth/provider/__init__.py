@@ -1,6 +1,6 @@
-"""An identity provider that a test controls; needs the extra ``services``."""
+"""Identity provider for tests; requires the extra ``services``."""
 
-# ruff: noqa: E402  # what is missing is reported before something fails for the lack of it
+# ruff: noqa: E402  # a missing package is reported before the imports fail
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""The authorization endpoint (OpenID Connect Core section 3.1.2; RFC 9207)."""
+"""Authorization endpoint (OpenID Connect Core section 3.1.2; RFC 9207)."""
 
 import hmac
 import re
@@ -35,13 +35,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Authorize:
-    """Asks the user, or consents for them, and redirects to the app with a code or an error."""
+    """Authorization endpoint: asks for the user's consent or grants it, and redirects to the app."""
 
     settings: Settings
     journal: Journal
 
     def __call__(self, exchange: Exchange) -> Response:
-        """Answer a request; one without a known client and redirect URI is never redirected."""
+        """Respond to an authorization request; redirect only to a registered URI of a known client."""
         params = {name: value for name, value in exchange.params.items() if name not in _OF_THE_PAGE}
         client = self.settings.clients.get(params.get("client_id", ""))
         redirect_uri = params.get("redirect_uri", "")
@@ -79,7 +79,7 @@ class Authorize:
         return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params), problem, user)
 
     def _session(self, asked: _Asked, key: str) -> Session | None:
-        """Return the session that a request may use without a page (OpenID Connect Core section 3.1.2.1)."""
+        """Return the session that allows a request to skip the page, if any (OpenID Connect Core section 3.1.2.1)."""
         session = self.settings.sessions.get(key)
         if session is None or not _prompts(asked.params) <= {"none"} or not self._is_hinted(asked, session.user):
             return None
@@ -153,12 +153,12 @@ def _prompts(params: Mapping[str, str]) -> set[str]:
 
 
 def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the scopes that the client may have; unknown ones are ignored (OpenID Connect Core section 3.1.2.1)."""
+    """Return the requested scopes that the client is allowed, ignoring others (OpenID Connect Core section 3.1.2.1)."""
     return tuple(scope for scope in dict.fromkeys(params.get("scope", "").split()) if scope in client.scopes)
 
 
 def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
-    """Return whether a redirect URI is registered, exactly; on loopback with any port (RFC 8252 section 7.3)."""
+    """Return whether a redirect URI is registered, except for the port on loopback (RFC 8252 section 7.3)."""
     return redirect_uri in registered or any(_is_same_loopback(redirect_uri, one) for one in registered)
 
 

@@ -1,4 +1,4 @@
-"""The endpoints for programs: metadata, tokens, revocation, user info, keys and the end of a session."""
+"""Endpoints for clients: metadata, tokens, revocation, user info, keys and logout."""
 
 import base64
 import hmac
@@ -35,7 +35,7 @@ _TOKEN_FAILURES: Final[tuple[FailureKind, ...]] = ("deny", "wrong_issuer", "bad_
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Each method answers one endpoint."""
+    """Response functions of the endpoints."""
 
     settings: Settings
     journal: Journal
@@ -71,7 +71,7 @@ class Endpoints:
         )
 
     def token(self, exchange: Exchange) -> Response:
-        """Return tokens for a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
+        """Issue tokens for a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
         client = self._client(exchange)
         failure = self.journal.take_failure("token", *_TOKEN_FAILURES)
         kind = failure.kind if failure else None
@@ -112,14 +112,16 @@ class Endpoints:
         return JSONResponse(self.settings.keys.published())
 
     def end_session(self, exchange: Exchange) -> Response:
-        """Sign the user out (OpenID Connect RP-Initiated Logout): revoke their tokens, and return to the app."""
+        """Sign the user out, revoke all tokens of the user and redirect to the app (RP-Initiated Logout)."""
         claims = self.settings.keys.claims_of(exchange.params.get("id_token_hint", ""))
         client = self.settings.clients.get(str(claims.get("aud")))
         target = exchange.params.get("post_logout_redirect_uri")
         if client:
             self.settings.sign_out(str(claims["sub"]))
         if target and (client is None or target not in client.post_logout_redirect_uris):
-            return message_page("Unknown address", "post_logout_redirect_uri is not registered for the client.", 400)
+            return message_page(
+                "Unknown post-logout redirect URI", "post_logout_redirect_uri is not registered for the client.", 400
+            )
         if target is None:
             return message_page("Signed out", "You can close this page.", 200)
         state = {"state": exchange.params["state"]} if "state" in exchange.params else {}
@@ -145,7 +147,7 @@ class Endpoints:
 
     def _id_claims(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
         issuer, now = self.settings.issuer, get_current_time_in_seconds()
-        is_first = grant_type == AUTHORIZATION_CODE  # a refreshed one has no nonce: OpenID Connect Core section 12.2
+        is_first = grant_type == AUTHORIZATION_CODE  # OpenID Connect Core section 12.2: no nonce on refresh
         return {
             "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,
             "sub": grant.user,
@@ -162,7 +164,7 @@ class Endpoints:
         return {name: value for name, value in claims.items() if name in allowed or name not in _NEEDS_SCOPE}
 
     def _client(self, exchange: Exchange) -> Client:
-        """Return the client that sends a request, by either way of RFC 6749 section 2.3.1, not by both."""
+        """Authenticate the client with one of the two methods of RFC 6749 section 2.3.1."""
         client_id, secret = exchange.params.get("client_id", ""), exchange.params.get("client_secret")
         if exchange.authorization:
             if secret is not None:
@@ -177,7 +179,7 @@ class Endpoints:
 
 
 def _bearer(exchange: Exchange) -> str:
-    """Return the access token of a request, in its header or its form, not in both (RFC 6750 section 2)."""
+    """Return the access token from either the header or the form of a request (RFC 6750 section 2)."""
     scheme, _, token = exchange.authorization.partition(" ")
     in_form = exchange.form.get("access_token", "")
     if in_form and exchange.authorization:

@@ -1,4 +1,4 @@
-"""One request to the provider: read, failed where the test wants so, noted and answered."""
+"""Handling of a request to the provider: parsing, failure injection, recording and response."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,13 +19,13 @@ _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
 SESSION: Final = "pytest-device-session"
-"""The cookie of a session: browsers keep those of all ports of an address together."""
+"""Name of the session cookie, unique because browsers share cookies between all ports of a host."""
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request: ``params`` are those of its form and query, ``form`` those of its form alone."""
+    """Parsed request; ``params`` are the parameters of query and form, ``form`` only those of the form."""
 
     params: Mapping[str, str] = field(repr=False)
     form: Mapping[str, str] = field(repr=False)
@@ -38,14 +38,14 @@ Respond = Callable[[Exchange], Response]
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One endpoint, around the function that answers."""
+    """Endpoint that wraps a response function."""
 
     endpoint: Endpoint
     journal: Journal
     respond: Respond
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request."""
+        """Parse a request, record it and return the response."""
         seen = SeenRequest(self.endpoint, request.method, {})
         try:
             exchange = await _read(request)
@@ -79,12 +79,12 @@ async def _read(request: Request) -> Exchange:
 
 
 async def _failed(failure: Failure | None, request: Request) -> Response | None:
-    """Return what a failure answers instead of the endpoint, None if the endpoint answers itself."""
+    """Apply a failure and return its response, or None if the endpoint responds itself."""
     match failure:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
         case Failure(kind="hang"):
-            await request.receive()  # which returns when the client has gone, or the provider
+            await request.receive()  # returns when the client disconnects or the provider stops
         case Failure(kind="server_error"):
             return PlainTextResponse("the test wants this failure", 500)
         case Failure(kind="redirect"):
@@ -106,7 +106,7 @@ async def _trickle() -> AsyncIterator[bytes]:
 
 def _refusal(error: OAuthError) -> Response:
     headers = dict(NO_STORE)
-    if error.status == 401:  # noqa: PLR2004  # HTTP wants to know how to authenticate
+    if error.status == 401:  # noqa: PLR2004  # requires WWW-Authenticate
         scheme = "Bearer" if error.code == "invalid_token" else "Basic"
         headers["WWW-Authenticate"] = f'{scheme} error="{error.code}"'
     content = {"error": error.code, "error_description": error.description}

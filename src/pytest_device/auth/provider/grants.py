@@ -1,4 +1,4 @@
-"""Codes and tokens: what was issued to whom, and whether it is still valid (RFC 6749, 7636, 7009; RFC 9700)."""
+"""Issued codes and tokens and their validity (RFC 6749, 7636, 7009, 9700)."""
 
 import hmac
 import secrets
@@ -11,7 +11,7 @@ from pytest_device.errors import AuthConfigError
 
 
 class OAuthError(Exception):
-    """A refusal with an error code of RFC 6749 or RFC 6750."""
+    """Error response with a code of RFC 6749 or RFC 6750."""
 
     def __init__(self, code: str, description: str, status: int = 400) -> None:
         super().__init__(description)
@@ -22,7 +22,7 @@ class OAuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a user allowed a client; ``family`` joins all tokens that came of it."""
+    """Consent of a user to a client; all tokens derived from it have the same ``family``."""
 
     client_id: str
     user: str
@@ -42,7 +42,7 @@ class _Issued:
 
 
 class Grants:
-    """The codes and tokens of a provider."""
+    """Codes and tokens of a provider."""
 
     def __init__(self, clock: ProviderClock, lifetimes: Lifetimes) -> None:
         self._clock = clock
@@ -52,12 +52,12 @@ class Grants:
         self._refresh: dict[str, _Issued] = {}
 
     def issue_code(self, grant: Grant, *, is_expired: bool = False) -> str:
-        """Return a new code."""
+        """Issue an authorization code."""
         expires = self._clock.now() + (-1 if is_expired else self.lifetimes.code)
         return _put(self._codes, _Issued(grant, expires))
 
     def redeem(self, client: Client, params: Mapping[str, str]) -> Grant:
-        """Return what a code stands for, once; a second time revokes what the first returned."""
+        """Redeem a code and return its grant; the second use of a code revokes the tokens of the first."""
         code = params.get("code", "")
         found = self._codes.get(code)
         if found is None or found.grant.client_id != client.client_id:
@@ -74,7 +74,7 @@ class Grants:
         return found.grant
 
     def rotate(self, client: Client, params: Mapping[str, str]) -> Grant:
-        """Return what a refresh token stands for, and retire it; a second use revokes the whole family."""
+        """Invalidate a refresh token and return its grant; the second use of a token revokes its family."""
         token = params.get("refresh_token", "")
         found = self._refresh.get(token)
         if found is None or found.grant.client_id != client.client_id:
@@ -91,20 +91,20 @@ class Grants:
         return replace(found.grant, scopes=scopes)
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
-        """Return a new access token and a new refresh token."""
+        """Issue an access token and a refresh token."""
         now = self._clock.now()
         access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
         return access, _put(self._refresh, _Issued(grant, now + self.lifetimes.refresh_token))
 
     def allowed_by(self, access_token: str) -> Grant:
-        """Return what an access token stands for."""
+        """Return the grant of a valid access token. Raises OAuthError for any other."""
         found = self._access.get(access_token)
         if found is None or found.expires < self._clock.now():
             raise OAuthError("invalid_token", "the access token is unknown, expired or revoked", 401)
         return found.grant
 
     def revoke(self, client: Client, token: str) -> None:
-        """Revoke an access token, or a refresh token with its family; an unknown one needs nothing (RFC 7009)."""
+        """Revoke an access token, or a refresh token and its family; ignore an unknown token (RFC 7009)."""
         found = self._refresh.get(token) or self._access.get(token)
         if found is None:
             return
@@ -114,7 +114,7 @@ class Grants:
             self.revoke_family(found.grant.family)
 
     def revoke_family(self, family: str) -> None:
-        """Revoke all tokens that came of one consent."""
+        """Revoke all tokens derived from one consent."""
         self._revoke(lambda grant: grant.family == family)
 
     def revoke_user(self, user: str) -> None:

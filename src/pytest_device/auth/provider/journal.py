@@ -1,4 +1,4 @@
-"""What the provider saw and how it is to fail, shared by the server's thread and the test's."""
+"""Recorded events and pending failures of the provider, shared by the server and test threads."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,20 +10,20 @@ from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, Is
 _SECRETS: Final = frozenset(
     ("code", "code_verifier", "client_secret", "access_token", "refresh_token", "token", "id_token_hint")
 )
-"""The parameters of requests that are secrets."""
+"""Request parameters that are secrets."""
 
 
 class Journal(serving.Journal):
-    """The requests, authorizations and tokens so far, and the failures to come."""
+    """Requests, authorizations and tokens so far, and pending failures."""
 
     def __init__(self) -> None:
         super().__init__()
         self.on_secret: Callable[..., Any] = lambda *_secrets: None
-        """Receives each secret before a client does."""
+        """Callback that receives each secret before a client does."""
         self._failures: list[Failure] = []
 
     def add(self, entry: object) -> None:
-        """Note an entry, and report its secrets."""
+        """Record an entry and report its secrets."""
         match entry:
             case SeenRequest():
                 self.on_secret(*(value for name, value in entry.params.items() if name in _SECRETS))
@@ -34,12 +34,12 @@ class Journal(serving.Journal):
         super().add(entry)
 
     def fail(self, failure: Failure) -> None:
-        """Let an endpoint fail."""
+        """Add a pending failure."""
         with self.changed:
             self._failures.append(failure)
 
     def take_failure(self, endpoint: Endpoint, *kinds: FailureKind) -> Failure | None:
-        """Return the endpoint's next failure of these kinds and count it down."""
+        """Return the endpoint's next failure of these kinds and decrement its count."""
         with self.changed:
             for index, failure in enumerate(self._failures):
                 if failure.endpoint == endpoint and failure.kind in kinds:
@@ -49,6 +49,6 @@ class Journal(serving.Journal):
         return None
 
     def clear_failures(self) -> None:
-        """Let all endpoints work again."""
+        """Remove all pending failures."""
         with self.changed:
             self._failures.clear()

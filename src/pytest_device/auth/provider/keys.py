@@ -1,4 +1,4 @@
-"""The provider's signing keys: published, rotated, and misused where a test wants so."""
+"""Signing keys of the provider: publication, rotation and invalid signatures for failures."""
 
 import base64
 import json
@@ -12,13 +12,13 @@ from joserfc.jwk import KeySet, RSAKey
 
 
 class SigningKeys:
-    """RS256 keys, the newest of which signs; replaced ones stay published until they are dropped."""
+    """RS256 keys; the newest key signs, older keys remain published until a rotation drops them."""
 
     def __init__(self) -> None:
         self._keys = [_new_key()]
 
     def rotate(self, *, keep_old: bool = True) -> None:
-        """Sign with a new key from here on."""
+        """Use a new signing key; the old keys remain published if ``keep_old`` is True."""
         self._keys = [_new_key(), *(self._keys if keep_old else ())]
 
     def published(self) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class SigningKeys:
         return {"keys": [key.as_dict(private=False) for key in self._keys]}
 
     def sign(self, claims: Mapping[str, Any], failure: str | None = None) -> str:
-        """Return an ID token: signed, unsigned (``alg_none``) or by a foreign key (``bad_signature``)."""
+        """Return an ID token; ``failure`` leaves it unsigned (``alg_none``) or uses another key (``bad_signature``)."""
         key = self._keys[0]
         if failure == "alg_none":
             return f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
@@ -34,8 +34,8 @@ class SigningKeys:
         return jwt.encode({"alg": "RS256", "kid": str(key.kid)}, dict(claims), signer)
 
     def claims_of(self, id_token: str) -> Mapping[str, Any]:
-        """Return the claims of an ID token that was signed here, also of an expired one; none of any other."""
-        keys = KeySet.import_key_set(self.published())  # type: ignore[arg-type]  # a plain mapping
+        """Return the claims of an ID token of this provider, even if it has expired, or an empty mapping."""
+        keys = KeySet.import_key_set(self.published())  # type: ignore[arg-type]  # a mapping is accepted
         try:
             return jwt.decode(id_token, keys, algorithms=["RS256"]).claims
         except (JoseError, ValueError):

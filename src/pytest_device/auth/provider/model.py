@@ -1,4 +1,4 @@
-"""What a test sets of the identity provider, and what the provider saw."""
+"""Settings and recorded events of the identity provider."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ _ONLY_AT: Final[Mapping[FailureKind, tuple[Endpoint, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user: ``claims`` are what the provider knows of them; without a password, any is accepted."""
+    """User with the ``claims`` of the user info endpoint; without ``password``, the provider accepts any password."""
 
     name: str
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -45,7 +45,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An app that may ask users to sign in; one without ``secret`` is public."""
+    """Registered OAuth client; a client without a ``secret`` is public."""
 
     client_id: str
     redirect_uris: Sequence[str]
@@ -56,7 +56,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long codes and tokens are valid, in seconds by the provider's clock."""
+    """Lifetimes of codes and tokens, in seconds of the provider's clock."""
 
     code: float = 60
     access_token: float = 3600
@@ -66,7 +66,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an endpoint fails the next ``times`` times; ``seconds`` is the length of a delay."""
+    """Failure of the next ``times`` requests to an endpoint; ``seconds`` is the duration of a delay."""
 
     endpoint: Endpoint
     kind: FailureKind
@@ -75,17 +75,17 @@ class Failure:
 
     def __post_init__(self) -> None:
         if self.endpoint not in ENDPOINTS:
-            raise AuthConfigError(f"endpoint {self.endpoint!r} is unknown: there are {', '.join(ENDPOINTS)}")
+            raise AuthConfigError(f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})")
         possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
         if self.kind not in possible:
             raise AuthConfigError(
-                f"failure {self.kind!r} is unknown at {self.endpoint!r}: there are {', '.join(possible)}"
+                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A request that the provider answered with ``status``; ``error`` is the code, or what its page said."""
+    """Request that the provider received, with the ``status`` and the error code or message of the response."""
 
     endpoint: Endpoint
     method: str
@@ -96,7 +96,7 @@ class SeenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """An answer to an authorization request: ``error`` is empty if the user consented."""
+    """Response to an authorization request; ``error`` is empty if the user consented."""
 
     client_id: str
     user: str
@@ -106,7 +106,7 @@ class Authorization:
 
 @dataclass(frozen=True, slots=True)
 class IssuedTokens:
-    """Tokens that a client received for a code or a refresh token."""
+    """Tokens issued to a client for a code or a refresh token."""
 
     client_id: str
     user: str
@@ -118,18 +118,18 @@ class IssuedTokens:
 
 
 class ProviderClock:
-    """The clock by which codes and tokens expire: the machine's, and what a test has advanced it by.
+    """Clock for the expiry of codes and tokens: the system clock plus the seconds that a test has added.
 
-    The times in ID tokens are the machine's: clients would refuse those of another clock.
+    Timestamps in ID tokens use the system clock, because clients would reject others.
     """
 
     def __init__(self) -> None:
         self._advanced = 0.0
 
     def now(self) -> float:
-        """Return the seconds since 1970."""
+        """Return the Unix time in seconds."""
         return time.time() + self._advanced
 
     def advance(self, seconds: float) -> None:
-        """Let the codes and tokens so far age."""
+        """Move the clock forward, which ages all codes and tokens issued so far."""
         self._advanced += seconds

@@ -1,4 +1,4 @@
-"""The provider's pages: for people, drivers and screen readers, without scripts."""
+"""HTML pages of the provider, without scripts and accessible to drivers and screen readers."""
 
 from collections.abc import Sequence
 from html import escape
@@ -29,13 +29,13 @@ _HEADERS = {
 
 
 class Page(HTMLResponse):
-    """A page, with the problem that it shows."""
+    """HTML response with the error message that it displays."""
 
     problem = ""
 
 
 def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = "") -> Page:
-    """Return the form that asks a user to sign in and consent."""
+    """Return the sign-in and consent form."""
     alert = f'<p role="alert" id="problem">{escape(problem)}</p>' if problem else ""
     body = f"""{alert}<p>{escape(client_id)} asks for: {escape(", ".join(scopes) or "nothing beyond signing in")}</p>
 <form method="post" action="authorize?{escape(query)}">
@@ -51,7 +51,7 @@ def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str
 
 
 def message_page(title: str, text: str, status: int) -> Page:
-    """Return a page that says what happened."""
+    """Return a page with a message."""
     return _page(title, f"<p>{escape(text)}</p>", status, "" if status < 400 else text)  # noqa: PLR2004  # errors
 
 

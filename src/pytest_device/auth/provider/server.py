@@ -1,4 +1,4 @@
-"""The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
+"""OpenID Connect provider on this machine whose responses a test controls."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -36,11 +36,11 @@ _T = TypeVar("_T")
 
 
 class IdentityProvider:
-    """An OpenID Connect provider; use it in a ``with``.
+    """OpenID Connect provider; use it as a context manager.
 
-    With ``sessions`` it remembers in a cookie who signed in on its page: ``prompt=none`` and ``max_age`` depend on it.
-    ``public_url`` is the address under which devices elsewhere reach it, through a tunnel; without one, the issuer is
-    on 127.0.0.1. Raises AuthConfigError for a user or client that is named twice, or no client.
+    With ``sessions``, a cookie remembers who signed in on the page, as ``prompt=none`` and ``max_age`` require.
+    ``public_url`` is the URL of a tunnel for devices on other machines; the default issuer is on 127.0.0.1. Raises
+    AuthConfigError for a duplicate or empty name of a user or client, an unknown ``automatic_user`` or a port in use.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class IdentityProvider:
             self._server = AppServer(port)
         except OSError as error:
             raise AuthConfigError(
-                f"port {port} cannot be used: {error.strerror}. Processes of a run share one provider with "
+                f"port {port} is not available: {error.strerror}. To share one provider between workers, use "
                 "--device-identity-scope=run"
             ) from None
         self.local_url = self._server.url
@@ -94,26 +94,26 @@ class IdentityProvider:
     def sign_in(
         self, user: str, scopes: Sequence[str] = ("openid", "profile"), *, client_id: str | None = None
     ) -> TokenResponse:
-        """Return fresh tokens of a user by the code flow without a page; they are kept until stale or revoked.
+        """Sign a user in through the code flow, without a page, and return tokens, cached until stale or revoked.
 
-        They are for the first client unless another is named. Raises AuthConfigError for an unknown user or client, and
-        the errors of the code flow.
+        The default client is the first one. Raises AuthConfigError for an unknown user or client, and the errors of the
+        code flow.
         """
         return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
 
     def hide_with(self, on_secret: Callable[..., Any]) -> None:
-        """Report client secrets now, and each code, verifier and token before a client has it."""
+        """Report client secrets now, and each code, verifier and token before a client receives it."""
         on_secret(*(client.secret or "" for client in self._settings.clients.values()))
         self._journal.on_secret = on_secret
 
     @property
     def issuer(self) -> str:
-        """The issuer, which is the address of all endpoints."""
+        """Issuer, which is the base URL of all endpoints."""
         return self._settings.issuer
 
     @property
     def automatic_user(self) -> str | None:
-        """Who consents without a page; None to ask on the page."""
+        """User who consents without a page; None to show the page."""
         return self._settings.automatic_user
 
     @automatic_user.setter
@@ -124,40 +124,40 @@ class IdentityProvider:
 
     @property
     def requests(self) -> tuple[SeenRequest, ...]:
-        """The requests so far."""
+        """Requests so far."""
         return self._journal.of(SeenRequest)
 
     @property
     def authorizations(self) -> tuple[Authorization, ...]:
-        """The answers to authorization requests so far, refusals included."""
+        """Responses to authorization requests so far, including errors."""
         return self._journal.of(Authorization)
 
     @property
     def tokens(self) -> tuple[IssuedTokens, ...]:
-        """The tokens that were issued so far."""
+        """Tokens issued so far."""
         return self._journal.of(IssuedTokens)
 
     def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
-        """Let an endpoint fail the next times. Raises AuthConfigError for a kind that the endpoint does not have."""
+        """Make the next requests to an endpoint fail. Raises AuthConfigError for a failure unknown at the endpoint."""
         self._journal.fail(Failure(endpoint, kind, times, seconds))
 
     def clear_failures(self) -> None:
-        """Let all endpoints work again."""
+        """Remove all pending failures."""
         self._journal.clear_failures()
 
     def rotate_keys(self, *, keep_old: bool = True) -> None:
-        """Sign ID tokens with a new key; the old one stays published unless it is dropped."""
+        """Sign ID tokens with a new key; the old keys remain published if ``keep_old`` is True."""
         self._settings.keys.rotate(keep_old=keep_old)
 
     def revoke_user(self, name: str) -> None:
-        """Revoke all tokens of a user and end their sessions. Raises AuthConfigError for an unknown one."""
+        """Revoke all tokens of a user and end the user's sessions. Raises AuthConfigError for an unknown user."""
         self.user(name)
         self._settings.sign_out(name)
 
     def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
-        """Return the first tokens that a client received for a code of the user, beyond the first ``after`` tokens.
+        """Wait until a client exchanges a code of the user and return its tokens; skip the first ``after`` tokens.
 
-        Raises TimeoutError with what the provider saw instead.
+        Raises TimeoutError with the provider's last responses.
         """
         self.user(user)
 
@@ -173,11 +173,11 @@ class IdentityProvider:
         return tokens
 
     def user(self, name: str) -> User:
-        """Return a user. Raises AuthConfigError for an unknown one."""
+        """Return a user. Raises AuthConfigError for an unknown name."""
         return _known("user", name, self._settings.users)
 
     def client(self, client_id: str | None = None) -> Client:
-        """Return a client, the first one without an identifier. Raises AuthConfigError for an unknown one."""
+        """Return a client, by default the first one. Raises AuthConfigError for an unknown client ID."""
         return _known(
             "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
         )
@@ -186,13 +186,13 @@ class IdentityProvider:
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     found = dict(pairs)
     if len(found) < len(pairs) or "" in found:
-        raise AuthConfigError(f"each {what} of the provider needs a name of its own")
+        raise AuthConfigError(f"each {what} of the provider needs a unique, non-empty name")
     return found
 
 
 def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
-        raise AuthConfigError(f"{what} {name!r} is unknown: there are {', '.join(known) or 'none'}")
+        raise AuthConfigError(f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})")
     return known[name]
 
 
@@ -213,7 +213,7 @@ def _app(settings: Settings, journal: Journal) -> "Starlette":
         ("/jwks", "jwks", endpoints.jwks, ["GET"]),
         ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
     ]
-    # Any page may ask: an app's web build has an origin of its own, and only tokens, no cookies, authorize here.
+    # Allow all origins: web builds of an app are on another origin, and these endpoints accept tokens, not cookies.
     anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
     return Starlette(
         routes=[Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors],

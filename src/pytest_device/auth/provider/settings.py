@@ -1,4 +1,4 @@
-"""What the endpoints of a provider share."""
+"""State shared by the endpoints of the provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from pytest_device.auth.provider.model import Client, ProviderClock, User
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who signed in: ``since`` is by the provider's clock, ``auth_time`` by the machine's."""
+    """Session of a signed-in user; ``since`` is the provider's time, ``auth_time`` the system's, both in seconds."""
 
     user: str
     since: float
@@ -19,7 +19,7 @@ class Session:
 
 @dataclass(slots=True)
 class Settings:
-    """The provider's issuer, users, clients and tokens; a test may change who consents by itself at any time."""
+    """Issuer, users, clients and tokens of the provider; a test can change ``automatic_user`` at any time."""
 
     issuer: str
     users: Mapping[str, User]
@@ -30,9 +30,9 @@ class Settings:
     automatic_user: str | None = None
     remembers: bool = False
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
-    """By the values of their cookies."""
+    """Sessions by cookie value."""
 
     def sign_out(self, user: str) -> None:
-        """Revoke all tokens of a user, and end their sessions."""
+        """Revoke all tokens of a user and end the user's sessions."""
         self.grants.revoke_user(user)
         self.sessions = {key: one for key, one in self.sessions.items() if one.user != user}

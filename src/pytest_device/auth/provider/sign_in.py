@@ -1,4 +1,4 @@
-"""Signs users in by the real code flow, without a browser, and keeps their tokens."""
+"""Sign-in through the authorization code flow without a browser, with a token cache."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pytest_device.errors import AuthError, TokenError, TransportError, Unexpect
 
 
 class SignIn:
-    """Signs users in at the provider of ``settings``, which is reached at ``url`` and not through its tunnel."""
+    """Sign-in at the provider of ``settings`` through its local ``url``, never through a tunnel."""
 
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
@@ -33,7 +33,7 @@ class SignIn:
         self._http.close()
 
     def tokens(self, user: User, client: Client, scopes: Sequence[str]) -> TokenResponse:
-        """Return tokens that are neither stale nor revoked; those that are stale are refreshed.
+        """Return cached tokens, refreshed if stale, or sign in if there are none or they were revoked.
 
         Raises the errors of the code flow.
         """
@@ -45,8 +45,8 @@ class SignIn:
         return tokens
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
-        """Return tokens that are still good, else refreshed ones, None if a test revoked them."""
-        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)  # a test may let tokens live for a minute only
+        """Return the tokens if they are valid, otherwise refresh them; return None if they were revoked."""
+        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)  # half of a lifetime shorter than the margin
         if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}

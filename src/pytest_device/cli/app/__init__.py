@@ -1,4 +1,4 @@
-"""``pytest-device app``: read and check the app under test."""
+"""``pytest-device app``: inspect and check the app under test."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""``pytest-device app bundle``: what a build carries."""
+"""``pytest-device app bundle``: search a build for secrets, public values and debug IDs."""
 
 import argparse
 from pathlib import Path

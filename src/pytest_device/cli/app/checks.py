@@ -1,4 +1,4 @@
-"""``pytest-device app check``: what is wrong with a project."""
+"""``pytest-device app check``: check a project."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
     parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
-    parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
+    parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: problems of known libraries, by name")
     parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
     add_include(parser)
     parser.add_argument(
@@ -50,7 +50,7 @@ def _table(path: Path | None) -> dict[str, str] | None:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
     if not all(isinstance(value, str) for value in known.values()):
-        raise ConfigError(f"{path} must be an object of texts")
+        raise ConfigError(f"{path} must be an object with string values")
     return cast("dict[str, str]", known)
 
 

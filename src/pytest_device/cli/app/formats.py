@@ -1,4 +1,4 @@
-"""Findings as text, JSON, SARIF and annotations of GitHub."""
+"""Output formats for findings: text, JSON, SARIF and GitHub annotations."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def report(findings: "Iterable[Finding]", format: str, **facts: object) -> int:  # noqa: A002  # the option
-    """Print findings, and facts where the format has a place for them; return 1 if there are errors."""
+    """Print findings, and facts if the format supports them; return 1 if there are errors."""
     known = list(findings)
     FORMATS[format](known, facts)
     return int(any(one.status == "failed" and one.severity == "error" for one in known))
@@ -41,7 +41,7 @@ def _place(finding: "Finding") -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as seen from the current directory, if it is below it."""
+    """Return a path relative to the current directory if it is inside it."""
     try:
         return path.absolute().relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -114,7 +114,7 @@ def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
     for one in _failed(findings):
         place = f"file={_property(shown_path(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
         message = escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]").replace("%", "%25").replace("\n", "%0A")
-        # Printed past the escaping of other output: a command of the service is what this format is for.
+        # Bypass output escaping, which would break workflow commands.
         sys.__stdout__.write(f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n") if sys.__stdout__ else None
 
 

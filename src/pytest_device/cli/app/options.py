@@ -1,4 +1,4 @@
-"""What the commands of ``pytest-device app`` share: the project and how to read it."""
+"""Options shared by the ``pytest-device app`` commands: the project and how to load it."""
 
 import argparse
 import sys
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 def statuses(failed: str = "") -> dict[int, str]:
-    """Return the exit statuses of a command, 1 if it can fail."""
+    """Return the exit statuses of a command, including 1 if ``failed`` describes it."""
     return {0: "success", **({1: failed} if failed else {}), 2: "usage error, or a project that cannot be read"}
 
 
 def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
-    """Add the options that load a project: its directory is an argument unless it has an option."""
+    """Add the options for loading a project; ``option`` replaces the positional argument for its directory."""
     what = "directory of the project (default: the current one)"
     if option:
         parser.add_argument(option, dest="path", metavar="PATH", default=".", help=what)
     else:
         parser.add_argument("path", nargs="?", default=".", help=what)
     parser.add_argument("--mode", help="mode of the environment files (default: NODE_ENV, else development)")
-    parser.add_argument("--vendor", default="vendor", help="the maker's word in the project's files (default: vendor)")
+    parser.add_argument("--vendor", default="vendor", help="vendor word in the project's files (default: vendor)")
     parser.add_argument(
         "--dynamic",
         choices=("auto", "never", "node"),
@@ -31,17 +31,17 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
 
 
 def add_include(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the entries that ``tsconfig.json`` needs for the generated declaration."""
+    """Add the option for the ``tsconfig.json`` entries of the generated declaration."""
     parser.add_argument(
         "--include",
         action="append",
         metavar="ENTRY",
-        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
+        help="entry for include in tsconfig.json; repeat for more (default: .vendor/types/**/*.ts and the declaration)",
     )
 
 
 def project_of(parsed: argparse.Namespace) -> "Project":
-    """Load the project, and report on standard error what was done for it. Raises ConfigError."""
+    """Load the project, printing its notes and warnings to standard error. Raises ConfigError."""
     from pytest_device.app import load_project
 
     how = cast("Dynamic", parsed.dynamic)

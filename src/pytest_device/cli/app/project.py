@@ -1,4 +1,4 @@
-"""``pytest-device app show | env | runtime-version``: what a project says."""
+"""``pytest-device app show | env | runtime-version``: print a project's configuration."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""``pytest-device app routes``: the routes of an app, as a list and as types."""
+"""``pytest-device app routes``: list routes, or generate typed links."""
 
 import argparse
 import json
@@ -52,7 +52,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[Path, str]]":
-    """Yield the files to write with their content: the declaration comes with the entries that it needs."""
+    """Yield the files to write with their content, including the entries that the declaration needs."""
     from pytest_device.app.routes.entries import completed, default_include
     from pytest_device.app.routes.python import python_module
 
@@ -62,7 +62,7 @@ def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[P
     if path := parsed.typescript:
         yield path, project.routes.typescript_declaration()
         name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
-        if not name.startswith("../"):  # another project's entries are its own matter
+        if not name.startswith("../"):  # files outside the project need no entries
             yield from completed(project.root, name, parsed.include or default_include(project.vendor.word, name))
 
 

@@ -109,6 +109,25 @@ export class Device {
     return (await this.#ask('GET', 'dialog')).type;
   }
 
+  /** Deliver a web push to an app, by default the one in front. */
+  async push(data, applicationId) {
+    await this.#ask('POST', 'push', { data, ...(applicationId ? { applicationId } : {}) });
+  }
+
+  /** Return what is in the list of notifications, and the address of the page in front. */
+  async notifications() {
+    return (await this.#ask('GET', 'notifications')).notifications;
+  }
+
+  /** Tap a notification, or one of its actions, with a text if it takes one. */
+  async answerNotification(key, action, text) {
+    await this.#ask('POST', 'answer-notification', { key, action, text });
+  }
+
+  async dismissNotification(key) {
+    await this.#ask('POST', 'dismiss-notification', { key });
+  }
+
   /** Return the app's console: [{ timestamp, level, message }]. */
   async log() {
     return (await this.#ask('GET', 'log')).lines;

@@ -4,6 +4,7 @@ import { errors } from 'appium/driver.js';
 import { startActivity } from './activities.js';
 import * as alerts from './alerts.js';
 import { DENSITY } from './apps.js';
+import { follow } from './background.js';
 import { GESTURES } from './gestures.js';
 import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
 import { isMobile, parsed, refusal } from './scripts.js';
@@ -75,6 +76,7 @@ const DEVICE = {
   getConnectivity: (driver, { services }) => connectivityOf(driver, services),
   setConnectivity: (driver, args) => connect(driver, args),
   isLocked: () => false,
+  localNotifications: notify,
   acceptAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'accept', buttonLabel),
   dismissAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'dismiss', buttonLabel),
   alert: (driver, args) => alert(driver, args),
@@ -85,10 +87,11 @@ const DEVICE = {
   startLogsBroadcast: refuse('logs can only be polled, not broadcast'),
   shell: refuse('a browser has no shell'),
   execEmuConsoleCommand: refuse('it is not an emulator'),
+  pushNotification: refuse("a web app gets web pushes: use 'mobile: localNotifications', or the fixture device_push"),
   toggleGps: refuse('it has no switch for location services: set a location, or revoke the permission'),
   lock: refuse('it has no lock screen'),
   unlock: refuse('it has no lock screen'),
-  openNotifications: refuse('it has no notification shade'),
+  openNotifications: refuse("it shows none: list them with 'mobile: localNotifications'"),
   statusBar: refuse('it has no status bar'),
   getSystemBars: refuse('it has no system bars'),
   batteryInfo: refuse('it has no battery'),
@@ -216,6 +219,21 @@ async function alert(driver, { action, buttonLabel }) {
     return await alerts.pressLabelled(driver, action, buttonLabel);
   }
   return await alerts.labelsOf(driver);
+}
+
+/** The notification center of the device: push a message, list, answer or dismiss what is shown. */
+async function notify(driver, { do: what, data, appId, key, action, text }) {
+  const { device } = driver;
+  const doing = {
+    push: () => device.push(data, appId),
+    list: () => device.notifications(),
+    answer: async () => {
+      await device.answerNotification(key, action, text);
+      await follow(driver);
+    },
+    dismiss: () => device.dismissNotification(key),
+  };
+  return await doing[oneOf('do', what, Object.keys(doing))]();
 }
 
 function oneOf(argument, value, known) {

@@ -76,6 +76,7 @@ const SCRIPTS = {
   killApp: ios('bundleId'),
   launchApp: ios('bundleId arguments? environment?'),
   listApps: { Android: '', iOS: 'applicationType?' },
+  localNotifications: both('do data? appId? key? action? text?'),
   lock: both(REFUSED),
   longClickGesture: android(`${POINT} duration?`),
   networkSpeed: android(REFUSED),
@@ -91,6 +92,7 @@ const SCRIPTS = {
   pullFile: both(REFUSED),
   pullFolder: both(REFUSED),
   pushFile: both(REFUSED),
+  pushNotification: ios(REFUSED),
   queryAppState: app(),
   removeApp: app('timeout? keepData?'),
   scroll: {

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from pytest_device.errors import ControllerError
@@ -15,6 +15,7 @@ from pytest_device.service.devices.base import AppState, Orientation, Tools, cap
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
+from pytest_device.service.devices.notifications import NotificationCenter
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.relay import relaying
@@ -60,6 +61,8 @@ class Chromium:
         self.platform = profile.platform
         self._serve = serve
         self._apps: dict[str, _Installed] = {}
+        self._center = NotificationCenter(browser.connection, self._show)
+        tabs.on_call = self._center.on_event
         self._home = "data:text/html," + quote(_HOME.format(name=escape(profile.name)))
 
     @property
@@ -120,6 +123,7 @@ class Chromium:
         others = {origin_of(app.base) for app in self._apps.values()} - origins
         origins |= self._tabs.visited - others  # a test cannot name the origins that an app navigated to
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
+        await self._center.forget(origins)
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
@@ -177,6 +181,23 @@ class Chromium:
     async def dialog_type(self) -> str | None:
         """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
         return (await self._tabs.front()).dialog_type
+
+    async def push(self, data: str, application_id: str | None = None) -> None:
+        """Deliver a web push to an app, by default the one in front, also while it is closed."""
+        known = application_id or await self._front() or await self._behind() or next(iter(self._apps), "")
+        await self._center.push((await self._tabs.main()).target, f"{self._app(known).base.rstrip('/')}/", data)
+
+    async def notifications(self) -> Sequence[Mapping[str, Any]]:
+        """Return what is in the list of notifications."""
+        return self._center.shown()
+
+    async def answer_notification(self, key: str, action: str | None = None, text: str | None = None) -> None:
+        """Tap a notification or one of its actions: its app comes to the front if it is in the background."""
+        await self._tabs.uncover()
+        await self._center.answer((await self._tabs.main()).target, key, action, text)
+
+    async def dismiss_notification(self, key: str) -> None:
+        await self._center.dismiss((await self._tabs.main()).target, key)
 
     async def close_others(self) -> None:
         await self._tabs.close_others()

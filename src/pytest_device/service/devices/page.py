@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
+from pytest_device.service.devices import notifications
 from pytest_device.service.devices.base import Orientation
 from pytest_device.service.devices.cdp import Connection, RefusedError
 from pytest_device.service.devices.profiles import Profile
@@ -97,6 +98,8 @@ class Page:
             ("Emulation.setUserAgentOverride", screen.profile.user_agent(browser_version)),
             ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
             ("Page.addScriptToEvaluateOnNewDocument", {"source": screen.profile.script}),
+            ("Runtime.addBinding", {"name": notifications.BINDING}),
+            ("Page.addScriptToEvaluateOnNewDocument", {"source": notifications.SCRIPT}),
             ("Runtime.runIfWaitingForDebugger", {}),
         )
         await asyncio.gather(*(self.call(method, params) for method, params in calls))

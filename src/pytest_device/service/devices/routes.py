@@ -45,6 +45,17 @@ class Tabbed(Protocol):
     async def close_others(self) -> None: ...
 
 
+@runtime_checkable
+class Notifying(Protocol):
+    """A device with a notification center of its own, see ``chromium.Chromium``."""
+
+    async def push(self, data: str, application_id: str | None = None) -> None: ...
+    async def notifications(self) -> Sequence[Mapping[str, object]]: ...
+    async def answer_notification(self, key: str, action: str | None = None, text: str | None = None) -> None: ...
+    async def dismiss_notification(self, key: str) -> None: ...
+    async def address(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Command:
     """A request: its device, and the fields of its body."""
@@ -126,6 +137,19 @@ def _tabbed(do: Callable[[Tabbed], Awaitable[object]]) -> _Handler:
     return handle
 
 
+def _notifying(do: Callable[[Notifying, _Command], Awaitable[object]]) -> _Handler:
+    async def handle(command: _Command) -> object:
+        if not isinstance(command.device, Notifying):
+            raise invalid(f"{command.device.name} has no notification center of its own")
+        return await do(command.device, command)
+
+    return handle
+
+
+async def _notifications(device: Notifying, _command: _Command) -> object:
+    return {"shown": await device.notifications(), "address": await device.address()}
+
+
 async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
     lines = command.device.lines if isinstance(command.device, Logging) else ()
     return [{"timestamp": round(line.at * 1000), "level": line.level, "message": line.text} for line in lines]
@@ -151,5 +175,22 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("GET", "dialog"): ("type", _tabbed(lambda device: device.dialog_type())),
     ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
     ("GET", "log"): ("lines", _log),
+    ("POST", "push"): (
+        "",
+        _notifying(lambda device, asked: device.push(asked.text("data"), asked.text_or_none("applicationId"))),
+    ),
+    ("GET", "notifications"): ("notifications", _notifying(_notifications)),
+    ("POST", "answer-notification"): (
+        "",
+        _notifying(
+            lambda device, asked: device.answer_notification(
+                asked.text("key"), asked.text_or_none("action"), asked.text_or_none("text")
+            )
+        ),
+    ),
+    ("POST", "dismiss-notification"): (
+        "",
+        _notifying(lambda device, asked: device.dismiss_notification(asked.text("key"))),
+    ),
 }
 """By method and path: the field of the response that holds the command's result, and the command."""

@@ -1,7 +1,7 @@
 """The pages of one browser, each emulating the phone as soon as it opens."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -26,6 +26,8 @@ class Tabs:
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.console = Console()
+        self.on_call: Callable[[Event], None] = lambda _event: None
+        """Receives the calls of pages to the device."""
         self.visited: set[str] = set()
         """Origins of all pages and frames that were shown."""
         self.crash: str | None = None
@@ -68,6 +70,8 @@ class Tabs:
                 self._lose(event.params["sessionId"])
             case "Target.targetCrashed":
                 self._begin(self._replace(event.params["targetId"], f"the page has crashed ({event.params['status']})"))
+            case "Runtime.bindingCalled":
+                self.on_call(event)
             case method if page := self._pages.get(event.session or ""):
                 page.on_event(method, event.params)
                 self.console.on_event(method, event.params)

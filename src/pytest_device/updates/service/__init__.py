@@ -1,4 +1,4 @@
-"""An update service that a test controls; needs the extra ``services``."""
+"""Update service controlled by tests; requires the ``services`` extra."""
 
 from pytest_device.updates.service.journal import FailureKind as FailureKind
 from pytest_device.updates.service.journal import SeenRequest as SeenRequest

@@ -1,4 +1,4 @@
-"""What the service saw and how it is to fail, shared by the server's thread and the test's."""
+"""Requests received and failures to inject, shared by the server's thread and the test's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ _DOORS: Final[Mapping[FailureKind, tuple[Door, ...]]] = {
 
 POLLS: Final = 10
 POLLING_SECONDS: Final = 10.0
-"""So many checks of one app in so many seconds are a tight loop; the limits of a hosted service are not shown."""
+"""Time in which `POLLS` checks by one device count as polling, in seconds; hosted services don't state a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A request that the service answered: ``answer`` is the ID of an update, the key of an asset, or what else."""
+    """A request that the service answered; ``answer`` is an update ID, an asset key, ``roll-back`` or ``nothing``."""
 
     kind: Door
     device: str
@@ -53,26 +53,26 @@ class _Failure:
 
 
 class Journal(serving.Journal):
-    """The requests so far, and the failures to come."""
+    """Received requests and pending failures."""
 
     def __init__(self) -> None:
         super().__init__()
         self._failures: list[_Failure] = []
 
     def fail(self, kind: FailureKind, door: Door | None, times: int, seconds: float) -> None:
-        """Let requests fail. Raises ConfigError for a failure that the door does not have."""
+        """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
         doors = _DOORS.get(kind)
         if doors is None:
-            raise ConfigError(f"{kind!r} is no failure of an update service: it is one of {', '.join(_DOORS)}")
+            raise ConfigError(f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}")
         if door is not None and door not in doors:
-            raise ConfigError(f"{kind!r} is no failure of {door!r}: it is one of {' and '.join(doors)}")
+            raise ConfigError(f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}")
         if times < 1 or seconds < 0:
             raise ConfigError(f"times={times!r} must be at least 1, seconds={seconds!r} at least 0")
         with self.changed:
             self._failures.append(_Failure(kind, door or doors[0], times, seconds))
 
     def take_failures(self, door: Door) -> dict[FailureKind, float]:
-        """Return the failures of the next request, each with its seconds, and count them down."""
+        """Return the failures for the current request, each with its delay in seconds, and count them down."""
         with self.changed:
             taken: dict[FailureKind, _Failure] = {one.kind: one for one in reversed(self._failures) if one.door == door}
             for one in taken.values():
@@ -81,12 +81,12 @@ class Journal(serving.Journal):
         return {kind: one.seconds for kind, one in taken.items()}
 
     def clear_failures(self) -> None:
-        """Let all requests succeed again."""
+        """Cancel all pending failures."""
         with self.changed:
             self._failures.clear()
 
     def polling(self) -> tuple[str, ...]:
-        """Return the devices whose app checked for updates in a tight loop."""
+        """Return the devices whose app polls for updates in a tight loop."""
         checks: dict[str, list[datetime]] = {}
         for one in self.of(SeenRequest):
             if one.kind == "manifest":

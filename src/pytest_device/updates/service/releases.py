@@ -1,10 +1,11 @@
-"""What the service has for which app: updates and roll-backs, by channel, runtime version and share of devices."""
+"""Published updates and rollbacks, selected by channel, runtime version and share of devices."""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from pytest_device.app.runtime import is_valid_runtime_version
 from pytest_device.errors import ConfigError
@@ -15,7 +16,7 @@ from pytest_device.updates.values import Update
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """An update, or a roll-back to the embedded one (without ``update``), for the apps that it is meant for."""
+    """A published update or, if ``update`` is None, a rollback to the embedded one, with its target apps."""
 
     channel: str
     runtime_version: str
@@ -25,7 +26,7 @@ class Release:
     export: Export | None = field(default=None, repr=False)
 
     def is_for(self, request: UpdateRequest, device: str) -> bool:
-        """Return whether an app that asks is meant."""
+        """Return whether the release targets the requesting app."""
         same = (self.channel, self.runtime_version) == (request.channel or "", request.runtime_version)
         if self.update is None or not same:
             return same
@@ -33,7 +34,7 @@ class Release:
 
 
 class Releases:
-    """The releases, the newest first, and the content of their files by hash."""
+    """Releases, newest first, and the content of their files by hash."""
 
     def __init__(self) -> None:
         self._releases: tuple[Release, ...] = ()
@@ -42,8 +43,8 @@ class Releases:
     def publish(
         self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
     ) -> Mapping[str, Update]:
-        """Add an export for each of its platforms; return the updates by platform."""
-        if not is_valid_runtime_version(runtime_version):
+        """Publish an export for each of its platforms, and return the updates by platform."""
+        if not (isinstance(cast("object", runtime_version), str) and is_valid_runtime_version(runtime_version)):
             raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
         at, published = self._later(now), dict[str, Update]()
         for platform, export in read_export(directory).items():
@@ -54,13 +55,13 @@ class Releases:
         return published
 
     def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
-        """Add a roll-back to the embedded update; return from when on it holds."""
+        """Publish a rollback to the embedded update, and return its time."""
         at = self._later(now)
         self._add(Release(channel, runtime_version, at))
         return at
 
     def roll_out(self, update_id: str, share: float) -> None:
-        """Change the share of devices that get an update. Raises ConfigError for an unknown one."""
+        """Change the share of devices that get an update. Raises ConfigError if the update is unknown."""
         if not any(one.update and one.update.id == update_id for one in self._releases):
             raise ConfigError(f"update {update_id!r} is not published")
         self._releases = tuple(
@@ -69,7 +70,7 @@ class Releases:
         )
 
     def release_for(self, request: UpdateRequest, device: str) -> Release | None:
-        """Return the newest release that an app has not: None if it has."""
+        """Return the newest release for an app, or None if the app already has it."""
         found = next((one for one in self._releases if one.is_for(request, device)), None)
         if found is None:
             return None
@@ -81,7 +82,7 @@ class Releases:
         self._releases = (release, *self._releases)
 
     def _later(self, now: datetime) -> datetime:
-        """Return a time in whole milliseconds, as it is sent, after the last release: devices take newer ones only."""
+        """Return a time later than the last release, since devices only accept newer ones, in whole milliseconds."""
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         newest = self._releases[0].at if self._releases else None
         return max(now, newest + timedelta(milliseconds=1)) if newest else now
@@ -99,6 +100,6 @@ def _checked(share: float) -> float:
 
 
 def _position(update_id: str, device: str) -> float:
-    """Return where a device stands among all, from 0 to 1: the same one for each request, another for each update."""
+    """Return a device's position in a rollout, from 0 to 1: stable per device and update."""
     digest = hashlib.sha256(f"{update_id} {device}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64

@@ -1,4 +1,4 @@
-"""The update service: publishes exports to apps on devices, breaks on purpose, and notes what each device asked for."""
+"""Update service that publishes exports to apps on devices, injects failures and records requests."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -37,10 +37,11 @@ _FRESH: Final = {"cache-control": "no-store"}
 
 
 class DeviceUpdateService:
-    """An update service on this machine; use it in a ``with``, or serve its ``app`` elsewhere.
+    """An update service on this machine; use it as a context manager, or serve its ``app`` elsewhere.
 
-    ``signing`` signs what it serves. ``public_url`` is the address under which devices elsewhere reach it, through a
-    tunnel. ``device_header`` is the request header by which devices differ, by default their user agent and address.
+    ``signing`` signs the replies. ``public_url`` is the address at which remote devices reach the service, for example
+    through a tunnel. ``device_header`` is the request header that identifies devices (default: ``vendor-client-id``; if
+    a request lacks it, its user agent and address).
     """
 
     def __init__(
@@ -81,18 +82,18 @@ class DeviceUpdateService:
 
     @property
     def url(self) -> str:
-        """The URL for ``updates.url``."""
+        """URL to set as ``updates.url``."""
         return f"{self._base}{MANIFEST}"
 
     @property
     def app(self) -> "Starlette":
-        """The ASGI application."""
+        """ASGI application of the service."""
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
         from starlette.middleware.cors import CORSMiddleware
         from starlette.routing import Route
 
-        # Any page may ask: an app's web build has an origin of its own, and there is nothing secret here.
+        # Allow any origin: an app's web build has its own, and the service has no secrets.
         anywhere = Middleware(
             CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
         )
@@ -101,25 +102,25 @@ class DeviceUpdateService:
 
     @property
     def requests(self) -> tuple[SeenRequest, ...]:
-        """The requests so far: which device asked for what, and what it got."""
+        """Requests received so far, with their answers."""
         return self._journal.of(SeenRequest)
 
     @property
     def polling_devices(self) -> tuple[str, ...]:
-        """The devices whose app checked for updates in a tight loop, which a hosted service may limit."""
+        """Devices whose app polls for updates in a tight loop, which hosted services may rate-limit."""
         return self._journal.polling()
 
     def publish(
-        self, directory: str | Path, *, runtime_version: str, channel: str = "", share: float = 1.0
+        self, directory: str | Path, runtime_version: str, channel: str = "", *, share: float = 1.0
     ) -> Mapping[str, Update]:
-        """Publish an exported update, for a share of the devices; return the updates by platform.
+        """Publish an exported update to a share of the devices, and return the updates by platform.
 
-        Later changes of the directory have no effect. Raises ConfigError, also for what is no export.
+        Later changes in the directory have no effect. Raises ConfigError, also if the directory isn't an export.
         """
         return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
 
-    def roll_back_to_embedded(self, *, runtime_version: str, channel: str = "") -> datetime:
-        """Let apps use their embedded update again; return the time up to which updates are not launched."""
+    def roll_back_to_embedded(self, runtime_version: str, channel: str = "") -> datetime:
+        """Roll apps back to their embedded update; return the time up to which updates are not launched."""
         return self._releases.roll_back(channel, runtime_version, self._clock())
 
     def roll_out(self, update_id: str, share: float) -> None:
@@ -127,19 +128,19 @@ class DeviceUpdateService:
         self._releases.roll_out(update_id, share)
 
     def fail(self, kind: FailureKind, *, on: Door | None = None, times: int = 1, seconds: float = 1.0) -> None:
-        """Let the next requests fail, for the manifest or an asset; ``seconds`` is the length of ``slow``."""
+        """Make the next requests for the manifest or an asset fail; ``seconds`` is the delay of ``slow``."""
         self._journal.fail(kind, on, times, seconds)
 
     def clear_failures(self) -> None:
-        """Let all requests succeed again."""
+        """Cancel all pending failures."""
         self._journal.clear_failures()
 
     def wait_for_request(
         self, answer: str = "", *, device: str = "", timeout_seconds: float = 10.0, after: int = 0
     ) -> SeenRequest:
-        """Return the first request that got an answer: an update's ID, an asset's key, ``roll-back`` or ``nothing``.
+        """Wait for a request with an answer: an update ID, an asset key, ``roll-back`` or ``nothing``.
 
-        ``after`` leaves out the first requests, ``device`` those of others. Raises TimeoutError with what it saw.
+        ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
 
         def found() -> SeenRequest | None:

@@ -1,0 +1,76 @@
+"""An app that shows what is pushed to it, and opens the link of a notification that is tapped."""
+
+import pytest
+from appium.webdriver.common.appiumby import AppiumBy
+from appium.webdriver.webdriver import WebDriver
+from selenium.webdriver.support import expected_conditions
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pytest_device import ConfigError
+from pytest_device.notifications import DevicePush
+
+pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
+
+NEWS = {"title": "A note for you", "body": "from Ada", "data": {"url": "/notes/7"}}
+
+
+def wait_for(driver: WebDriver, text: str, *, of: str = "status") -> None:
+    element = (AppiumBy.ACCESSIBILITY_ID, of)
+    WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(element, text))
+
+
+@pytest.fixture
+def app(device_driver: WebDriver) -> WebDriver:
+    """Provide the app, ready to receive messages."""
+    wait_for(device_driver, "Ready")
+    return device_driver
+
+
+def test_a_tapped_notification_opens_its_link(app: WebDriver, device_push: DevicePush) -> None:
+    device_push.send(NEWS)
+    shown = device_push.wait_shown("A note for you")
+    assert shown.body == "from Ada"
+
+    device_push.tap(shown)
+
+    device_push.wait_opened("/notes/7")
+    wait_for(app, "/notes/7", of="place")
+
+
+def test_an_action_takes_a_text(app: WebDriver, device_push: DevicePush) -> None:
+    device_push.send(NEWS)
+
+    device_push.tap(device_push.wait_shown(), action="reply", text="Thank you")
+
+    wait_for(app, "Replied Thank you")
+
+
+def test_a_dismissed_notification_opens_nothing(app: WebDriver, device_push: DevicePush) -> None:
+    device_push.send(NEWS)
+
+    device_push.dismiss(device_push.wait_shown())
+
+    wait_for(app, "Dismissed A note for you")
+    assert device_push.wait_opened("/")
+
+
+def test_a_message_with_data_alone_is_handled_without_a_screen(
+    app: WebDriver, app_id: str, device_push: DevicePush
+) -> None:
+    app.terminate_app(app_id)
+    device_push.send({"data": {"sync": "notes"}, "_contentAvailable": True}, application_id=app_id)
+
+    app.activate_app(app_id)
+
+    wait_for(app, "Synchronized notes")
+    with pytest.raises(TimeoutError, match="no notification"):
+        device_push.wait_shown(timeout_seconds=0)
+
+
+@pytest.mark.usefixtures("app")
+def test_ios_needs_its_flag_for_data_alone(device_push: DevicePush) -> None:
+    if device_push.device.platform == "android":
+        device_push.send({"data": {"sync": "notes"}})
+        return
+    with pytest.raises(ConfigError, match="_contentAvailable"):
+        device_push.send({"data": {"sync": "notes"}})

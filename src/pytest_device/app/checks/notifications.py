@@ -1,0 +1,101 @@
+"""Checks of the config plugin of the notifications library."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.checks.finding import Finding, in_config, settled
+from pytest_device.app.document import Json, Object, at, object_at
+from pytest_device.app.key import HEX
+from pytest_device.app.png import PngError, read_png
+from pytest_device.app.project import Project
+
+ICON_SIZE: Final = (96, 96)
+_MODE: Final = "remote-notification"
+_KINDS: Final = {
+    "icon": str, "color": str, "defaultChannel": str, "sounds": list, "enableBackgroundRemoteNotifications": bool,
+}  # fmt: skip
+
+
+def check_notifications(project: Project) -> Iterator[Finding]:
+    """Yield what is wrong with the assets, the color and the background mode of the notifications library."""
+    index, options = _plugin(project)
+    trail = ("plugins", index, 1)
+    for name, kind in _KINDS.items():
+        if options.get(name) is not None and not isinstance(options[name], kind):
+            what = f"must be of type {_named(kind)}"
+            yield in_config(project, "notifications-value", (*trail, name), what, f"change the value of {name}")
+    if isinstance(color := options.get("color"), str) and not re.fullmatch(HEX.pattern, color, re.ASCII):
+        yield in_config(project, "notifications-value", (*trail, "color"), f"must be {HEX.rule}", "for example #ffffff")
+    if isinstance(icon := options.get("icon"), str):
+        yield from _icon(project, (*trail, "icon"), icon)
+    yield from _sounds(project, (*trail, "sounds"), options.get("sounds"))
+    if options.get("defaultChannel") is not None:
+        yield settled("notifications-channel", project, "skipped", "the app creates its channels while it runs")
+    if (
+        _uses_tasks(project)
+        and options.get("enableBackgroundRemoteNotifications") is not True
+        and not _has_mode(project)
+    ):
+        what, fix = "is off", "set enableBackgroundRemoteNotifications of the plugin to true"
+        yield in_config(project, "notifications-background", trail[:2], what, fix)
+
+
+def _plugin(project: Project) -> tuple[int, Object]:
+    """Return the place of the library among the plugins, and its options."""
+    plugins, name = at(project.config, "plugins"), project.vendor.package("notifications")
+    for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
+        if plugin == name or at(plugin, 0) == name:
+            return index, object_at(at(plugin, 1))
+    return 0, {}
+
+
+def _named(kind: type) -> str:
+    return {str: "string", list: "array", bool: "boolean"}[kind]
+
+
+def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator[Finding]:
+    fix = "save a PNG of 96x96 pixels, white on transparent"
+    try:
+        header, colors = read_png(project.root / icon, ICON_SIZE)
+    except FileNotFoundError:
+        yield _missing(project, trail, icon)
+        return
+    except (PngError, OSError) as error:
+        problem = str(error) if isinstance(error, PngError) else f"cannot be read: {error.strerror}"
+        yield in_config(project, "notifications-icon", trail, problem, fix)
+        return
+    if colors is None:
+        yield in_config(project, "notifications-icon", trail, f"has {header.width}x{header.height} pixels", fix)
+        return
+    if not colors.is_white:
+        yield in_config(project, "notifications-icon", trail, "is not all white", fix)
+    if not colors.is_transparent:
+        yield in_config(project, "notifications-icon", trail, "has no transparency", fix)
+
+
+def _sounds(project: Project, trail: tuple[str | int, ...], sounds: Json) -> Iterator[Finding]:
+    for index, sound in enumerate(sounds if isinstance(sounds, list) else []):
+        place = (*trail, index)
+        if not isinstance(sound, str):
+            yield in_config(project, "notifications-value", place, "must be of type string", "name a local file")
+            continue
+        if not (project.root / sound).is_file():
+            yield _missing(project, place, sound)
+        if Path(sound).suffix.lower() != ".wav":
+            yield in_config(project, "notifications-sound", place, f"is {sound!r}", "convert it to .wav")
+
+
+def _missing(project: Project, trail: tuple[str | int, ...], path: str) -> Finding:
+    return in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")
+
+
+def _uses_tasks(project: Project) -> bool:
+    """Return whether the app has what it needs to handle messages with data alone."""
+    return all(project.package.mentions(project.vendor.package(name)) for name in ("notifications", "task-manager"))
+
+
+def _has_mode(project: Project) -> bool:
+    modes = at(project.config, "ios", "infoPlist", "UIBackgroundModes")
+    return isinstance(modes, list) and _MODE in modes

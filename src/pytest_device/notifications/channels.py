@@ -1,0 +1,103 @@
+"""Channels of notifications and their groups: Android has them, elsewhere every operation does nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pytest_device.errors import ConfigError
+from pytest_device.notifications.triggers import Platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationChannelInput:
+    """A channel to be made. The values of ``importance`` and ``lockscreen_visibility`` are not in the document."""
+
+    name: str | None
+    importance: int | str
+    audio_attributes: Mapping[str, Any] | None = None
+    bypass_dnd: bool = False
+    description: str | None = None
+    enable_lights: bool = False
+    enable_vibrate: bool = True
+    group_id: str | None = None
+    light_color: str | None = None
+    lockscreen_visibility: int | str | None = None
+    show_badge: bool = True
+    sound: str | None = "default"
+    """A file of the app, ``default`` or none."""
+    vibration_pattern: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationChannel(NotificationChannelInput):
+    """A channel."""
+
+    id: str
+    sound: Literal["default", "custom"] | None = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationChannelGroup:
+    """Channels that settings show together."""
+
+    id: str
+    name: str | None
+    description: str | None = None
+    is_blocked: bool | None = None
+    channels: tuple[NotificationChannel, ...] = field(default=())
+
+
+class Channels:
+    """The channels of an app."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._has_channels = platform == "android"
+        self._channels: dict[str, NotificationChannel] = {}
+        self._groups: dict[str, NotificationChannelGroup] = {}
+
+    def set_channel(self, channel_id: str, channel: NotificationChannelInput) -> NotificationChannel | None:
+        """Make or change a channel, and return it. Raises ConfigError for a group that does not exist."""
+        if not self._has_channels:
+            return None
+        if channel.group_id is not None and channel.group_id not in self._groups:
+            raise ConfigError(f"the channel group {channel.group_id!r} does not exist: set it before its channels")
+        given: dict[str, Any] = {name: getattr(channel, name) for name in NotificationChannelInput.__slots__}
+        given |= {"id": channel_id, "sound": "custom" if channel.sound not in (None, "default") else channel.sound}
+        self._channels[channel_id] = NotificationChannel(**given)
+        return self._channels[channel_id]
+
+    def channel(self, channel_id: str) -> NotificationChannel | None:
+        """Return a channel, None if there is none."""
+        return self._channels.get(channel_id)
+
+    def channels(self) -> tuple[NotificationChannel, ...]:
+        """Return all channels."""
+        return tuple(self._channels.values())
+
+    def delete_channel(self, channel_id: str) -> None:
+        """Delete a channel."""
+        self._channels.pop(channel_id, None)
+
+    def set_group(
+        self, group_id: str, *, name: str | None, description: str | None = None
+    ) -> NotificationChannelGroup | None:
+        """Make or change a group, and return it."""
+        if not self._has_channels:
+            return None
+        self._groups[group_id] = NotificationChannelGroup(group_id, name, description)
+        return self.group(group_id)
+
+    def group(self, group_id: str) -> NotificationChannelGroup | None:
+        """Return a group with its channels, None if there is none."""
+        found = self._groups.get(group_id)
+        within = tuple(one for one in self._channels.values() if one.group_id == group_id)
+        return replace(found, channels=within) if found else None
+
+    def groups(self) -> tuple[NotificationChannelGroup, ...]:
+        """Return all groups."""
+        return tuple(found for name in self._groups if (found := self.group(name)))
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group with its channels."""
+        self._groups.pop(group_id, None)
+        self._channels = {name: one for name, one in self._channels.items() if one.group_id != group_id}

@@ -1,0 +1,155 @@
+"""The push service's endpoint for tokens, on this machine: a test sees its requests and decides its answers."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
+
+from pytest_device.errors import ConfigError
+from pytest_device.notifications.tokens import PATH, PushToken
+from pytest_device.serving import AppServer, Journal
+from pytest_device.spec import VENDOR
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MAX_REQUEST_BYTES: Final = 64 * 1024
+FIELDS: Final[Mapping[str, type]] = {
+    "type": str, "deviceId": str, "development": bool, "appId": str, "deviceToken": str, "projectId": str,
+}  # fmt: skip
+
+FailureKind: TypeAlias = Literal["server_error", "hang", "not_json", "no_token"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """A request for a token: its JSON body, and the status it was answered with."""
+
+    body: Mapping[str, Any] = field(repr=False)
+    status: int
+
+
+class PushEndpoint:
+    """The endpoint; use it in a ``with``. The same app on the same device gets the same token until it is rolled."""
+
+    def __init__(self, port: int = 0) -> None:
+        self._server = AppServer(port)
+        self._journal = Journal()
+        self._tokens: dict[tuple[Any, ...], PushToken] = {}
+        self._failures: list[FailureKind] = []
+        self._hide: Callable[..., None] = lambda *_secrets: None
+        self.base_url: Final = f"{self._server.url}/"
+
+    def __enter__(self) -> Self:
+        try:
+            app = self._app()
+        except ImportError:
+            self._server.stop()
+            raise ConfigError("the push endpoint needs an extra: pip install 'pytest-device[services]'") from None
+        self._server.start(app)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.stop()
+
+    def hide_with(self, hide: Callable[..., None]) -> None:
+        """Call a function with each token of apps and of this endpoint: they let anybody push."""
+        self._hide = hide
+
+    @property
+    def requests(self) -> tuple[TokenRequest, ...]:
+        """The requests so far."""
+        return self._journal.of(TokenRequest)
+
+    @property
+    def tokens(self) -> tuple[PushToken, ...]:
+        """The tokens that are valid."""
+        with self._journal.changed:
+            return tuple(self._tokens.values())
+
+    def fail(self, kind: FailureKind, *, times: int = 1) -> None:
+        """Fail the next requests: with status 500, without an answer, without JSON or without a token."""
+        if kind not in get_args(FailureKind):
+            raise ConfigError(f"{kind!r} is no failure of the push endpoint: use {', '.join(get_args(FailureKind))}")
+        with self._journal.changed:
+            self._failures.extend(kind for _ in range(times))
+
+    def clear_failures(self) -> None:
+        """Answer all requests again."""
+        with self._journal.changed:
+            self._failures.clear()
+
+    def roll(self, token: PushToken | str) -> PushToken:
+        """Replace a token: the old one becomes invalid. Raises ConfigError for one that is not valid."""
+        data = token if isinstance(token, str) else token.data
+        with self._journal.changed:
+            for app, known in self._tokens.items():
+                if known.data == data:
+                    return self._new_token(app)
+        raise ConfigError("the push endpoint has no such token: roll one of its tokens")
+
+    def wait_for_request(self, timeout_seconds: float = 10.0, *, after: int = 0) -> TokenRequest:
+        """Return the first request beyond the first ``after`` ones. Raises TimeoutError."""
+        found = self._journal.wait_until(lambda: next(iter(self.requests[after:]), None), timeout_seconds)
+        if found is None:
+            raise TimeoutError(f"no app asked for a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
+        return found
+
+    def _new_token(self, app: tuple[Any, ...]) -> PushToken:
+        self._tokens[app] = PushToken(f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]")
+        self._hide(self._tokens[app].data)
+        return self._tokens[app]
+
+    def _app(self) -> "Starlette":
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.middleware.cors import CORSMiddleware
+        from starlette.routing import Route
+
+        # An app's web build has an origin of its own.
+        anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
+        return Starlette(routes=[Route(f"/{PATH}", self._answer, methods=["POST"])], middleware=[anywhere])
+
+    async def _answer(self, request: "Request") -> "Response":
+        body = await _read(request)
+        with self._journal.changed:
+            failure = self._failures.pop(0) if self._failures else None
+        if failure == "hang":
+            await asyncio.Event().wait()  # until the client or the endpoint goes
+        response = self._reply(body, failure)
+        self._journal.add(TokenRequest(body, response.status_code))
+        return response
+
+    def _reply(self, body: Mapping[str, Any], failure: FailureKind | None) -> "Response":
+        from starlette.responses import JSONResponse, PlainTextResponse
+
+        wrong = [name for name, kind in FIELDS.items() if not isinstance(body.get(name), kind)]
+        if wrong:
+            return PlainTextResponse(f"the request must be JSON with {', '.join(wrong)}", 400)
+        if failure in ("server_error", "not_json"):
+            return PlainTextResponse("the test wants this failure", 500 if failure == "server_error" else 200)
+        self._hide(body["deviceToken"])
+        app = tuple(body[name] for name in ("projectId", "appId", "deviceId", "deviceToken"))
+        with self._journal.changed:
+            token = self._tokens.get(app) or self._new_token(app)
+        return JSONResponse({"data": {} if failure else {f"{VENDOR}PushToken": token.data}})
+
+
+async def _read(request: "Request") -> Mapping[str, Any]:
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_REQUEST_BYTES:
+            return {}
+    try:
+        found: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}

@@ -1,0 +1,59 @@
+"""A lenient Java calendar: how Android finds local times that do not exist.
+
+Source: the classes GregorianCalendar and ZoneInfo of OpenJDK 17; `benchmarks/java_calendar.py` compares them.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+
+@dataclass(frozen=True, slots=True)
+class JavaCalendar:
+    """A moment, in UTC, with its time zone."""
+
+    moment: datetime
+    zone: ZoneInfo
+
+    def set(
+        self, hour: int, minute: int, *, month: int | None = None, day: int | None = None, weekday: int | None = None
+    ) -> "JavaCalendar":
+        """Set fields: a day beyond the month is one of the next, and a week begins on Sunday."""
+        today = self.local.date()
+        if weekday is not None:
+            found = today + timedelta(days=weekday - 1 - today.isoweekday() % 7)
+        else:
+            first = today.replace(day=1, month=today.month if month is None else month + 1)
+            found = first + timedelta(days=(today.day if day is None else day) - 1)
+        return self._at(datetime.combine(found, time(hour, minute)))
+
+    def add_days(self, days: int) -> "JavaCalendar":
+        """Move by days of 24 hours, then back to the time of day unless that is on another date."""
+        local = self.local
+        expected = local.replace(tzinfo=None) + timedelta(days=days)
+        moved = replace(self, moment=self.moment + timedelta(days=days))
+        change = _offset(local) - _offset(moved.local)
+        adjusted = replace(self, moment=moved.moment + change)
+        return adjusted if adjusted.local.date() == expected.date() else moved
+
+    def add_months(self, months: int) -> "JavaCalendar":
+        """Move by months; the day is at most the last of the month."""
+        local = self.local
+        years, month = divmod(local.month - 1 + months, 12)
+        first = date(local.year + years, month + 1, 1)
+        last = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        return self._at(datetime.combine(first.replace(day=min(local.day, last.day)), local.time()))
+
+    @property
+    def local(self) -> datetime:
+        """The moment in the time zone."""
+        return self.moment.astimezone(self.zone)
+
+    def _at(self, wall: datetime) -> "JavaCalendar":
+        """Return a local time: in a gap and in an overlap, the offset with the later moment counts."""
+        offset = min(_offset(wall.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1))
+        return replace(self, moment=(wall - offset).replace(tzinfo=UTC))
+
+
+def _offset(local: datetime) -> timedelta:
+    return local.utcoffset() or timedelta()

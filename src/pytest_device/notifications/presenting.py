@@ -1,0 +1,103 @@
+"""How one notification is presented: what the handler decides, what was shown, and which listeners are called."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeVar
+
+from pytest_device.errors import ConfigError
+from pytest_device.notifications.content import (
+    Notification,
+    NotificationAction,
+    NotificationBehavior,
+    NotificationHandler,
+)
+from pytest_device.notifications.errors import NotificationError
+
+NOT_HANDLED: Final = "ERR_NOTIFICATIONS_NOT_HANDLED"
+IN_BACKGROUND: Final = NotificationBehavior(
+    should_play_sound=True, should_set_badge=True, should_show_banner=True, should_show_list=True
+)
+
+_T = TypeVar("_T")
+
+
+class Subscription(Generic[_T]):
+    """A listener, until it is removed."""
+
+    def __init__(self, listeners: "list[Subscription[_T]]", call: Callable[[_T], object]) -> None:
+        self._listeners = listeners
+        self.call = call
+        listeners.append(self)
+
+    def remove(self) -> None:
+        """Call the listener no more."""
+        if self in self._listeners:
+            self._listeners.remove(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A notification that the device has shown, and how; ``actions`` are those of its category."""
+
+    notification: Notification
+    behavior: NotificationBehavior
+    actions: tuple[NotificationAction, ...] = ()
+
+    @property
+    def identifier(self) -> str:
+        return self.notification.request.identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A notification that the device has not shown, and why."""
+
+    notification: Notification
+    reason: str
+
+
+def decided(
+    handler: NotificationHandler, notification: Notification, clock: Callable[[], datetime], timeout: timedelta
+) -> NotificationBehavior | str:
+    """Return what the handler decides, or why the notification is not shown.
+
+    Without ``handle_error``, the handler's error is raised.
+    """
+    identifier, begin = notification.request.identifier, clock()
+    try:
+        behavior = handler.handle_notification(notification)
+        _check(behavior, clock() - begin, timeout)
+    except Exception as error:
+        if handler.handle_error is None:
+            raise
+        handler.handle_error(identifier, error)
+        return f"the handler failed: {error}"
+    if handler.handle_success:
+        handler.handle_success(identifier)
+    return behavior
+
+
+def _check(behavior: object, took: timedelta, timeout: timedelta) -> None:
+    if took > timeout:
+        problem = f"the handler took {took.total_seconds():g} s, {timeout.total_seconds():g} s are allowed"
+        raise NotificationError(problem, code=NOT_HANDLED)
+    if not isinstance(behavior, NotificationBehavior):
+        raise NotificationError("the handler must return a NotificationBehavior", code=NOT_HANDLED)
+
+
+def call_all(listeners: list[Subscription[_T]], value: _T) -> None:
+    """Call each listener, also if one of them removes another."""
+    for listener in list(listeners):
+        listener.call(value)
+
+
+def action_of(actions: Sequence[NotificationAction], action: str | None, text: str | None) -> NotificationAction | None:
+    """Return the chosen action, None for a tap. Raises ConfigError for an unknown one or a wrong text."""
+    found = next((one for one in actions if one.identifier == action), None)
+    if action is not None and found is None:
+        raise ConfigError(f"the notification has no action {action!r}: {[one.identifier for one in actions]}")
+    if (text is not None) != bool(found and found.text_input):
+        takes = "needs" if text is None else "takes no"
+        raise ConfigError(f"{f'action {action!r}' if action else 'a tap'} {takes} text")
+    return found

@@ -1,0 +1,161 @@
+"""Push tokens: the device's own, and the request that exchanges it for one of the push service."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from pytest_device.errors import ConfigError
+from pytest_device.notifications.errors import NotificationError
+from pytest_device.notifications.triggers import Platform, check_platform
+from pytest_device.redact import shown
+from pytest_device.spec import VENDOR
+
+if TYPE_CHECKING:
+    import httpx
+
+PATH: Final = "push/getPushToken"
+MAX_REPLY_BYTES: Final = 64 * 1024
+"""A reply holds a token; what is quoted of another one must not fill a report."""
+SERVER_ERROR: Final = "ERR_NOTIFICATIONS_SERVER_ERROR"
+_SERVICES: Final = {"ios": "apns", "android": "fcm"}
+
+ApnsEnvironment: TypeAlias = Literal["development", "production"]
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePushToken:
+    """The token that the device's own push service gave the app; ``type`` is ``ios`` or ``android``."""
+
+    data: str = field(repr=False)
+    type: Platform
+
+
+@dataclass(frozen=True, slots=True)
+class PushToken:
+    """A token of the vendor's push service."""
+
+    data: str = field(repr=False)
+    type: Literal["vendor"] = VENDOR
+
+
+class PushTokenRequest:
+    """The request for a push token.
+
+    ``base_url`` or ``url`` is required: there is no default push service. ``config_extra`` is ``extra`` of the app
+    config. ``development`` selects the sandbox service on iOS, as ``apns_environment="development"`` of the build does.
+    Raises ConfigError for a device token that is none.
+    """
+
+    def __init__(  # noqa: PLR0913  # the document's options
+        self,
+        *,
+        platform: Platform,
+        device_push_token: DevicePushToken | Mapping[str, Any],
+        application_id: str | None,
+        device_id: str | None,
+        project_id: str | None = None,
+        config_extra: Mapping[str, Any] | None = None,
+        development: bool | None = None,
+        apns_environment: ApnsEnvironment | None = None,
+        type: str | None = None,  # noqa: A002  # the document's word
+        base_url: str | None = None,
+        url: str | None = None,
+    ) -> None:
+        check_platform(platform)
+        self._token_type, self._device_token = _device_token(device_push_token)
+        self._is_sandbox = platform == "ios" and apns_environment == "development"
+        self._options = {"type": type, "url": url, "base_url": base_url}
+        self._development = bool(development)
+        self._application_id, self._device_id = application_id, device_id
+        self._project_id = project_id or _project_id(config_extra)
+
+    def url(self) -> str:
+        """Return where the request goes. Raises ConfigError without ``url`` and ``base_url``."""
+        base = self._options["base_url"]
+        found = self._options["url"] or (f"{base.removesuffix('/')}/{PATH}" if base else None)
+        if not found or not found.startswith(("https://", "http://")):
+            raise ConfigError(f"url or base_url {shown(found or '')!r} of the push service must be a http or https URL")
+        return found
+
+    def body(self) -> dict[str, Any]:
+        """Return what is sent. Raises NotificationError with the code of what is missing."""
+        if not self._device_id:
+            raise _missing("ERR_NOTIF_DEVICE_ID", "device_id", "the installation's ID")
+        if not self._project_id:
+            where = f"or set extra.{VENDOR}.projectId in the app config"
+            raise _missing("ERR_NOTIFICATIONS_NO_EXPERIENCE_ID", "project_id", where)
+        if not self._application_id:
+            raise _missing("ERR_NOTIFICATIONS_NO_APPLICATION_ID", "application_id", "the bundle identifier or package")
+        return {
+            "type": self._options["type"] or _SERVICES.get(self._token_type, self._token_type),
+            "deviceId": self._device_id.lower(),
+            "development": self._development or self._is_sandbox,
+            "appId": self._application_id,
+            "deviceToken": self._device_token,
+            "projectId": self._project_id,
+        }
+
+    def send(self, client: "httpx.Client") -> PushToken:
+        """Send the request and return the token.
+
+        Raises NotificationError: ERR_NOTIFICATIONS_NETWORK_ERROR without a reply, ERR_NOTIFICATIONS_SERVER_ERROR for a
+        reply without a token, and before anything is sent the errors of `url` and `body`.
+        """
+        import httpx
+
+        url, body = self.url(), json.dumps(self.body(), separators=(",", ":"), ensure_ascii=False).encode()
+        headers = {"content-type": "application/json"}
+        try:
+            with client.stream("POST", url, headers=headers, content=body, follow_redirects=False) as response:
+                content = _start_of(response)
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            problem = f"no reply from {shown(url)}: {str(error) or error.__class__.__name__}"
+            raise NotificationError(problem, code="ERR_NOTIFICATIONS_NETWORK_ERROR") from None
+        if not response.is_success:
+            status = f"{response.status_code} {response.reason_phrase}".strip()
+            raise NotificationError(f"{shown(url)} returned {status}: {_quoted(content)}", code=SERVER_ERROR)
+        return PushToken(_token_in(content, shown(url)))
+
+
+def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
+    found = {"type": token.type, "data": token.data} if isinstance(token, DevicePushToken) else token
+    kind, data = found.get("type"), found.get("data")
+    if not isinstance(kind, str) or not data:
+        raise ConfigError("device_push_token must have type and data, for example type 'android' and the token")
+    return kind, data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+
+
+def _project_id(extra: Mapping[str, Any] | None) -> str | None:
+    section: object = (extra or {}).get(VENDOR)
+    found = cast("Mapping[str, object]", section).get("projectId") if isinstance(section, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _missing(code: str, name: str, fix: str) -> NotificationError:
+    return NotificationError(f"{name} is missing: pass it, {fix}", code=code)
+
+
+def _start_of(response: "httpx.Response") -> bytes:
+    content = b""
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > MAX_REPLY_BYTES:
+            break
+    return content
+
+
+def _token_in(content: bytes, url: str) -> str:
+    try:
+        reply: Any = json.loads(content)
+        token: object = reply["data"][f"{VENDOR}PushToken"]
+    except (ValueError, RecursionError, KeyError, TypeError, IndexError):
+        token = None
+    if not isinstance(token, str) or not token:
+        raise NotificationError(f"{url} returned no data.{VENDOR}PushToken: {_quoted(content)}", code=SERVER_ERROR)
+    return token
+
+
+def _quoted(content: bytes) -> str:
+    text = content[:200].decode("utf-8", "replace")
+    return repr(text) + ("…" if len(content) > len(text) else "")

@@ -1,0 +1,278 @@
+"""The triggers of scheduled notifications: typed, checked, and read from what an app passes."""
+
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from zoneinfo import ZoneInfo
+
+from pytest_device.errors import ConfigError
+from pytest_device.notifications.errors import TriggerError
+
+Platform: TypeAlias = Literal["android", "ios"]
+
+MAX_TIMESTAMP: Final = 8_640_000_000_000_000
+"""The last millisecond that a date can have in JavaScript."""
+_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "hour": (0, 23), "minute": (0, 59), "weekday": (1, 7), "day": (1, 31), "month": (0, 11),
+}  # fmt: skip
+_COMPONENTS: Final = (
+    "year", "month", "day", "hour", "minute", "second", "weekday", "weekdayOrdinal", "weekOfMonth", "weekOfYear",
+)  # fmt: skip
+_Parse: TypeAlias = Callable[[Mapping[str, Any], str | None], "Trigger"]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """What makes a notification fire; ``channel_id`` is the channel on Android."""
+
+    type: ClassVar[str]
+    channel_id: str | None = None
+
+    def native(self) -> dict[str, Any]:
+        """Return what the platform's side is given."""
+        found: dict[str, Any] = {"type": self.type, **self._facts()}
+        return {**found, "channelId": self.channel_id} if self.channel_id else found
+
+    def _facts(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "channel_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTrigger(Trigger):
+    """Presents at once, in a channel; Android."""
+
+    type: ClassVar[str] = "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIntervalTrigger(Trigger):
+    """Fires after ``seconds``, and again each time they have passed if it repeats."""
+
+    type: ClassVar[str] = "timeInterval"
+    seconds: float
+    repeats: bool = False
+
+    def __post_init__(self) -> None:
+        _number("seconds", self.seconds)
+        _flag("repeats", self.repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class DateTrigger(Trigger):
+    """Fires once, at ``timestamp`` in milliseconds since 1970."""
+
+    type: ClassVar[str] = "date"
+    timestamp: float
+
+    def __post_init__(self) -> None:
+        if abs(_number("date", self.timestamp)) > MAX_TIMESTAMP:
+            raise _out_of_range("date", -MAX_TIMESTAMP, MAX_TIMESTAMP, self.timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recurring(Trigger):
+    def __post_init__(self) -> None:
+        for name, value in self._facts().items():
+            low, high = _RANGES[name]
+            if not low <= _whole(name, value) <= high:
+                raise _out_of_range(name, low, high, value)
+
+
+@dataclass(frozen=True, slots=True)
+class DailyTrigger(_Recurring):
+    """Fires each day."""
+
+    type: ClassVar[str] = "daily"
+    hour: int
+    minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeeklyTrigger(_Recurring):
+    """Fires each week; ``weekday`` is 1 for Sunday to 7."""
+
+    type: ClassVar[str] = "weekly"
+    weekday: int
+    hour: int
+    minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyTrigger(_Recurring):
+    """Fires each month."""
+
+    type: ClassVar[str] = "monthly"
+    day: int
+    hour: int
+    minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class YearlyTrigger(_Recurring):
+    """Fires each year; ``month`` is 0 for January to 11."""
+
+    type: ClassVar[str] = "yearly"
+    month: int
+    day: int
+    hour: int
+    minute: int
+
+    def __post_init__(self) -> None:
+        _Recurring.__post_init__(self)
+        if self.day > _DAYS[self.month]:
+            raise _out_of_range(f"day of month {self.month}", 1, _DAYS[self.month], self.day)
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarTrigger(Trigger):
+    """Fires when the clock has these components, in the document's spelling; iOS. Unknown ones are kept."""
+
+    type: ClassVar[str] = "calendar"
+    components: Mapping[str, Any]
+    repeats: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
+        _flag("repeats", self.repeats)
+        for name in _COMPONENTS:
+            if (value := self.components.get(name)) is not None:
+                _whole(name, value)
+        if (zone := self.components.get("timezone")) is not None:
+            zone_of(zone)
+
+    def _facts(self) -> dict[str, Any]:
+        return {**self.components, "repeats": self.repeats}
+
+
+def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # as it is called elsewhere
+    """Return the trigger that an app passes, None to present at once. Raises TriggerError."""
+    check_platform(platform)
+    if input is None:
+        return None
+    given = _given(input)
+    kind: object = given.get("type")
+    channel = given.get("channelId")
+    if channel is not None and not isinstance(channel, str):
+        raise TriggerError(f"channelId {channel!r} must be a string")
+    if kind is None:
+        return ChannelTrigger(channel_id=channel) if platform == "android" else None
+    if not isinstance(kind, str) or kind not in _PARSERS:
+        raise TriggerError(f"type {kind!r} of the trigger is unknown: it is one of {', '.join(_PARSERS)}")
+    return _PARSERS[kind](given, channel)
+
+
+def check_platform(platform: str) -> None:
+    """Raise ConfigError for an unknown platform."""
+    if platform not in ("android", "ios"):
+        raise ConfigError(f"platform {platform!r} must be 'android' or 'ios'")
+
+
+def zone_of(tz: object) -> ZoneInfo:
+    """Return a time zone. Raises TriggerError for a name that does not exist."""
+    if isinstance(tz, ZoneInfo):
+        return tz
+    if isinstance(tz, str):
+        try:
+            return ZoneInfo(tz)
+        except (ValueError, OSError, KeyError):  # names with zeros or steps upwards, directories, unknown names
+            pass
+    raise TriggerError(
+        f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
+        name="RangeError",
+    )
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return the milliseconds since 1970. Raises TriggerError for a date without a time zone."""
+    if moment.utcoffset() is None:
+        raise TriggerError(f"{moment.isoformat()} needs a time zone: use datetime(…, tzinfo=…)")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def moment_of(timestamp: float) -> datetime:
+    """Return the date of milliseconds since 1970. Raises TriggerError for one beyond the years 1 to 9999."""
+    try:
+        return _EPOCH + timedelta(milliseconds=timestamp)
+    except OverflowError:
+        raise TriggerError(f"date {timestamp!r} must be in the years 1 to 9999", name="RangeError") from None
+
+
+def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
+    found = input
+    given = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else dict[str, Any]()
+    if "type" in given or "channelId" in given:
+        return given
+    raise TriggerError(f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None")
+
+
+def _brief(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return f"of type {type(value).__name__}"
+
+
+def _interval(given: Mapping[str, Any], channel: str | None) -> Trigger:
+    repeats = given.get("repeats")
+    return TimeIntervalTrigger(_present(given, "seconds"), False if repeats is None else repeats, channel_id=channel)
+
+
+def _date(given: Mapping[str, Any], channel: str | None) -> Trigger:
+    date = _present(given, "date")
+    return DateTrigger(milliseconds(date) if isinstance(date, datetime) else date, channel_id=channel)
+
+
+def _calendar(given: Mapping[str, Any], channel: str | None) -> Trigger:
+    components = {name: value for name, value in given.items() if name not in ("type", "repeats", "channelId")}
+    return CalendarTrigger(components, given.get("repeats") or False, channel_id=channel)
+
+
+def _recurring(kind: type[_Recurring]) -> _Parse:
+    names = [one.name for one in fields(kind) if one.name != "channel_id"]
+
+    def parse(given: Mapping[str, Any], channel: str | None) -> Trigger:
+        return kind(**{name: _whole(name, _present(given, name)) for name in names}, channel_id=channel)
+
+    return parse
+
+
+_PARSERS: Final[Mapping[str, _Parse]] = {
+    "timeInterval": _interval,
+    "date": _date,
+    "calendar": _calendar,
+    **{kind.type: _recurring(kind) for kind in (DailyTrigger, WeeklyTrigger, MonthlyTrigger, YearlyTrigger)},
+}
+
+
+def _present(given: Mapping[str, Any], name: str) -> Any:
+    if given.get(name) is None:
+        raise TriggerError(f"{name} of the trigger is missing")
+    return given[name]
+
+
+def _number(name: str, value: object) -> float:
+    if (
+        isinstance(value, int | float) and not isinstance(value, bool) and value * 0 == 0
+    ):  # NaN and infinity are no numbers
+        return value
+    raise TriggerError(f"{name} {_brief(value)} must be a number")
+
+
+def _whole(name: str, value: object) -> int:
+    if (number := _number(name, value)) != int(number):
+        raise TriggerError(f"{name} {value!r} must be a whole number")
+    return int(number)
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TriggerError(f"{name} {_brief(value)} must be true or false")
+
+
+def _out_of_range(name: str, low: float, high: float, value: object) -> TriggerError:
+    return TriggerError(f"{name} {_brief(value)} must be {low} to {high}", name="RangeError")

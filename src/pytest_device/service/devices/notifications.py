@@ -1,0 +1,238 @@
+"""The notification center of a browser as a device: what its apps show, and what the user does with it."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices.cdp import Connection, Event, Message
+
+BINDING: Final = "__pytestDeviceCall"
+SCRIPT: Final = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+MOST_SHOWN: Final = 100
+"""As many as a phone shows of one app: older ones are forgotten."""
+MAX_PAYLOAD_BYTES: Final = 4096
+"""Of a pushed message: RFC 8030 section 7.2."""
+_PERMISSION: Final = {"permission": {"name": "notifications"}}
+
+_PATIENCE_SECONDS: Final = 2.0
+"""For what an app may be about to do: register its service worker."""
+
+Show = Callable[[str], Awaitable[None]]
+"""Opens a URL in the app."""
+
+
+@dataclass(slots=True)
+class _Workers:
+    """What the browser reports of service workers, by registration."""
+
+    registrations: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    versions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, message: Message) -> None:
+        params = message["params"]
+        match message["method"]:
+            case "ServiceWorker.workerRegistrationUpdated":
+                self.registrations |= {one["registrationId"]: one for one in params["registrations"]}
+            case "ServiceWorker.workerVersionUpdated":
+                self.versions |= {
+                    one["registrationId"]: one for one in params["versions"] if one["status"] == "activated"
+                }
+            case _:
+                pass
+        self.changed.set()
+
+    def of(self, address: str) -> str | None:
+        """Return the registration with the longest scope that an address is in."""
+        scopes = {name: one["scopeURL"] for name, one in self.registrations.items() if not one["isDeleted"]}
+        fitting = [name for name, scope in scopes.items() if address.startswith(scope) and name in self.versions]
+        return max(fitting, key=lambda name: len(scopes[name]), default=None)
+
+    def running(self, registration: str) -> str | None:
+        """Return the target of a registration's worker if it runs."""
+        version = self.versions.get(registration, {})
+        return version.get("targetId") if version.get("runningStatus") == "running" else None
+
+
+class NotificationCenter:
+    """The notifications that are shown, the oldest first. ``on_event`` must receive the calls of pages."""
+
+    def __init__(self, connection: Connection, show: Show) -> None:
+        self._connection = connection
+        self._show = show
+        self._shown: dict[str, Mapping[str, Any]] = {}
+        self._keys = count(1)
+        self._workers: dict[str, str] = {}
+        """Debugging sessions of workers, by target: a worker that is debugged does not stop."""
+        self._permitted: set[str] = set()
+        self._root: str | None = None
+        """A debugging session of its own: those of pages would else be taken for new pages."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def shown(self) -> list[Mapping[str, Any]]:
+        """Return the notifications: ``key``, ``title``, ``options`` and ``scope``."""
+        return list(self._shown.values())
+
+    async def forget(self, origins: set[str]) -> None:
+        """Remove the notifications of origins, and what the user has allowed them."""
+        for origin in self._permitted & origins:
+            await self._permit(origin, "prompt")
+        self._permitted -= origins
+        self._shown = {
+            key: one for key, one in self._shown.items() if not one["scope"].startswith(tuple(f"{o}/" for o in origins))
+        }
+
+    async def push(self, target: str, address: str, data: str) -> None:
+        """Deliver a message to the service worker of the app at an address, by way of a page.
+
+        Raises ControllerError if it has none, or for a message of more than 4,096 bytes.
+        """
+        if len(data.encode()) > MAX_PAYLOAD_BYTES:
+            raise ControllerError(f"a message must have at most {MAX_PAYLOAD_BYTES} bytes")
+        async with self._working(target, address) as (page, workers, registration):
+            await self._worker(page, workers, registration)
+            scope = workers.registrations[registration]["scopeURL"]
+            origin = "/".join(scope.split("/")[:3])
+            params = {"origin": origin, "registrationId": registration, "data": data}
+            await self._connection.call("ServiceWorker.deliverPushMessage", params, session=page)
+
+    async def answer(self, target: str, key: str, action: str | None, text: str | None) -> None:
+        """Tap a notification or one of its actions. Raises ControllerError for what it does not offer."""
+        one = self._found(key)
+        if action is not None:
+            _check_action(one, action, text)
+        elif text is not None:
+            raise ControllerError("a tap takes no text: name an action that does")
+        del self._shown[key]
+        await self._fire(target, "notificationclick", one, action or "", text)
+
+    async def dismiss(self, target: str, key: str) -> None:
+        """Remove a notification as the user does. Raises ControllerError if it is not shown."""
+        one = self._found(key)
+        del self._shown[key]
+        await self._fire(target, "notificationclose", one, "", None)
+
+    def on_event(self, event: Event) -> None:
+        """Begin what a page or worker asks for."""
+        task = asyncio.create_task(self._do(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _found(self, key: str) -> Mapping[str, Any]:
+        if key not in self._shown:
+            raise ControllerError(f"no notification {key} is shown: there are {', '.join(self._shown) or 'none'}")
+        return self._shown[key]
+
+    async def _do(self, event: Event) -> None:
+        asked: Mapping[str, Any] = json.loads(event.params["payload"])
+        value: object = None
+        with suppress(ControllerError):  # the app cannot be shown: it may go on nevertheless
+            value = await self._value(asked)
+        with suppress(ControllerError):  # the page or worker is gone
+            expression = f"__pytestDevice.answer({asked['id']}, {json.dumps(value)})"
+            params = {"expression": expression, "contextId": event.params["executionContextId"]}
+            await self._connection.call("Runtime.evaluate", params, session=event.session)
+
+    async def _value(self, asked: Mapping[str, Any]) -> object:
+        match asked["what"]:
+            case "show":
+                self._add(asked)
+            case "list":
+                return [one for one in self._shown.values() if one["scope"] == asked["scope"]]
+            case "close":
+                self._shown.pop(asked["key"], None)
+            case "open":
+                await self._show(asked["url"])
+            case "permission":
+                await self._permit(asked["origin"], "granted")
+                return "granted"
+            case _:
+                pass
+        return None
+
+    async def _permit(self, origin: str, setting: str) -> None:
+        self._permitted.add(origin)
+        await self._connection.call("Browser.setPermission", {**_PERMISSION, "setting": setting, "origin": origin})
+
+    def _add(self, asked: Mapping[str, Any]) -> None:
+        tag, scope = asked["options"].get("tag"), asked["scope"]
+        for key, one in list(self._shown.items()):
+            if (tag and (one["options"].get("tag"), one["scope"]) == (tag, scope)) or len(self._shown) >= MOST_SHOWN:
+                del self._shown[key]
+        key = str(next(self._keys))
+        self._shown[key] = {"key": key, "title": asked["title"], "options": asked["options"], "scope": scope}
+
+    async def _fire(self, target: str, event: str, one: Mapping[str, Any], action: str, text: str | None) -> None:
+        async with self._working(target, one["scope"]) as (page, workers, registration):
+            session = await self._worker(page, workers, registration)
+            arguments = ", ".join(json.dumps(value) for value in (event, one, action, text))
+            params = {"expression": f"__pytestDevice.answered({arguments})", "awaitPromise": True}
+            reply = await self._connection.call("Runtime.evaluate", params, session=session)
+            if "exceptionDetails" in reply:
+                thrown = reply["exceptionDetails"].get("exception", {}).get("description", "an exception")
+                raise ControllerError(f"{event} failed in the app's service worker: {thrown}")
+
+    @asynccontextmanager
+    async def _working(self, target: str, address: str) -> AsyncGenerator[tuple[str, _Workers, str]]:
+        """Provide a debugging session of a page, the workers, and the registration of an address."""
+        workers = _Workers()
+        page = await self._attach(target)
+        self._connection.divert(page, workers.take)
+        try:
+            await self._connection.call("ServiceWorker.enable", session=page)
+            missing = f"{address} has no active service worker: a push message needs one"
+            yield page, workers, await _until(workers, lambda: workers.of(address), missing)
+        finally:
+            self._connection.divert(page, None)
+            with suppress(ControllerError):
+                await self._connection.call("Target.detachFromTarget", {"sessionId": page}, session=self._root)
+
+    async def _worker(self, page: str, workers: _Workers, registration: str) -> str:
+        """Return the debugging session of a registration's worker, which is started if necessary."""
+        if workers.running(registration) is None:
+            scope = {"scopeURL": workers.registrations[registration]["scopeURL"]}
+            await self._connection.call("ServiceWorker.startWorker", scope, session=page)
+        target = await _until(workers, lambda: workers.running(registration), "the app's service worker does not start")
+        if target not in self._workers:
+            session = await self._attach(target)
+            self._connection.divert(session, lambda message: self._take(session, message))
+            await self._connection.call("Runtime.addBinding", {"name": BINDING}, session=session)
+            await self._connection.call("Runtime.evaluate", {"expression": SCRIPT}, session=session)
+            self._workers[target] = session
+        return self._workers[target]
+
+    async def _attach(self, target: str) -> str:
+        if self._root is None:
+            self._root = str((await self._connection.call("Target.attachToBrowserTarget"))["sessionId"])
+            self._connection.divert(self._root, lambda _message: None)
+        how = {"targetId": target, "flatten": True}
+        return str((await self._connection.call("Target.attachToTarget", how, session=self._root))["sessionId"])
+
+    def _take(self, session: str, message: Message) -> None:
+        if message["method"] == "Runtime.bindingCalled":
+            self.on_event(Event(message["method"], message["params"], session))
+
+
+async def _until(workers: _Workers, find: Callable[[], str | None], missing: str) -> str:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while (found := find()) is None:
+                workers.changed.clear()
+                await workers.changed.wait()
+            return found
+    except TimeoutError:
+        raise ControllerError(missing) from None
+
+
+def _check_action(one: Mapping[str, Any], action: str, text: str | None) -> None:
+    actions = {known["action"]: known for known in one["options"].get("actions", [])}
+    if action not in actions:
+        raise ControllerError(f"the notification has no action {action}: it has {', '.join(actions) or 'none'}")
+    if (text is not None) != (actions[action].get("type") == "text"):
+        raise ControllerError(f"the action {action} {'needs a' if text is None else 'takes no'} text")

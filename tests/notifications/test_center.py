@@ -1,0 +1,476 @@
+"""The center shows what a device would show, by the clock of the test."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.notifications import (
+    DEFAULT_ACTION_IDENTIFIER,
+    ActionOptions,
+    IosAuthorizationStatus,
+    Notification,
+    NotificationAction,
+    NotificationBehavior,
+    NotificationCenter,
+    NotificationChannelInput,
+    NotificationError,
+    NotificationHandler,
+    NotificationRequestInput,
+    PushMessage,
+    TextInput,
+    TriggerError,
+)
+from pytest_device.notifications.endpoint import PushEndpoint
+from pytest_device.notifications.triggers import Platform
+
+WARSAW = ZoneInfo("Europe/Warsaw")
+SHOW = NotificationBehavior(
+    should_play_sound=False, should_set_badge=False, should_show_banner=True, should_show_list=True
+)
+NEWS = {"title": "News", "body": "of today"}
+HOURLY = {"type": "timeInterval", "seconds": 3600, "repeats": True}
+REPLY = NotificationAction("reply", "Reply", text_input=TextInput("your answer"))
+LATER = NotificationAction("later", "Later", ActionOptions(opens_app_to_foreground=False))
+
+
+class Clock:
+    """The clock of a test."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 10, 8, tzinfo=WARSAW)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_by(self, **duration: float) -> None:
+        self.now = self.now + timedelta(**duration)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["android", "ios"])
+def platform(request: pytest.FixtureRequest) -> Platform:
+    found: Platform = request.param
+    return found
+
+
+@pytest.fixture
+def center(clock: Clock, platform: Platform) -> NotificationCenter:
+    """An app in the background whose user has allowed notifications."""
+    return allowed(clock, platform)
+
+
+def allowed(clock: Clock, platform: Platform) -> NotificationCenter:
+    made = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
+    made.channels.set_channel("news", NotificationChannelInput(name="News", importance=3))
+    assert made.request_permissions().allows
+    made.app_state = "background"
+    return made
+
+
+def titles(center: NotificationCenter) -> list[str | None]:
+    return [one.notification.request.content.title for one in center.shown]
+
+
+def test_a_request_without_a_trigger_is_shown_at_once(center: NotificationCenter, clock: Clock) -> None:
+    identifier = center.schedule({"content": NEWS})
+
+    (shown,) = center.presented()
+    assert shown.identifier == identifier
+    assert shown.notification.date == clock.now.timestamp() * 1000
+    assert center.scheduled() == ()
+
+
+def test_a_scheduled_notification_fires_when_it_is_due_and_again_if_it_repeats(
+    center: NotificationCenter, clock: Clock
+) -> None:
+    identifier = center.schedule({"content": NEWS, "trigger": HOURLY})
+    assert center.fire_due() == []
+
+    clock.pass_by(hours=3)
+
+    fired = center.fire_due()
+    begin = datetime(2026, 3, 10, 8, tzinfo=WARSAW).timestamp()
+    assert [(one.date / 1000 - begin) / 3600 for one in fired] == [1, 2, 3]
+    assert [one.identifier for one in center.scheduled()] == [identifier]
+
+
+def test_notifications_fire_in_the_order_of_their_dates(center: NotificationCenter, clock: Clock) -> None:
+    center.schedule({"content": {"title": "daily"}, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
+    center.schedule({"content": {"title": "soon"}, "trigger": {"type": "timeInterval", "seconds": 60}})
+
+    clock.pass_by(hours=30)
+    center.fire_due()
+
+    assert titles(center) == ["soon", "daily", "daily"]
+    assert len(center.scheduled()) == 1
+
+
+def test_what_is_cancelled_does_not_fire(center: NotificationCenter, clock: Clock) -> None:
+    first = center.schedule({"content": NEWS, "trigger": HOURLY})
+    center.schedule({"content": NEWS, "trigger": HOURLY, "identifier": "second"})
+    center.cancel(first)
+    assert [one.identifier for one in center.scheduled()] == ["second"]
+    center.cancel_all()
+
+    clock.pass_by(days=1)
+
+    assert center.fire_due() == []
+
+
+def test_the_same_identifier_replaces_a_request(center: NotificationCenter) -> None:
+    for title in ("old", "new"):
+        center.schedule(NotificationRequestInput({"title": title}, HOURLY, "one"))
+
+    assert [one.content.title for one in center.scheduled()] == ["new"]
+
+
+def test_too_many_notifications_at_once_are_refused(center: NotificationCenter, clock: Clock) -> None:
+    every_minute = {"type": "timeInterval", "seconds": 60, "repeats": True}
+    center.schedule({"content": NEWS, "trigger": every_minute})
+    clock.pass_by(days=100)
+
+    with pytest.raises(ConfigError, match="let less time pass"):
+        center.fire_due()
+
+
+def test_an_app_in_the_foreground_decides_by_its_handler(center: NotificationCenter) -> None:
+    center.app_state = "foreground"
+    center.schedule({"content": {"title": "without"}})
+    succeeded = list[str]()
+    center.set_handler(NotificationHandler(lambda _: SHOW, handle_success=succeeded.append))
+    identifier = center.schedule({"content": {"title": "with"}})
+    center.set_handler(NotificationHandler(lambda _: replace(SHOW, should_show_banner=False, should_show_list=False)))
+    center.schedule({"content": {"title": "hidden"}})
+
+    assert titles(center) == ["with"]
+    assert succeeded == [identifier]
+    assert [one.reason for one in center.dropped] == [
+        "the app is in the foreground and has no handler",
+        "the handler shows neither a banner nor an entry in the list",
+    ]
+
+
+def test_a_banner_alone_is_not_in_the_list(center: NotificationCenter) -> None:
+    center.app_state = "foreground"
+    center.set_handler(NotificationHandler(lambda _: replace(SHOW, should_show_list=False)))
+    center.schedule({"content": NEWS})
+
+    assert titles(center) == ["News"]
+    assert center.presented() == ()
+
+
+def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
+    def slow(_: Notification) -> NotificationBehavior:
+        clock.pass_by(seconds=3.5)
+        return SHOW
+
+    def failing(_: Notification) -> NotificationBehavior:
+        raise OSError("no storage")
+
+    return {"took 3.5 s, 3 s are allowed": slow, "no storage": failing, "NotificationBehavior": lambda _: None}
+
+
+@pytest.mark.parametrize("problem", ["took 3.5 s, 3 s are allowed", "no storage", "NotificationBehavior"])
+def test_a_handler_that_fails_or_is_late_is_informed_and_shows_nothing(
+    center: NotificationCenter, clock: Clock, problem: str
+) -> None:
+    errors = list[tuple[str, Exception]]()
+    center.app_state = "foreground"
+    handle = handlers(clock)[problem]
+    center.set_handler(NotificationHandler(handle, handle_error=lambda name, error: errors.append((name, error))))
+
+    identifier = center.schedule({"content": NEWS})
+
+    ((named, error),) = errors
+    assert named == identifier
+    assert problem in str(error)
+    assert center.shown == ()
+    center.set_handler(NotificationHandler(handle))
+    with pytest.raises((OSError, NotificationError), match=problem):
+        center.schedule({"content": NEWS})
+
+
+def test_the_alert_of_a_behavior_is_deprecated() -> None:
+    with pytest.warns(DeprecationWarning, match="should_show_banner"):
+        replace(SHOW, should_show_alert=True)
+
+
+def test_a_listener_is_called_until_it_is_removed_and_not_while_the_app_is_closed(center: NotificationCenter) -> None:
+    received = list[str | None]()
+    subscription = center.add_received_listener(lambda one: received.append(one.request.content.title))
+    for state in ("foreground", "background", "closed"):
+        center.app_state = state
+        center.schedule({"content": {"title": state}})
+    subscription.remove()
+    subscription.remove()
+    center.app_state = "background"
+    center.schedule({"content": NEWS})
+
+    assert received == ["foreground", "background"]
+
+
+def test_a_tap_opens_the_app_and_is_the_last_response(center: NotificationCenter) -> None:
+    responses = list[Any]()
+    center.add_response_received_listener(responses.append)
+    identifier = center.schedule({"content": {**NEWS, "data": {"url": "app://notes/7"}}})
+
+    response = center.tap(identifier)
+
+    assert responses == [response]
+    assert response.action_identifier == DEFAULT_ACTION_IDENTIFIER
+    assert response.notification.request.content.data["url"] == "app://notes/7"
+    assert (center.last_response, center.app_state, center.presented()) == (response, "foreground", ())
+    with pytest.raises(ConfigError, match="no notification"):
+        center.tap(identifier)
+
+
+def test_a_tap_that_starts_the_app_is_its_last_response_alone(center: NotificationCenter) -> None:
+    responses = list[Any]()
+    center.add_response_received_listener(responses.append)
+    identifier = center.schedule({"content": NEWS})
+    center.app_state = "closed"
+
+    assert center.tap(identifier) is center.last_response
+    assert responses == []
+    assert (center.app_state, center.presented()) == ("foreground", ())
+
+
+def test_an_action_takes_its_text_and_opens_the_app_only_if_it_should(center: NotificationCenter) -> None:
+    center.set_category("message", [REPLY, LATER])
+    content = {**NEWS, "categoryIdentifier": "message"}
+
+    later = center.tap(center.schedule({"content": content}), action="later")
+    assert (later.action_identifier, later.user_text, center.app_state) == ("later", None, "background")
+    reply = center.tap(center.schedule({"content": content}), action="reply", text="yes")
+    assert (reply.action_identifier, reply.user_text, center.app_state) == ("reply", "yes", "foreground")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ({"action": "other"}, "no action 'other'"),
+        ({"action": "reply"}, "needs text"),
+        ({"action": "later", "text": "yes"}, "takes no text"),
+        ({"text": "yes"}, "a tap takes no text"),
+    ],
+)
+def test_an_answer_that_a_notification_does_not_offer_is_refused(
+    center: NotificationCenter, answer: dict[str, str], problem: str
+) -> None:
+    center.set_category("message", [REPLY, LATER])
+    identifier = center.schedule({"content": {**NEWS, "categoryIdentifier": "message"}})
+    with pytest.raises(ConfigError, match=problem):
+        center.tap(identifier, **answer)
+
+
+def test_a_category_is_registered_before_it_is_used(center: NotificationCenter) -> None:
+    content = {**NEWS, "categoryIdentifier": "message"}
+    with pytest.raises(ConfigError, match="call set_category first"):
+        center.schedule({"content": content})
+    center.push(content)
+    assert center.presented()[0].actions == ()
+
+    center.set_category("message", [REPLY])
+    assert [one.identifier for one in center.categories()] == ["message"]
+    assert center.delete_category("message")
+    assert not center.delete_category("message")
+
+
+def test_dismissed_notifications_leave_the_list(center: NotificationCenter) -> None:
+    first, second, _third = (center.schedule({"content": NEWS}) for _ in range(3))
+    center.dismiss(first)
+    assert center.presented()[0].identifier == second
+    center.dismiss_all()
+    assert center.presented() == ()
+    assert len(center.shown) == 3
+
+
+def test_nothing_is_shown_before_the_user_allows_it(clock: Clock, platform: Platform) -> None:
+    center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
+    center.app_state = "background"
+    center.schedule({"content": NEWS})
+
+    assert center.get_permissions().status == "undetermined"
+    assert [one.reason for one in center.dropped] == ["the user has not allowed notifications"]
+
+
+def test_android_13_asks_the_user_once_a_channel_exists(clock: Clock) -> None:
+    center = NotificationCenter(clock=clock, platform="android", handler_timeout_seconds=3)
+    assert center.request_permissions().status == "undetermined"
+    with pytest.raises(NotificationError, match="set one before a push token") as raised:
+        center.get_device_push_token()
+    assert raised.value.code == "ERR_NOTIFICATIONS_CHANNEL_REQUIRED"
+
+    center.channels.set_channel("news", NotificationChannelInput(name="News", importance=3))
+    assert center.request_permissions().status == "granted"
+    assert center.get_device_push_token().type == "android"
+
+
+def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> None:
+    center = NotificationCenter(clock=clock, platform="android", handler_timeout_seconds=3, android_version=12)
+
+    assert center.get_permissions().allows
+    assert center.get_device_push_token().data
+    assert center.permissions.prompts == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "allows"),
+    [("NOT_DETERMINED", False), ("DENIED", False), ("AUTHORIZED", True), ("PROVISIONAL", True), ("EPHEMERAL", True)],
+)
+def test_on_ios_its_own_status_decides(clock: Clock, status: str, allows: bool) -> None:  # noqa: FBT001
+    center = NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=3)
+    center.permissions.answer = lambda _request: IosAuthorizationStatus(status)
+
+    found = center.request_permissions()
+
+    assert found.ios
+    assert (found.ios.status, found.allows) == (status, allows)
+
+
+def test_a_user_who_has_answered_is_not_asked_again(center: NotificationCenter) -> None:
+    center.permissions.change("denied")
+    center.request_permissions()
+    center.schedule({"content": NEWS})
+
+    assert center.permissions.prompts == 1
+    assert len(center.dropped) == 1
+
+
+def test_a_missing_channel_shows_nothing_on_android(clock: Clock) -> None:
+    center = allowed(clock, "android")
+    for channel in ("news", "other"):
+        center.schedule({"content": NEWS, "trigger": {"channelId": channel}})
+
+    assert len(center.shown) == 1
+    assert [one.reason for one in center.dropped] == ["the channel 'other' does not exist"]
+
+
+def test_channels_and_groups_are_those_of_android(clock: Clock) -> None:
+    channels = allowed(clock, "android").channels
+    with pytest.raises(ConfigError, match="channel group 'all' does not exist"):
+        channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all"))
+    channels.set_group("all", name="All")
+    made = channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all", sound="bell.wav"))
+
+    assert made
+    assert (made.id, made.sound, made.name) == ("a", "custom", "A")
+    assert [one.id for one in channels.channels()] == ["news", "a"]
+    assert [(one.id, one.channels) for one in channels.groups()] == [("all", (made,))]
+    channels.delete_group("all")
+    assert (channels.groups(), channels.channel("a")) == ((), None)
+    channels.delete_channel("news")
+    assert channels.channels() == ()
+
+
+def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
+    channels = allowed(clock, "ios").channels
+
+    assert channels.set_group("all", name="All") is None
+    assert channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all")) is None
+    assert (channels.channels(), channels.groups(), channels.channel("a"), channels.group("all")) == (
+        (),
+        (),
+        None,
+        None,
+    )
+    channels.delete_channel("a")
+    channels.delete_group("all")
+
+
+def test_tokens_are_exchanged_and_rolled(center: NotificationCenter, platform: Platform) -> None:
+    rolled = list[Any]()
+    center.add_push_token_listener(rolled.append)
+    options = {"application_id": "com.acme.app", "device_id": "d", "project_id": "p"}
+    with PushEndpoint() as endpoint, httpx.Client() as client:
+        first = center.get_push_token(client, base_url=endpoint.base_url, **options)
+        new = center.roll_device_token("another")
+        second = center.get_push_token(client, base_url=endpoint.base_url, **options)
+
+    assert first != second
+    assert rolled == [new]
+    assert new == center.get_device_push_token()
+    assert new.type == platform
+    assert [one.body["deviceToken"] for one in endpoint.requests] == ["device-token", "another"]
+
+
+def test_a_message_with_data_alone_runs_the_task_without_a_screen(center: NotificationCenter) -> None:
+    ran, received = list[dict[str, Any]](), list[Notification]()
+    center.register_task(lambda data: ran.append(dict(data)))
+    center.add_received_listener(received.append)
+    message = PushMessage(data={"sync": "notes"}, content_available=True)
+
+    for state in ("background", "closed", "foreground"):
+        center.app_state = state
+        center.push(message)
+
+    assert ran == [{"sync": "notes"}] * 2
+    assert len(received) == 1
+    assert center.history == []
+
+
+def test_ios_needs_its_flag_for_data_alone(clock: Clock) -> None:
+    message = {"data": {"sync": "notes"}}
+    with pytest.raises(ConfigError, match="_contentAvailable"):
+        allowed(clock, "ios").push(message)
+    allowed(clock, "ios").push({**message, "_contentAvailable": True})
+    allowed(clock, "android").push(message)
+
+
+def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationCenter) -> None:
+    notification = center.push({**NEWS, "data": {"n": 7}, "channelId": "news", "another": 1})
+
+    content = notification.request.content
+    assert (content.title, content.body, dict(content.data)) == ("News", "of today", {"n": 7})
+    assert content.others["another"] == 1
+    assert notification.request.trigger
+    assert notification.request.trigger.native()["remote_message"].data == {"n": "7"}
+    assert titles(center) == ["News"]
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ({"title": "x" * 4096}, "push services carry 4096"),
+        ({"title": 7}, "title must be a text"),
+        ({"data": [1]}, "data must be an object"),
+        ({"data": {"a": object()}}, "must be JSON"),
+        ({"interruptionLevel": "loud"}, "passive, active, timeSensitive, critical"),
+        ([], "content must be an object"),
+        ({7: 7}, "content must be an object"),
+    ],
+)
+def test_a_message_that_cannot_be_delivered_is_refused(message: Any, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        PushMessage.read(message)
+
+
+def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: Clock) -> None:
+    with pytest.raises(TriggerError, match="for iOS"):
+        allowed(clock, "android").schedule({"content": NEWS, "trigger": {"type": "calendar", "hour": 9}})
+
+
+def test_the_badge_is_the_apps_to_set(center: NotificationCenter) -> None:
+    center.badge = 3
+    assert center.badge == 3
+
+
+@pytest.mark.parametrize("given", [{"trigger": None}, {"content": NEWS, "when": 1}, {"content": NEWS, "identifier": 7}])
+def test_a_request_that_is_none_is_refused(center: NotificationCenter, given: Any) -> None:
+    with pytest.raises(ConfigError):
+        center.schedule(given)
+
+
+def test_the_time_out_has_to_be_positive(clock: Clock) -> None:
+    with pytest.raises(ConfigError, match="handler_timeout_seconds"):
+        NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=0)

@@ -1,0 +1,64 @@
+"""Every type, field and function of the document has its counterpart, and its place in the documentation."""
+
+import json
+import re
+from dataclasses import FrozenInstanceError, fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+
+from pytest_device import notifications
+from pytest_device.notifications.content import InterruptionLevel, camel
+from tests.docs_pages import DOCS
+
+DATA: Final = Path(__file__).with_name("data")
+NAMES: Final[dict[str, list[str]]] = json.loads(DATA.joinpath("document.json").read_text("utf-8"))
+FIELDS: Final[dict[str, str]] = json.loads(DATA.joinpath("fields.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> None:
+    page = (DOCS / "notifications.md").read_text("utf-8")
+
+    assert re.search(rf"`{name}`", page)
+    for counterpart in NAMES[name]:
+        assert attrgetter(counterpart)(notifications)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_type_of_the_document_has_its_fields_and_is_frozen(name: str) -> None:
+    kind: Any = getattr(notifications, name)
+
+    assert {camel(one.name) for one in fields(kind)} == set(FIELDS[name].split())
+    assert kind.__dataclass_params__.frozen
+
+
+def test_a_value_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        notifications.DailyTrigger(9, 0).hour = 10  # type: ignore[misc]
+
+
+def test_the_values_of_the_document_are_all_there() -> None:
+    assert list(notifications.IosAuthorizationStatus) == [
+        "NOT_DETERMINED", "DENIED", "AUTHORIZED", "PROVISIONAL", "EPHEMERAL",
+    ]  # fmt: skip
+    assert get_args(InterruptionLevel) == ("passive", "active", "timeSensitive", "critical")
+
+
+def test_what_is_returned_for_places_and_other_kinds_has_its_type() -> None:
+    circle = notifications.CircularRegion("home", 52.2, 21.0, 100)
+    located = notifications.LocationTrigger(circle).native()
+
+    assert located == {"type": "location", "region": circle, "repeats": False}
+    assert (circle.type, notifications.BeaconRegion("door").type) == ("circular", "beacon")
+    assert notifications.UnknownTrigger().native()["type"] == "unknown"
+    with pytest.raises(notifications.NotSpecified, match="fires at no date"):
+        notifications.next_trigger_date(notifications.LocationTrigger(circle), _now(), "UTC")
+
+
+def _now() -> Any:
+    from datetime import UTC, datetime
+
+    return datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,0 +1,211 @@
+"""Push messages reach a device by its own means: each adapter by the commands that it sends."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.notifications import (
+    AdbPush,
+    AgentDevicePush,
+    AppiumPush,
+    CallablePush,
+    DevicePush,
+    LocalPush,
+    PushDelivery,
+    PushDevice,
+    PushMessage,
+)
+
+ANDROID = PushDevice("android", "the android device", "com.acme.app")
+IPHONE = PushDevice("ios", "the iPhone", "com.acme.app")
+NEWS = PushMessage(
+    title="News", body="it's today's", data={"url": "/notes/7"}, sound=True, category_identifier="message",
+    interruption_level="timeSensitive",
+)  # fmt: skip
+APNS = {
+    "aps": {
+        "alert": {"title": "News", "body": "it's today's"},
+        "sound": "default",
+        "category": "message",
+        "interruption-level": "time-sensitive",
+    },
+    "url": "/notes/7",
+}
+
+
+class Recorder:
+    """An Appium driver and an agent-device client that record their commands."""
+
+    def __init__(self, *lists: Mapping[str, Any]) -> None:
+        self.sent = list[tuple[Any, ...]]()
+        self._lists = list(lists)
+
+    def execute_script(self, script: str, *arguments: Any) -> Any:
+        self.sent.append((script, *arguments))
+        if arguments[0].get("do") == "list":
+            return self._lists.pop(0) if len(self._lists) > 1 else self._lists[0]
+        return None
+
+    def command(self, command: str, *positionals: str) -> Mapping[str, Any]:
+        self.sent.append((command, *positionals))
+        return {}
+
+
+def shown(key: str, title: str, **options: Any) -> dict[str, Any]:
+    return {"key": key, "title": title, "options": options, "scope": "http://127.0.0.1/"}
+
+
+def at(address: str, *notifications: Mapping[str, Any]) -> dict[str, Any]:
+    return {"shown": list(notifications), "address": address}
+
+
+def test_agent_device_pushes_apples_payload_to_ios() -> None:
+    client = Recorder()
+    AgentDevicePush(client).deliver(NEWS, IPHONE)
+
+    ((command, app, payload),) = client.sent
+    assert (command, app) == ("push", "com.acme.app")
+    assert json.loads(payload) == APNS
+
+
+def test_agent_device_pushes_a_broadcast_to_android() -> None:
+    client = Recorder()
+    AgentDevicePush(client, action="com.acme.PUSH").deliver(NEWS, ANDROID)
+
+    payload = json.loads(client.sent[0][2])
+    assert payload["action"] == "com.acme.PUSH"
+    assert (payload["extras"]["title"], json.loads(payload["extras"]["data"])) == ("News", {"url": "/notes/7"})
+    assert "receiver" not in payload
+
+
+def test_appium_pushes_to_ios() -> None:
+    driver = Recorder()
+    AppiumPush(driver).deliver(NEWS, IPHONE)
+
+    assert driver.sent == [("mobile: pushNotification", {"bundleId": "com.acme.app", "payload": APNS})]
+
+
+def test_a_message_with_data_alone_wakes_the_app_on_ios() -> None:
+    driver = Recorder()
+    AppiumPush(driver).deliver(PushMessage(data={"sync": 1}, content_available=True), IPHONE)
+
+    assert driver.sent[0][1]["payload"] == {"aps": {"content-available": 1}, "sync": 1}
+
+
+def emulator(sent: list[Sequence[str]], state: str = "device\n", qemu: str = "1\n") -> Any:
+    def run(command: Sequence[str]) -> str:
+        sent.append(command)
+        return {"get-state": state, "shell": qemu}[command[3]] if "am" not in command else ""
+
+    return run
+
+
+def test_adb_sends_a_broadcast_once_a_probe_has_found_the_emulator() -> None:
+    sent = list[Sequence[str]]()
+    AdbPush("emulator-5554", "com.acme.PUSH", ".Receiver", emulator(sent)).deliver(NEWS, ANDROID)
+
+    adb = ["adb", "-s", "emulator-5554"]
+    assert sent[:2] == [[*adb, "get-state"], [*adb, "shell", "getprop", "ro.kernel.qemu"]]
+    broadcast = [*adb, "shell", "am", "broadcast", "-a", "com.acme.PUSH", "-n", "com.acme.app/.Receiver"]
+    assert sent[2][: len(broadcast)] == broadcast
+    extras = list(sent[2][len(broadcast) :])
+    assert extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"  # the device's shell reads it again
+    assert extras.count("--es") == len(extras) // 3
+
+
+@pytest.mark.parametrize("given", [{"state": "offline\n"}, {"qemu": "\n"}])
+def test_adb_sends_nothing_without_an_emulator(given: dict[str, str]) -> None:
+    sent = list[Sequence[str]]()
+    with pytest.raises(ConfigError, match="the android device: no emulator emulator-5554 answers adb"):
+        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent, **given)).deliver(NEWS, ANDROID)
+    assert not any("am" in command for command in sent)
+
+
+def test_adb_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError, match="adb -s emulator-5554 get-state failed"):
+        AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "device", "reason"),
+    [
+        (AppiumPush(Recorder()), ANDROID, "the android device: Appium delivers push messages to iOS simulators only"),
+        (AppiumPush(Recorder()), replace(IPHONE, application_id=""), "the iPhone: .* pass application_id"),
+        (AgentDevicePush(Recorder()), replace(ANDROID, application_id=""), "pass application_id"),
+        (AdbPush("emulator-5554", "a", run=emulator([])), IPHONE, "the iPhone: adb reaches Android only"),
+        (None, IPHONE, "the iPhone: it cannot receive push messages: use device_push_delivery"),
+    ],
+)
+def test_what_a_device_cannot_do_is_said_before_anything_is_sent(
+    delivery: PushDelivery | None, device: PushDevice, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        DevicePush(delivery, device).send(NEWS)
+    assert getattr(delivery, "driver", Recorder()).sent == []
+
+
+def test_a_message_that_ios_does_not_deliver_is_not_sent() -> None:
+    driver = Recorder()
+    with pytest.raises(ConfigError, match="_contentAvailable"):
+        DevicePush(AppiumPush(driver), IPHONE).send({"data": {"sync": 1}})
+    assert driver.sent == []
+
+
+def test_a_function_of_the_suite_gets_message_and_device() -> None:
+    got = list[Any]()
+    push = DevicePush(CallablePush(lambda *given: got.append(given)), IPHONE)
+
+    sent = push.send({"title": "News"}, application_id="com.other")
+
+    assert got == [(sent, replace(IPHONE, application_id="com.other"))]
+    with pytest.raises(ConfigError, match="the iPhone: its list of notifications cannot be read"):
+        push.wait_shown()
+
+
+def test_the_local_device_gets_the_message_in_the_documents_spelling() -> None:
+    driver = Recorder()
+    DevicePush(LocalPush(driver), ANDROID).send({"title": "News", "categoryIdentifier": "message"})
+
+    script, given = driver.sent[0]
+    assert (script, given["do"], given["appId"]) == ("mobile: localNotifications", "push", "com.acme.app")
+    assert json.loads(given["data"]) == {"title": "News", "categoryIdentifier": "message", "data": {}}
+
+
+def test_the_newest_notification_with_a_title_is_awaited() -> None:
+    found = [shown("1", "News", body="old"), shown("2", "News", body="new", actions=[{"action": "reply"}])]
+    driver = Recorder(at("http://127.0.0.1/"), at("http://127.0.0.1/", *found, shown("3", "Other")))
+
+    one = DevicePush(LocalPush(driver), ANDROID).wait_shown("News")
+
+    assert (one.key, one.body, one.actions) == ("2", "new", ("reply",))
+
+
+def test_a_notification_that_is_not_shown_is_named_with_what_is() -> None:
+    push = DevicePush(LocalPush(Recorder(at("http://127.0.0.1/", shown("1", "Other")))), ANDROID)
+    with pytest.raises(TimeoutError, match=r"no notification 'News', but \['Other'\] was shown within 0 s"):
+        push.wait_shown("News", timeout_seconds=0)
+
+
+def test_a_tap_and_a_dismissal_name_their_notification() -> None:
+    driver = Recorder(at("http://127.0.0.1/", shown("1", "News")))
+    push = DevicePush(LocalPush(driver), ANDROID)
+
+    push.tap(action="reply", text="yes")
+    push.dismiss(push.wait_shown())
+
+    done = [given for _, given in driver.sent if given["do"] != "list"]
+    assert done == [{"do": "answer", "key": "1", "action": "reply", "text": "yes"}, {"do": "dismiss", "key": "1"}]
+
+
+def test_an_opened_link_is_awaited_by_its_path() -> None:
+    driver = Recorder(at("http://127.0.0.1:1/"), at("http://127.0.0.1:1/notes/7?from=push"))
+    push = DevicePush(LocalPush(driver), ANDROID)
+
+    assert push.wait_opened("/notes/7?from=push") == "http://127.0.0.1:1/notes/7?from=push"
+    with pytest.raises(TimeoutError, match=r"/notes/8 was not opened; in front is http://127.0.0.1:1/notes/7"):
+        push.wait_opened("/notes/8", timeout_seconds=0)

@@ -1,0 +1,188 @@
+"""The request for a push token, and the endpoint that answers it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.notifications import NotificationError, PushToken, PushTokenRequest
+from pytest_device.notifications.endpoint import PushEndpoint
+from tests.notifications.cases import cases
+
+OPTIONS: Final = {
+    "applicationId": "application_id", "deviceId": "device_id", "projectId": "project_id", "baseUrl": "base_url",
+}  # fmt: skip
+TOKEN: Final = {"type": "ios", "data": "aabb"}
+
+
+def request(**given: Any) -> PushTokenRequest:
+    known = {"application_id": "com.acme.app", "device_id": "DEVICE-ID-UPPER", "base_url": "https://push.example/"}
+    return PushTokenRequest(**{"platform": "ios", "device_push_token": TOKEN, **known, "project_id": "p", **given})
+
+
+def client(answer: Callable[[httpx.Request], httpx.Response]) -> httpx.Client:
+    return httpx.Client(transport=httpx.MockTransport(answer))
+
+
+@pytest.fixture
+def endpoint() -> Iterator[PushEndpoint]:
+    with PushEndpoint() as running:
+        yield running
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases("get_push_token")])
+def test_a_reference_case_has_the_same_request_and_outcome(case: dict[str, Any]) -> None:
+    given, sent = case["input"], list[dict[str, Any]]()
+
+    def answer(http: httpx.Request) -> httpx.Response:
+        headers = {"content-type": http.headers["content-type"]}
+        sent.append({"url": str(http.url), "method": http.method, "headers": headers, "body": json.loads(http.content)})
+        body = given["response"]["body"]
+        text = body if isinstance(body, str) else json.dumps(body)
+        return httpx.Response(given["response"]["status"], text=text)
+
+    options = {OPTIONS.get(name, name): value for name, value in given["options"].items()}
+    common = {name: given[name] for name in ("platform", "device_push_token", "apns_environment")}
+    asked = request(**common, config_extra=given["app_config_extra"], project_id=None, **options)
+
+    if "output" in case:
+        token = asked.send(client(answer))
+        assert {"type": token.type, "data": token.data} == case["output"]["token"]
+        assert sent == [case["output"]["request"]]
+        return
+    with pytest.raises(NotificationError) as raised:
+        asked.send(client(answer))
+    assert raised.value.code == case["error"]["code"]
+    assert sent == [one for one in [case["error"]["request"]] if one]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"),
+    [
+        ("project_id", "ERR_NOTIFICATIONS_NO_EXPERIENCE_ID"),
+        ("application_id", "ERR_NOTIFICATIONS_NO_APPLICATION_ID"),
+        ("device_id", "ERR_NOTIF_DEVICE_ID"),
+    ],
+)
+def test_what_is_missing_is_named_before_anything_is_sent(missing: str, code: str) -> None:
+    with pytest.raises(NotificationError, match=missing) as raised:
+        request(**{missing: None}).body()
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize(("environment", "expected"), [("development", True), ("production", False), (None, False)])
+def test_the_sandbox_service_is_that_of_the_build_on_ios_alone(environment: Any, expected: bool) -> None:  # noqa: FBT001
+    assert request(apns_environment=environment).body()["development"] is expected
+    assert request(platform="android", apns_environment=environment).body()["development"] is False
+
+
+def test_the_type_can_be_another() -> None:
+    assert request(type="other").body()["type"] == "other"
+
+
+@pytest.mark.parametrize("given", [{"base_url": None}, {"url": "ftp://push.example"}, {"base_url": "push.example"}])
+def test_there_is_no_default_push_service(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="url or base_url"):
+        request(**given).url()
+
+
+@pytest.mark.parametrize("token", [{}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}])
+def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
+    with pytest.raises(ConfigError, match="device_push_token"):
+        request(device_push_token=token)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, text="oops"),
+        httpx.Response(200, text="[" * 60_000),
+        httpx.Response(200, text="x" * 10_000_000),
+        httpx.Response(200, json=None),
+        httpx.Response(200, json={"data": []}),
+        httpx.Response(200, json={"data": {"vendorPushToken": 7}}),
+        httpx.Response(307, headers={"location": "https://elsewhere.example"}),
+        httpx.Response(204),
+    ],
+)
+def test_any_other_reply_is_an_error_of_the_server(response: httpx.Response) -> None:
+    with pytest.raises(NotificationError) as raised:
+        request().send(client(lambda _: response))
+    assert raised.value.code == "ERR_NOTIFICATIONS_SERVER_ERROR"
+    assert len(str(raised.value)) < 500
+
+
+def test_no_reply_is_an_error_of_the_network() -> None:
+    with PushEndpoint() as gone:
+        url = gone.base_url
+    with httpx.Client() as http, pytest.raises(NotificationError) as raised:
+        request(base_url=url).send(http)
+    assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
+
+
+def test_tokens_stay_out_of_reprs() -> None:
+    assert "secret" not in repr(PushToken("secret"))
+
+
+def test_the_endpoint_gives_an_app_on_a_device_its_token_and_keeps_the_request(endpoint: PushEndpoint) -> None:
+    asked = request(base_url=endpoint.base_url)
+    with httpx.Client() as http:
+        first, second = asked.send(http), asked.send(http)
+        other = request(base_url=endpoint.base_url, device_id="other").send(http)
+
+    assert first == second != other
+    assert endpoint.tokens == (first, other)
+    assert endpoint.wait_for_request(after=2).body["deviceId"] == "other"
+    assert endpoint.requests[0].body == asked.body()
+
+
+def test_a_rolled_token_is_replaced(endpoint: PushEndpoint) -> None:
+    with httpx.Client() as http:
+        old = request(base_url=endpoint.base_url).send(http)
+        new = endpoint.roll(old)
+
+        assert new != old
+        assert endpoint.tokens == (new,)
+        assert request(base_url=endpoint.base_url).send(http) == new
+    with pytest.raises(ConfigError, match="no such token"):
+        endpoint.roll(old)
+
+
+@pytest.mark.parametrize("kind", ["server_error", "not_json", "no_token"])
+def test_the_endpoint_fails_as_often_as_the_test_wants(endpoint: PushEndpoint, kind: Any) -> None:
+    endpoint.fail(kind)
+    with httpx.Client() as http:
+        with pytest.raises(NotificationError) as raised:
+            request(base_url=endpoint.base_url).send(http)
+        assert raised.value.code == "ERR_NOTIFICATIONS_SERVER_ERROR"
+        assert request(base_url=endpoint.base_url).send(http).data.startswith("VendorPushToken[")
+
+
+def test_an_endpoint_that_does_not_answer_is_an_error_of_the_network(endpoint: PushEndpoint) -> None:
+    endpoint.fail("hang")
+    with httpx.Client(timeout=0.2) as http, pytest.raises(NotificationError) as raised:
+        request(base_url=endpoint.base_url).send(http)
+    assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
+
+
+@pytest.mark.parametrize("content", [b"oops", b"[]", b"{}", b"[" * 60_000, b" " * 100_000])
+def test_the_endpoint_refuses_what_is_no_request_for_a_token(endpoint: PushEndpoint, content: bytes) -> None:
+    reply = httpx.post(f"{endpoint.base_url}push/getPushToken", content=content)
+
+    assert reply.status_code == 400
+    assert "projectId" in reply.text
+
+
+def test_the_endpoint_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
+        pass
+
+
+def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:
+    with pytest.raises(ConfigError, match="server_error, hang, not_json, no_token"):
+        endpoint.fail("explode")  # type: ignore[arg-type]

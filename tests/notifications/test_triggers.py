@@ -1,0 +1,123 @@
+"""What an app may pass as a trigger, and what the platform's side is given."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.notifications import DailyTrigger, TriggerError, YearlyTrigger, parse_trigger
+from pytest_device.notifications.triggers import Platform
+from tests.notifications.cases import cases
+
+REFUSED = {"time_interval_seconds_string", "unknown_type_android"}
+"""Deviations: a wrong field type or an unknown type is an error instead of a notification at once."""
+AT_NINE = {"hour": 9, "minute": 0}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases(None)])
+def test_a_reference_case_has_the_same_outcome(case: dict[str, Any]) -> None:
+    given = case["input"]
+    if "output" in case and case["name"] not in REFUSED:
+        trigger = parse_trigger(given["trigger"], given["platform"])
+        assert (trigger and trigger.native()) == case["output"]["native_trigger"]
+        return
+    with pytest.raises(TriggerError) as raised:
+        parse_trigger(given["trigger"], given["platform"])
+    assert raised.value.name == case.get("error", {"name": "TypeError"})["name"]
+
+
+@pytest.mark.parametrize("kind", ["daily", "weekly", "monthly", "yearly"])
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("hour", 0, 23), ("minute", 0, 59), ("weekday", 1, 7), ("month", 0, 11), ("day", 1, 31)]
+)
+def test_a_component_has_its_range_in_each_trigger(kind: str, name: str, low: int, high: int) -> None:
+    given = {"type": kind, "weekday": 1, "month": 0, "day": 1, **AT_NINE}
+    parsed = parse_trigger(given, "ios")
+    assert parsed
+    if name not in parsed.native():
+        return
+
+    for value in (low, high):
+        found = parse_trigger(given | {name: value}, "ios")
+        assert found
+        assert found.native()[name] == value
+    for value in (low - 1, high + 1):
+        with pytest.raises(TriggerError, match=f"{name} {value} must be {low} to {high}") as raised:
+            parse_trigger(given | {name: value}, "ios")
+        assert raised.value.name == "RangeError"
+
+
+@pytest.mark.parametrize("value", [None, "9", True, 9.5, float("nan"), [9]])
+def test_a_component_has_to_be_a_whole_number(value: object) -> None:
+    with pytest.raises(TriggerError, match="hour") as raised:
+        parse_trigger({"type": "daily", "hour": value, "minute": 0}, "android")
+    assert raised.value.name == "TypeError"
+
+
+@pytest.mark.parametrize("given", [5, "daily", [], True, {}, {"hour": 9}, datetime(2026, 1, 1, tzinfo=UTC)])
+def test_a_trigger_without_type_and_channel_is_refused(given: Any) -> None:
+    with pytest.raises(TriggerError, match="'type' or 'channelId'"):
+        parse_trigger(given, "android")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "timeInterval"},
+        {"type": "timeInterval", "seconds": 5, "repeats": "yes"},
+        {"type": "timeInterval", "seconds": float("inf")},
+        {"type": "date"},
+        {"type": "date", "date": "2026-01-01"},
+        {"type": "date", "date": datetime(2026, 1, 1)},  # noqa: DTZ001  # without a zone it is no moment
+        {"type": "date", "date": 8_640_000_000_000_001},
+        {"type": "calendar", "hour": "9"},
+        {"type": "calendar", "hour": 9, "timezone": "Europe/Nowhere"},
+        {"type": "calendar", "hour": 9, "timezone": "../../etc/passwd"},
+        {"type": "daily", "channelId": 7, **AT_NINE},
+        {"type": ["daily"], **AT_NINE},
+        {"type": "daily", "hour": 10**5000, "minute": 0},
+        {"type": "location"},
+    ],
+)
+def test_a_wrong_field_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(TriggerError):
+        parse_trigger(given, "ios")
+
+
+def test_a_date_is_its_milliseconds() -> None:
+    trigger = parse_trigger({"type": "date", "date": datetime(2026, 1, 1, tzinfo=UTC)}, "ios")
+
+    assert trigger
+    assert trigger.native() == {"type": "date", "timestamp": 1767225600000}
+
+
+def test_a_channel_alone_presents_at_once_in_it_on_android() -> None:
+    trigger = parse_trigger({"channelId": "c"}, "android")
+
+    assert trigger
+    assert trigger.native() == {"type": "channel", "channelId": "c"}
+
+
+def test_a_calendar_trigger_keeps_what_it_was_given() -> None:
+    given = {"type": "calendar", "weekday": 2, "timezone": "Europe/Warsaw", "another": [1], "repeats": True}
+    trigger = parse_trigger(given, "ios")
+
+    assert trigger
+    assert trigger.native() == given
+
+
+def test_a_trigger_that_is_made_directly_is_checked_too() -> None:
+    assert DailyTrigger(9, 30).native() == {"type": "daily", "hour": 9, "minute": 30}
+    with pytest.raises(TriggerError, match="day of month 1 30 must be 1 to 29"):
+        YearlyTrigger(1, 30, 9, 0)
+
+
+def test_another_platform_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'web' must be 'android' or 'ios'"):
+        parse_trigger(None, "web")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_nothing_as_trigger_presents_at_once(platform: Platform) -> None:
+    assert parse_trigger(None, platform) is None

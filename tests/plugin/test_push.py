@@ -1,0 +1,70 @@
+"""The fixtures of notifications."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+
+def test_a_suites_own_way_delivers_and_other_sessions_are_refused_by_name(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    del service
+    pytester.makepyfile("""
+        import pytest
+        from pytest_device import ConfigError
+
+        class TestOwn:
+            sent = []
+
+            @pytest.fixture
+            def device_notification_settings(self):
+                return {"handler_timeout_seconds": 3}
+
+            @pytest.fixture
+            def device_push_delivery(self):
+                return lambda message, device: self.sent.append((message.title, device.platform))
+
+            @pytest.mark.device(platform="ios", type="web-preview-only")
+            def test_sends(self, device_push, device_notifications):
+                assert device_notifications.platform == "ios"
+                device_push.send({"title": "News"})
+                assert self.sent == [("News", "ios")]
+
+        @pytest.mark.device(platform="ios", type="web-preview-only")
+        def test_refuses(device_push):
+            reason = "the ios device of session .*: sessions of type web-preview-only receive no push messages"
+            with pytest.raises(ConfigError, match=reason):
+                device_push.send({"title": "News"})
+    """)
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+
+def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import httpx
+        import pytest
+
+        class TestCenter:
+            @pytest.fixture
+            def device_notification_settings(self):
+                return {"platform": "ios", "handler_timeout_seconds": 3}
+
+            def test_token(self, device_notifications, device_push_endpoint):
+                options = {"application_id": "a", "device_id": "d", "project_id": "p"}
+                with httpx.Client() as client:
+                    url = device_push_endpoint.base_url
+                    token = device_notifications.get_push_token(client, base_url=url, **options)
+                assert token in device_push_endpoint.tokens
+                assert token.data.startswith("VendorPushToken[")
+                print("the token is", token.data, device_notifications.get_device_push_token().data)
+
+        def test_missing(device_notifications): ...
+    """)
+
+    result = pytester.runpytest("-rP")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["the token is [*][*][*] [*][*][*]"])
+    needed = "*device_notifications needs platform, handler_timeout_seconds: return them from *_notification_settings*"
+    result.stdout.fnmatch_lines([needed])
