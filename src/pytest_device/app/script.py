@@ -1,4 +1,4 @@
-"""Tokenizer for JavaScript and TypeScript with JSX, just precise enough to tell code from text. No I/O."""
+"""Tokenizer for JavaScript and TypeScript with JSX, just precise enough to distinguish code from text. No I/O."""
 
 import re
 from collections.abc import Iterator
