@@ -64,7 +64,7 @@ class AppServer:
         """Abort the requests in progress, stop the thread and free the port."""
         if self._server:
             while not self._is_serving.wait(POLL_SECONDS) and self._thread.is_alive():
-                pass  # if told to exit before it serves, uvicorn leaves accepted connections open
+                pass  # if stopped before it serves, uvicorn leaves accepted connections open
             self._server.should_exit = True
             self._thread.join()
         self._socket.close()

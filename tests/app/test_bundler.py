@@ -116,6 +116,7 @@ def test_where_nothing_is_inlined() -> None:
         "process" + "/*" * 130_000,
         "process" + "({[" * 70_000,
         "process.env.A;" + "'\\" * 100_000,
+        "process=<" + "a" * 1_000_000,
     ],
 )
 def test_a_minified_line_is_read_in_bounded_time(source: str) -> None:

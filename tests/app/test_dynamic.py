@@ -97,6 +97,15 @@ def test_what_cannot_be_a_configuration_is_a_clear_error(source: str, problem: s
         _load(tmp_path, source)
 
 
+@pytest.mark.parametrize("source", ["process.env.API_SECRET", "config.extra.clientSecret", "process.env.PLAIN"])
+def test_an_error_of_the_code_shows_no_secret(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_SECRET", "hunter2hunter2")
+    files = project_files({"extra": {"clientSecret": "hunter2hunter2"}}, **{".env": "PLAIN=hunter2hunter2"})
+    files["app.config.js"] = f"module.exports = ({{config}}) => {{ throw new Error('no ' + {source}) }}"
+    with pytest.raises(ProjectError, match=r"no \*\*\*"):
+        load_project(put(tmp_path, files))
+
+
 def test_a_configuration_that_never_ends_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
     put(tmp_path, project_files({}, **{"app.config.js": "while (true) {}"}))

@@ -51,6 +51,8 @@ def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:
     assert (android["scheme"], android["icon"], android["version"]) == (["one", "three"], "./a.png", "1.0.0")
     assert project.schemes() == ("one", "two", "three")
     assert project.to_dict()["icon"] == "./a.png"
+    with pytest.raises(ConfigError, match="'iOS' must be ios, android or web"):
+        project.effective("iOS")
     assert (project.identifier("android"), project.identifier("ios")) == ("com.a", None)
 
 

@@ -70,9 +70,14 @@ def test_parameters_are_decoded_and_those_of_a_catch_all_are_lists() -> None:
 
 def test_a_url_of_the_web_names_a_host_before_the_path() -> None:
     routes = routes_of("notes/index.tsx")
+    with pytest.raises(ConfigError, match="'iOS' must be one of"):
+        Routes.of_files([], platform="iOS")
     assert [bool(routes.match(url)) for url in ("https://example.com/notes", "myapp://notes/", "myapp:///notes")] == [
         True
     ] * 3
+    client = routes.match("vendorgo://192.168.1.5:8081/--/notes")
+    assert client
+    assert client.route == "/notes"
     with pytest.raises(ConfigError, match="is not a valid URL"):
         routes.match("//[x/notes")
 

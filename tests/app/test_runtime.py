@@ -94,3 +94,12 @@ def test_a_version_of_the_sdk_must_be_known(tmp_path: Path) -> None:
         resolve_runtime_version(load_project(put(tmp_path, files)), "ios")
     with pytest.raises(ConfigError, match="must be ios or android"):
         resolve_runtime_version(load_project(tmp_path), "web")
+
+
+def test_a_runtime_version_without_a_policy_and_an_unknown_workflow_are_refused(tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({"runtimeVersion": {}})))
+    with pytest.raises(ConfigError, match="is not a runtime version policy"):
+        resolve_runtime_version(project, "ios")
+    project, unknown = load_project(put(tmp_path, project_files({"runtimeVersion": {"policy": "appVersion"}}))), "bare"
+    with pytest.raises(ConfigError, match="'bare' must be managed or generic"):
+        resolve_runtime_version(project, "ios", workflow=unknown)  # type: ignore[arg-type]  # a wrong one

@@ -120,6 +120,8 @@ def test_a_refresh_may_narrow_the_scope_and_not_widen_it(app: App) -> None:
 
     narrowed = tokens.refresh({"client_id": "app", "scopes": ["openid"]}, app.discovery, client=app.http)
     assert auth.fetch_user_info(narrowed, app.discovery, client=app.http) == {"sub": "ada", "tier": "gold"}
+    again = narrowed.refresh({"client_id": "app"}, app.discovery, client=app.http)
+    assert again.scope == tokens.scope  # the new refresh token keeps the scope: RFC 6749 section 6
 
 
 def test_the_end_of_a_session_revokes_tokens_and_returns_to_the_app(app: App) -> None:

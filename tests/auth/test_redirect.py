@@ -34,6 +34,11 @@ CONFIG = {"scheme": "myapp", "ios": {"bundleIdentifier": "com.acme.App"}, "andro
             "vendorgo://localhost:8081/--/r",
         ),
         (
+            {"path": "r"},
+            {"environment": "store_client", "config": {**CONFIG, "hostUri": "10.0.0.2:8081"}},
+            "vendorgo://10.0.0.2:8081/--/r",
+        ),
+        (
             {"native": "com.acme:/oauth", "path": "r"},
             {"environment": "web", "current_url": "https://app.example/page?x#y"},
             "https://app.example/r",
@@ -50,6 +55,8 @@ def test_a_redirect_uri_depends_on_how_the_app_runs(
     ("options", "app", "message"),
     [
         ({}, {"environment": "web"}, "current_url"),
+        ({}, {"environment": "web", "current_url": "about:blank"}, "current_url"),
+        ({}, {"environment": "storeClient"}, "'storeClient' must be one of standalone, bare, store_client, web"),
         ({}, {"environment": "bare", "config": {"name": "x"}}, "has no scheme"),
         ({"scheme": "My App"}, {"environment": "bare"}, "'My App' must be"),
         ({"pth": "r"}, {"environment": "bare"}, "unknown fields: pth"),

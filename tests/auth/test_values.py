@@ -31,8 +31,9 @@ def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message
 def test_a_request_without_state_or_endpoint_has_no_url() -> None:
     with pytest.raises(AuthConfigError, match="state"):
         auth.AuthRequest({**APP, "state": ""}).make_auth_url({"authorizationEndpoint": "https://idp.example/a"})
-    with pytest.raises(AuthConfigError, match="authorization_endpoint"):
-        auth.AuthRequest(APP).make_auth_url({})
+    for endpoint in ("", "http://idp.example/a", "javascript:alert(1)//", "https://idp.example/a#b", "https://[idp/a"):
+        with pytest.raises(AuthConfigError, match="authorization_endpoint"):
+            auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": endpoint})
 
 
 def test_the_query_of_an_endpoint_is_kept() -> None:
@@ -58,6 +59,28 @@ def test_tokens_in_a_redirect_are_returned_unless_it_is_refused() -> None:
     assert found
     assert (found.access_token, found.expires_in) == ("a", 3600)
     assert request.parse_return_url(f"myapp://redirect#{tokens}&state=x").authentication is None
+
+
+def test_a_response_without_state_is_refused_even_if_the_request_has_none() -> None:
+    result = auth.AuthRequest({**APP, "state": ""}).parse_return_url("myapp://redirect?code=c")
+
+    assert result.error
+    assert result.error.code == "state_mismatch"
+
+
+def test_an_error_code_counts_where_the_error_is_empty() -> None:
+    error = auth.AuthRequest(APP).parse_return_url("myapp://redirect?errorCode=declined&error=&state=s").error
+
+    assert error
+    assert error.code == "declined"
+
+
+def test_a_browser_that_returns_a_malformed_url_ends_in_an_error() -> None:
+    discovery = {"authorizationEndpoint": "https://idp.example/a"}
+    result = auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: "myapp://[redirect?code=c&state=s")
+
+    assert result.error
+    assert result.error.code == "redirect_mismatch"
 
 
 @pytest.mark.parametrize("url", ["myapp://redirect?" + "x" * 300_000, "myapp://[redirect"])
@@ -104,15 +127,25 @@ def test_a_token_that_expires_at_once_is_stale() -> None:
     assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 0}, 0, now=0)
 
 
+def test_no_margin_given_is_the_default_one() -> None:
+    assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 600}, None, now=0)
+    assert auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 601}, None, now=0)
+
+
 @pytest.mark.parametrize(
     ("status", "content", "code"),
-    [(500, b'{"message": "x"}', "server_error"), (503, b"<html>", "server_error"), (200, b'{"error": "x"}', "x")],
+    [
+        (500, b'{"message": "x"}', "server_error"),
+        (503, b"<html>", "server_error"),
+        (200, b'{"error": "x", "error_description": null}', "x"),
+    ],
 )
 def test_an_error_of_a_token_endpoint_is_one_with_any_status(status: int, content: bytes, code: str) -> None:
     with pytest.raises(auth.TokenError) as raised:
         refresh_at(status, content)
 
     assert raised.value.code == code
+    assert raised.value.description != "None"
 
 
 @pytest.mark.parametrize("content", [b"[]", b"<html>", b"{}", b"[" * 100_000, b'{"access_token": 1}', b"\xff"])
@@ -140,6 +173,40 @@ def test_a_revocation_authenticates_in_one_way() -> None:
 
     assert sent[0].content == b"token=t&token_type_hint=refresh_token&client_id=c"
     assert sent[0].headers["authorization"] == "Basic Yzp0b3A="
+
+
+@pytest.mark.parametrize("token", ["top-secret\n", "top-secret\N{BULLET}"])
+def test_a_token_that_no_header_can_carry_is_refused_without_quoting_it(token: str) -> None:
+    with pytest.raises(AuthConfigError, match="Authorization: ") as raised:
+        auth.fetch_user_info({"accessToken": token}, {"userInfoEndpoint": "https://127.0.0.1:1/me"})
+
+    assert "top-secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["idp.example:99999", "idp.ex ample", "idp.example/\n", "xn--"])
+def test_an_endpoint_that_is_no_url_is_refused(host: str) -> None:
+    with pytest.raises(AuthConfigError, match="endpoint"):
+        auth.refresh({"clientId": "c", "refreshToken": "rt"}, {"tokenEndpoint": f"https://{host}"})
+
+
+def test_a_reply_that_cannot_be_decompressed_is_refused() -> None:
+    def reply(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"{}"))
+
+    with (
+        httpx.Client(transport=httpx.MockTransport(reply)) as client,
+        pytest.raises(UnexpectedReplyError, match="compressed"),
+    ):
+        auth.refresh({"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client)
+
+
+def test_an_endpoint_of_metadata_that_is_null_is_absent() -> None:
+    metadata = {"issuer": "https://idp.example", "revocation_endpoint": None}
+    transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=metadata))
+    with httpx.Client(transport=transport) as client:
+        found = auth.fetch_discovery("https://idp.example", client=client)
+
+    assert found.revocation_endpoint is None
 
 
 def test_tokens_are_never_sent_in_the_clear() -> None:

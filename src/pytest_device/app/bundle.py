@@ -131,7 +131,7 @@ class _Search:
 def _contents(path: Path) -> Iterator[Entry]:
     """Yield the files under a path, including those in archives, with their relative names."""
     if not path.is_dir():
-        for name, content in _file(path, path.name):  # which tells an archive
+        for name, content in _file(path, path.name):  # an archive is recognized by its name
             yield name.removeprefix(path.name).lstrip("/"), content
         return
     for directory, names, files in os.walk(path, onerror=_unsearched):

@@ -1,11 +1,39 @@
-"""Encodings in which a value can occur in a build."""
+"""Secrets, and the encodings in which a value can occur in a build."""
 
 import base64
 import json
+import re
 from collections.abc import Iterator
+from typing import Final
+
+from pytest_device.app.document import Json
 
 MIN_LENGTH = 8
 """Minimum length, in bytes; shorter values occur in any build by chance."""
+
+_SECRET_NAME: Final = re.compile(
+    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
+)
+"""Names of secrets, except public or publishable tokens, which are meant to ship with apps."""
+SECRETS: Final = (
+    re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    re.compile(
+        r"(?:client_?secret|(?:access|auth|refresh|api)_?token)[\"']?\s*[:=]\s*[\"'`][^\"'`\s$]{8,}[\"'`]",
+        re.IGNORECASE,
+    ),
+)
+
+
+def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in pairs:
+        if isinstance(one, str) and one and is_secret(str(name), one):
+            yield (*above, name)
+        yield from secret_trails(one, (*above, name))
+
+
+def is_secret(name: str, value: str) -> bool:
+    return bool(_SECRET_NAME.match(name) or any(pattern.search(value) for pattern in SECRETS))
 
 
 def spellings(value: str) -> set[bytes]:

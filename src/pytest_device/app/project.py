@@ -12,6 +12,7 @@ from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluati
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.key import NEWEST_SDK
 from pytest_device.app.keys import typed_config
+from pytest_device.app.needles import is_secret, secret_trails
 from pytest_device.app.package import PackageConfig, read_package, workspace_root
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import AppConfig
@@ -60,7 +61,9 @@ class Project:
         return copy
 
     def effective(self, platform: str) -> Object:
-        """Return the configuration for a platform, with its overrides applied and schemes merged."""
+        """Return the configuration for a platform: overrides applied, schemes merged. Raises ConfigError."""
+        if platform not in ("ios", "android", "web"):
+            raise ConfigError(f"platform {platform!r} must be ios, android or web")
         config = self.to_dict()
         section = object_at(config, platform)
         config |= {key: section[key] for key in _OVERRIDDEN if key in section}
@@ -246,6 +249,11 @@ class _Dynamic:
         }
         environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
         readable = None if self.how == "node" else (workspace_root(project.root),)
-        return Evaluation(
-            self.path, project.vendor.key, context, environ, readable, list(project.env.from_files().values())
-        )
+        return Evaluation(self.path, project.vendor.key, context, environ, readable, self._secrets())
+
+    def _secrets(self) -> list[str]:
+        """Return the values that an error of the project's code must not show."""
+        config, env = self.project.config, self.project.env
+        named = [value for name, value in env.values.items() if is_secret(name, value)]
+        configured = [at(config, *trail) for trail in secret_trails(config, ())]
+        return [*env.from_files().values(), *named, *_texts(configured)]

@@ -12,7 +12,7 @@ from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.app.sections import Policy
 from pytest_device.app.vendor import Vendor
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ConfigError, ProjectError
 
 Workflow: TypeAlias = Literal["managed", "generic"]
 
@@ -46,7 +46,7 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
     wanted = at(project.config, platform, "runtimeVersion")
     wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
-    if not wanted:
+    if wanted in (None, ""):
         return None
     if isinstance(wanted, str):
         return wanted
@@ -58,7 +58,7 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         )
     if policy == "fingerprint":
         return _fingerprint(project, platform)
-    if (workflow or _workflow(project, platform)) != "managed":
+    if _workflow(project, platform, workflow) != "managed":
         raise ProjectError(
             f"the policy {policy!r} needs generated native directories, and this project has its own for {platform}: "
             'set runtimeVersion to a string, for example "1.0.0"',
@@ -83,8 +83,10 @@ def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor
     return f"{version}({default if number in (None, '') else number})"
 
 
-def _workflow(project: Project, platform: str) -> Workflow:
-    return "generic" if native_files(project.root, platform) else "managed"
+def _workflow(project: Project, platform: str, wanted: Workflow | None) -> Workflow:
+    if wanted not in (None, *get_args(Workflow)):
+        raise ConfigError(f"workflow {wanted!r} must be managed or generic")
+    return wanted or ("generic" if native_files(project.root, platform) else "managed")
 
 
 def _fingerprint(project: Project, platform: str) -> str:

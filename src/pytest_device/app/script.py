@@ -1,4 +1,4 @@
-"""Tokenizer for JavaScript and TypeScript with JSX, just precise enough to tell code from text. No I/O."""
+"""Tokenizer for JavaScript and TypeScript with JSX, just precise enough to distinguish code from text. No I/O."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTA
 _TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
 _CLOSING: Final = re.compile(r"</\s*([\w$.:-]*)\s*>")
-_OPENING: Final = re.compile(r"<([\w$.:-]*)[^<>{}()=;]*?(/?>)|<([\w$.:-]+)[\s/]")
+_OPENING: Final = re.compile(r"<([\w$.:-]*+)[^<>{}()=;]*?(/?>)|<([\w$.:-]++)[\s/]")
 _BEFORE_EXPRESSIONS: Final = frozenset(
     (
         *("return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"),

@@ -43,7 +43,7 @@ def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> Dis
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
             "both must match exactly, including a trailing slash"
         )
-    endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if theirs in found}
+    endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if found.get(theirs) is not None}
     if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str)):
         raise UnexpectedReplyError(f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string")
     return DiscoveryDocument(**endpoints, discovery_document=found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.urls import check_secure, form_encoded
-from pytest_device.errors import TransportError, UnexpectedReplyError
+from pytest_device.errors import AuthConfigError, TransportError, UnexpectedReplyError
 from pytest_device.redact import shown
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def send(
     import httpx
 
     check_secure(url, "endpoint")
+    if unfit := [name for name, value in headers.items() if not _is_header_value(value)]:
+        raise AuthConfigError(f"{', '.join(unfit)}: the value must be text of visible ASCII characters")
     content = None if form is None else form_encoded(form)
     try:
         with (
@@ -97,12 +99,21 @@ def send(
             used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
         ):
             body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))
+    except (httpx.InvalidURL, UnicodeError):
+        raise AuthConfigError(f"endpoint {shown(url)!r} must be a URL") from None
+    except httpx.DecodingError:
+        raise UnexpectedReplyError(f"{shown(url)} returned a body that is not compressed as announced") from None
     except httpx.TransportError as error:
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
     if response.is_redirect:
         raise UnexpectedReplyError(f"{shown(url)} returned a redirect, which is not followed: use the final URL")
     return Reply(url, response.status_code, body)
+
+
+def _is_header_value(value: object) -> bool:
+    """Return whether a value can be sent: the error of the HTTP library for any other quotes it."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 @contextmanager

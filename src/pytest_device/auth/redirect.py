@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from pytest_device.auth.config import Environment, RedirectUriOptions, read
@@ -32,9 +32,12 @@ def make_redirect_uri(
     """Return the redirect URI of an app.
 
     ``config`` is the content of the app config, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
-    ``host_uri`` is the URI of the development server (``store_client``), ``current_url`` the URL of the page (``web``).
+    ``host_uri`` is the URI of the development server (``store_client``; default: ``hostUri`` of the app config),
+    ``current_url`` the URL of the page (``web``).
     Raises AuthConfigError if the configuration and the options lack a value that the environment requires.
     """
+    if environment not in get_args(Environment):
+        raise AuthConfigError(f"environment {environment!r} must be one of {', '.join(get_args(Environment))}")
     given = read(RedirectUriOptions, options or {})
     app = _App(environment, platform, config or {}, host_uri, current_url)
     if given.native and platform != "web" and environment in {"standalone", "bare"}:
@@ -67,9 +70,9 @@ class _App:
     current_url: str | None
 
     def web_url(self, options: RedirectUriOptions) -> str:
-        if not self.current_url:
+        page = urlsplit(self.current_url or "")
+        if not page.netloc:
             raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
-        page = urlsplit(self.current_url)
         path = f"/{options.path.removeprefix('/')}" if options.path else ""
         return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
 
@@ -78,7 +81,7 @@ class _App:
         host, query = "", dict(options.query_params)
         path = options.path
         if self.environment == "store_client":
-            host, _, own_query = (self.host_uri or "").partition("?")
+            host, _, own_query = (self.host_uri or self.config.get("hostUri") or "").partition("?")
             query |= dict(parse_qsl(own_query))
             if path and host:
                 path = f"/--/{path.removeprefix('/')}"

@@ -13,7 +13,7 @@ from pytest_device.auth.discovery import resolve_discovery
 from pytest_device.auth.id_token import require_id_tokens, require_joserfc
 from pytest_device.auth.pkce import VERIFIER_LENGTH, RandomBytes, derive_challenge, random_text
 from pytest_device.auth.token import Discovery, TokenResponse
-from pytest_device.auth.urls import form_encoded, is_redirect, return_params
+from pytest_device.auth.urls import check_secure, form_encoded, is_redirect, return_params
 from pytest_device.errors import AuthConfigError, AuthError
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class AuthRequest:
         found = read(DiscoveryDocument, discovery)
         if not found.authorization_endpoint:
             raise AuthConfigError("the discovery document has no authorization_endpoint")
+        check_secure(found.authorization_endpoint, "authorization_endpoint")
         if not self.state:
             raise AuthConfigError("the authorization request needs a state, which ties the response to it")
         config = self.get_auth_request_config()
@@ -158,12 +159,12 @@ class AuthRequest:
 
     def _error(self, params: Mapping[str, str], error_code: str | None) -> AuthError | None:
         returned, own = (state.encode(errors="surrogatepass") for state in (params.get("state", ""), self.state))
-        if not hmac.compare_digest(returned, own):
+        if "state" not in params or not hmac.compare_digest(returned, own):
             return _error("state_mismatch", _STATE_MISMATCH)
         if self._has_foreign_issuer(params):
             return _error("issuer_mismatch", "The response is from another identity provider (RFC 9207).")
         if code := params.get("error") or error_code:
-            return AuthError({"error": code, **params})
+            return AuthError({**params, "error": code})
         return None
 
     def _has_foreign_issuer(self, params: Mapping[str, str]) -> bool:

@@ -73,7 +73,7 @@ class TokenResponse:
     @staticmethod
     def is_token_fresh(
         token: "TokenResponse | Mapping[str, Any] | None",
-        seconds_margin: float = MARGIN_SECONDS,
+        seconds_margin: float | None = MARGIN_SECONDS,
         *,
         now: float | None = None,
     ) -> bool:
@@ -85,7 +85,8 @@ class TokenResponse:
             return False
         found = token if isinstance(token, TokenResponse) else TokenResponse.from_query_params(python_names(token))
         time_now = get_current_time_in_seconds() if now is None else now
-        return found.expires_in is None or time_now < found.issued_at + found.expires_in + seconds_margin
+        margin = MARGIN_SECONDS if seconds_margin is None else seconds_margin
+        return found.expires_in is None or time_now < found.issued_at + found.expires_in + margin
 
     def should_refresh(self, *, now: float | None = None) -> bool:
         """Return whether the token is stale and can be refreshed."""
@@ -287,7 +288,7 @@ def _tokens(reply: Reply) -> TokenResponse:
             raise
         found = {}
     if "error" in found:
-        raise TokenError({name: str(value) for name, value in found.items()})
+        raise TokenError({name: str(value) for name, value in found.items() if value is not None})
     if reply.status >= _SERVER_ERRORS:
         raise TokenError({"error": "server_error", "error_description": f"{shown(reply.url)} returned {reply.status}"})
     if not isinstance(found.get("access_token"), str):

@@ -43,7 +43,10 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
 
 def is_redirect(url: str, redirect_uri: str) -> bool:
     """Return whether a URL is the redirect URI, with or without additional parameters (RFC 6749 section 3.1.2)."""
-    found, expected = urlsplit(url), urlsplit(redirect_uri)
+    try:
+        found, expected = urlsplit(url), urlsplit(redirect_uri)
+    except ValueError:
+        return False
     same = (found.scheme, found.netloc, found.path or "/") == (expected.scheme, expected.netloc, expected.path or "/")
     return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
 
@@ -52,11 +55,13 @@ def check_secure(url: str, name: str) -> str:
     """Return a URL that is secure for tokens: https, or http on this machine. Raises AuthConfigError for others."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        host = parts.hostname if parts.port != 0 and url.isprintable() and " " not in url else None
     except ValueError:
         raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
     if not host or parts.scheme not in {"http", "https"}:
         raise AuthConfigError(f"{name} {shown(url)!r} must be an https URL")
+    if "#" in url:
+        raise AuthConfigError(f"{name} {shown(url)!r} must have no fragment")
     if parts.scheme == "http" and not is_loopback(host):
         raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)")
     return url

@@ -8,9 +8,10 @@ from typing import Final
 
 from pytest_device.app.bundler import css_module_name
 from pytest_device.app.checks.finding import Finding, failed, in_config
-from pytest_device.app.document import Json, Place, place_of
+from pytest_device.app.document import Place, place_of
 from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
+from pytest_device.app.needles import SECRETS, is_secret, secret_trails
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
 
@@ -20,17 +21,6 @@ _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
 _OF_NODE: Final = re.compile(r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\.")
 """Sources that run in Node.js, where environment variables are read at run time, as do files in the project root."""
 _STYLES: Final = (".css", ".scss", ".sass")
-_SECRET_NAME: Final = re.compile(
-    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
-)
-"""Names of secrets, except public or publishable tokens, which are meant to ship with apps."""
-_SECRETS: Final = (
-    re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
-    re.compile(
-        r"(?:client_?secret|(?:access|auth|refresh|api)_?token)[\"']?\s*[:=]\s*[\"'`][^\"'`\s$]{8,}[\"'`]",
-        re.IGNORECASE,
-    ),
-)
 
 
 def check_sources(project: Project) -> Iterator[Finding]:
@@ -57,21 +47,9 @@ def check_secrets(project: Project) -> Iterator[Finding]:
         yield in_config(project, "secret-in-config", trail, "contains a secret", fix)
     prefix = project.vendor.public_prefix
     for name, value in project.env.from_files().items():
-        if name.startswith(prefix) and value and _is_secret(name.removeprefix(prefix), value):
+        if name.startswith(prefix) and value and is_secret(name.removeprefix(prefix), value):
             fix = f"remove {prefix} from its name, or keep it on a server"
             yield failed("secret-in-public-variable", project.root / ".env", f"{name} contains a secret", fix)
-
-
-def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in pairs:
-        if isinstance(one, str) and one and _is_secret(str(name), one):
-            yield (*above, name)
-        yield from secret_trails(one, (*above, name))
-
-
-def _is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_NAME.match(name) or any(pattern.search(value) for pattern in _SECRETS))
 
 
 def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
@@ -96,7 +74,7 @@ def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
 
 
 def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
-    for pattern in _SECRETS:
+    for pattern in SECRETS:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
             yield failed("secret-in-source", path, "a secret", fix, place_of(text, found.start()))

@@ -87,7 +87,10 @@ def _path(url: str) -> str:
         found = urlsplit(url)
     except ValueError as error:
         raise ConfigError(f"{url!r} is not a valid URL: {error}") from None
-    return found.path if found.scheme in ("", "http", "https") else f"{found.netloc}{found.path}"
+    if found.scheme in ("", "http", "https"):
+        return found.path
+    path = f"{found.netloc}{found.path}"
+    return path.partition("/--/")[2] if "/--/" in path else path  # a link to the development client names an address
 
 
 def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT001

@@ -9,9 +9,18 @@ from typing import Final
 
 from pytest_device.app.routes import href as hrefs
 from pytest_device.app.routes.match import Match, Matcher
-from pytest_device.app.routes.names import Parameter, RouteFile, is_group, parameter, route_file, spread, without_groups
+from pytest_device.app.routes.names import (
+    PLATFORMS,
+    Parameter,
+    RouteFile,
+    is_group,
+    parameter,
+    route_file,
+    spread,
+    without_groups,
+)
 from pytest_device.app.routes.typescript import declaration
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ConfigError, ProjectError
 
 MAX_FILES: Final = 100_000
 MAX_DEPTH: Final = 50
@@ -89,6 +98,8 @@ class Routes:
         vendor: str = "vendor",
     ) -> "Routes":
         """Return the routes for a list of files, with paths relative to the routes directory."""
+        if platform not in (None, *PLATFORMS):
+            raise ConfigError(f"platform {platform!r} must be one of {', '.join(PLATFORMS)}")
         tree = _Tree(platform)
         for path in sorted(files, key=_in_tree):
             if found := route_file(path):

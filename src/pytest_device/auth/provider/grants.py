@@ -22,7 +22,10 @@ class OAuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Consent of a user to a client; all tokens derived from it have the same ``family``."""
+    """Consent of a user to a client; all tokens derived from it have the same ``family``.
+
+    A refresh token keeps the scopes that a refresh is ``narrowed_from``.
+    """
 
     client_id: str
     user: str
@@ -32,6 +35,7 @@ class Grant:
     nonce: str | None
     auth_time: int
     family: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    narrowed_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +92,13 @@ class Grants:
         if not set(scopes) <= set(found.grant.scopes):
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
         self._refresh[token] = replace(found, is_used=True)
-        return replace(found.grant, scopes=scopes)
+        return replace(found.grant, scopes=scopes, narrowed_from=found.grant.scopes)
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
-        """Issue an access token and a refresh token."""
-        now = self._clock.now()
+        """Issue an access token, and a refresh token with the scopes of the former one (RFC 6749 section 6)."""
+        now, lasting = self._clock.now(), replace(grant, scopes=grant.narrowed_from or grant.scopes)
         access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
-        return access, _put(self._refresh, _Issued(grant, now + self.lifetimes.refresh_token))
+        return access, _put(self._refresh, _Issued(lasting, now + self.lifetimes.refresh_token))
 
     def allowed_by(self, access_token: str) -> Grant:
         """Return the grant of a valid access token. Raises OAuthError for any other."""

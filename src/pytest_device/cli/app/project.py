@@ -16,8 +16,8 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    from pytest_device.app.checks.sources import secret_trails
     from pytest_device.app.document import at
+    from pytest_device.app.needles import secret_trails
 
     project = project_of(parsed)
     config = project.effective(parsed.platform) if parsed.platform else project.to_dict(public=parsed.public)
