@@ -13,6 +13,7 @@ from pytest_device import ConfigError
 from pytest_device.app import app_config_fields_not_synced, check, load_project
 from pytest_device.app.dynamic.node import find_node
 from pytest_device.errors import ProjectError
+from pytest_device.plugin.options import settings_of
 from tests.app.rows import project_files, put, rows
 
 DYNAMIC = [
@@ -196,3 +197,31 @@ from pytest_device.app.dynamic.node import find_node
 find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)" in done.stderr
+
+
+@pytest.fixture
+def in_a_suite(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A suite that names the app's project in its ini file."""
+    put(pytester.path / "app", project_files({"scheme": "myapp"}, **{"app/index.tsx": ""}))
+    pytester.makeini("[pytest]\ndevice_app_root = app\ndevice_platform = ios\n")
+    return pytester
+
+
+def test_the_run_reports_that_code_of_the_project_ran_or_did_not(in_a_suite: pytest.Pytester) -> None:
+    put(in_a_suite.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
+    in_a_suite.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
+    result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
+    result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider", "--device-app-dynamic=never")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
+
+
+def test_a_project_that_cannot_be_read_is_read_once(in_a_suite: pytest.Pytester) -> None:
+    put(in_a_suite.path / "app", {"app.config.js": "process.exit(1)"})
+    config = in_a_suite.parseconfig()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not exit the process"):
+            settings_of(config)
+        (in_a_suite.path / "app/app.config.js").unlink(missing_ok=True)

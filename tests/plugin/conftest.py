@@ -23,7 +23,7 @@ def lasting_service() -> Generator[FaultyService]:
 def running_service(lasting_service: FaultyService) -> Generator[FaultyService]:
     yield lasting_service
     # Else the next module's first test finds stop calls of this one's last among its own.
-    eventually(lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 3)  # not those kept on purpose
+    eventually(lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 10)
 
 
 @pytest.fixture

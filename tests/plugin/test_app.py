@@ -115,17 +115,6 @@ def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: 
     assert "device app" not in project.runpytest_inprocess().stdout.str()
 
 
-def test_the_run_reports_that_code_of_the_project_ran_or_did_not(project: pytest.Pytester) -> None:
-    put(project.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
-    project.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
-    result = project.runpytest_inprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
-    result = project.runpytest_inprocess("-p", "no:cacheprovider", "--device-app-dynamic=never")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
-
-
 @pytest.mark.usefixtures("project")
 def test_doctor_shows_what_comes_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor"])
@@ -138,15 +127,6 @@ def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
     result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
-
-
-def test_a_project_that_cannot_be_read_is_read_once(project: pytest.Pytester) -> None:
-    put(project.path / "app", {"app.config.js": "process.exit(1)"})
-    config = project.parseconfig()
-    for _ in range(2):
-        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not exit the process"):
-            settings_of(config)
-        (project.path / "app/app.config.js").unlink(missing_ok=True)
 
 
 def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:
