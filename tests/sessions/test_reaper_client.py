@@ -208,8 +208,8 @@ def test_a_session_whose_create_answer_is_broken_is_stopped(
 
 
 def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultyService, tmp_path: Path) -> None:
-    service.add_fault("stop", "reply", status=503, body="{}", times=2)
-    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=0.2)) as client:
+    service.add_fault("stop", "reply", status=503, body="{}", times=3)
+    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1)) as client:
         session = client.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
