@@ -34,10 +34,9 @@ DeviceError
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pytest_device.escape import escaped
-from pytest_device.oauth import AUTHORIZATION_ERRORS, TOKEN_ERRORS
 
 NOT_STARTED: Final = "the session failed to start"
 """Message of a SessionFailedError without a known cause, or the start of one with a cause."""
@@ -224,11 +223,9 @@ class ResponseError(DeviceError):
     None.
     """
 
-    meanings: ClassVar[Mapping[str, str]] = {}
-
     def __init__(self, params: Mapping[str, str]) -> None:
         code, detail = params.get("error", ""), params.get("error_description")
-        meaning = self.meanings.get(code)
+        meaning = self._meanings().get(code)
         super().__init__("\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r}")
         self.code = code
         self.description = meaning if detail is None else detail
@@ -236,21 +233,34 @@ class ResponseError(DeviceError):
         self.info: object = None
         self.params: Mapping[str, str] = dict(params)
 
+    @staticmethod
+    def _meanings() -> Mapping[str, str]:
+        """Return the standard's descriptions of the codes, which only runs with such an error load."""
+        return {}
+
 
 class AuthError(ResponseError):
     """An error response to an authorization request; ``state`` is the returned state."""
-
-    meanings = AUTHORIZATION_ERRORS
 
     def __init__(self, params: Mapping[str, str]) -> None:
         super().__init__(params)
         self.state = params.get("state")
 
+    @staticmethod
+    def _meanings() -> Mapping[str, str]:
+        from pytest_device.oauth import AUTHORIZATION_ERRORS
+
+        return AUTHORIZATION_ERRORS
+
 
 class TokenError(ResponseError):
     """An error response to a token request."""
 
-    meanings = TOKEN_ERRORS
+    @staticmethod
+    def _meanings() -> Mapping[str, str]:
+        from pytest_device.oauth import TOKEN_ERRORS
+
+        return TOKEN_ERRORS
 
 
 class ControllerError(DeviceError):
