@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pytest_device.cli.app import APP
-from pytest_device.cli.command import Command, examples_of
+from pytest_device.cli.command import USAGE_ERROR, Command, examples_of
 from pytest_device.cli.doctor import DOCTOR
 from pytest_device.cli.init import INIT
 from pytest_device.cli.masked import masked
@@ -20,8 +20,6 @@ from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
 
 COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP, UPDATES)
-USAGE_ERROR: Final = 2
-"""Equal to argparse's exit status."""
 INTERRUPTED: Final = 130
 """The shells' exit status for a program ended by SIGINT."""
 

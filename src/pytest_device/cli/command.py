@@ -2,13 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.settings import as_given, default_state_dir
+
+USAGE_ERROR: Final = 2
+"""Equal to argparse's exit status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,30 @@ class Command:
 
     def _statuses(self) -> str:
         return "\n".join(["exit status:", *(f"  {status}  {meaning}" for status, meaning in self.statuses.items())])
+
+
+def group(
+    name: str,
+    commands: Sequence[Command],
+    *,
+    summary: str,
+    description: str,
+    examples: Mapping[str, str],
+    statuses: Mapping[int, str],
+) -> Command:
+    """Return a command that consists of other commands; without one of them, it prints its help and fails."""
+
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+        for command in commands:
+            command.add_to(subparsers.add_parser)
+        parser.set_defaults(help_of_group=parser.format_help)
+
+    def run(parsed: argparse.Namespace) -> int:
+        print(parsed.help_of_group(), file=sys.stderr)
+        return USAGE_ERROR
+
+    return Command(name, summary, description, examples, statuses, add_options, run)
 
 
 def examples_of(*commands: Command) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_device.cli.app.formats import add_format, report
 from pytest_device.cli.app.options import add_project, project_of
-from pytest_device.cli.command import Command
+from pytest_device.cli.command import Command, group
 
 if TYPE_CHECKING:
     from pytest_device.app import Finding, Project
@@ -135,23 +135,11 @@ why a build would not load it is an error; a fact that neither build nor project
 )
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    CHECK.add_to(commands.add_parser)
-    parser.set_defaults(help_of_updates=parser.format_help)
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    print(parsed.help_of_updates(), file=sys.stderr)
-    return UNKNOWN
-
-
-UPDATES: Final = Command(
-    name="updates",
+UPDATES: Final = group(
+    "updates",
+    (CHECK,),
     summary="check over-the-air updates",
     description="Check over-the-air updates before they are published.",
     examples=CHECK.examples,
     statuses=CHECK.statuses,
-    add_options=_add_options,
-    run=_run,
 )
