@@ -60,7 +60,7 @@ def test_a_server_that_never_started_frees_its_address() -> None:
 
 
 def test_a_journal_is_waited_on() -> None:
-    journal = Journal()
+    journal = Journal[str]()
     journal.add(1)
     threading.Timer(0.05, journal.add, ["x"]).start()
 

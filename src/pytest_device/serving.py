@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""
@@ -13,15 +13,17 @@ GRACE_SECONDS: Final = 1
 POLL_SECONDS: Final = 0.05
 
 _T = TypeVar("_T")
+F = TypeVar("F")
 
 
-class Journal:
-    """Ordered log of entries of any type, shared by the server's thread and the test's."""
+class Journal(Generic[F]):
+    """Ordered log of entries of any type, and pending failures, shared by the server's thread and the test's."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         """Condition to hold while changing state that tests wait for."""
         self._entries: tuple[object, ...] = ()
+        self._failures: list[F] = []
 
     def add(self, entry: object) -> None:
         """Append an entry and wake up waiting tests."""
@@ -32,6 +34,21 @@ class Journal:
     def of(self, kind: type[_T]) -> tuple[_T, ...]:
         """Return the entries of a type so far."""
         return tuple(entry for entry in self._entries if isinstance(entry, kind))
+
+    def add_failures(self, *failures: F) -> None:
+        """Add pending failures."""
+        with self.changed:
+            self._failures.extend(failures)
+
+    def next_failure(self) -> F | None:
+        """Remove and return the oldest pending failure."""
+        with self.changed:
+            return self._failures.pop(0) if self._failures else None
+
+    def clear_failures(self) -> None:
+        """Cancel all pending failures."""
+        with self.changed:
+            self._failures.clear()
 
     def wait_until(self, find: Callable[[], _T | None], timeout_seconds: float) -> _T | None:
         """Call ``find`` now and after each new entry; return its result, or None when the timeout expires."""

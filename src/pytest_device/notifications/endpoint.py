@@ -39,9 +39,8 @@ class PushEndpoint:
 
     def __init__(self, port: int = 0) -> None:
         self._server = AppServer(port)
-        self._journal = Journal()
+        self._journal = Journal[FailureKind]()
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
-        self._failures: list[FailureKind] = []
         self._hide: Callable[..., None] = lambda *_secrets: None
         self.base_url: Final = f"{self._server.url}/"
 
@@ -76,15 +75,14 @@ class PushEndpoint:
 
     def fail(self, kind: FailureKind, *, times: int = 1) -> None:
         """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
+        failures: list[FailureKind] = [kind] * times
         if kind not in get_args(FailureKind):
             raise ConfigError(f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}")
-        with self._journal.changed:
-            self._failures.extend(kind for _ in range(times))
+        self._journal.add_failures(*failures)
 
     def clear_failures(self) -> None:
         """Cancel the remaining failures."""
-        with self._journal.changed:
-            self._failures.clear()
+        self._journal.clear_failures()
 
     def roll(self, token: PushToken | str) -> PushToken:
         """Replace a token and invalidate the old one. Raises ConfigError for an unknown token."""
@@ -119,8 +117,7 @@ class PushEndpoint:
 
     async def _answer(self, request: "Request") -> "Response":
         body = await _read(request)
-        with self._journal.changed:
-            failure = self._failures.pop(0) if self._failures else None
+        failure = self._journal.next_failure()
         if failure == "hang":
             await asyncio.Event().wait()  # until the client disconnects or the endpoint stops
         response = self._reply(body, failure)

@@ -13,14 +13,13 @@ _SECRETS: Final = frozenset(
 """Request parameters that are secrets."""
 
 
-class Journal(serving.Journal):
+class Journal(serving.Journal[Failure]):
     """Requests, authorizations and tokens so far, and pending failures."""
 
     def __init__(self) -> None:
         super().__init__()
         self.on_secret: Callable[..., Any] = lambda *_secrets: None
         """Callback that receives each secret before a client does."""
-        self._failures: list[Failure] = []
 
     def add(self, entry: object) -> None:
         """Record an entry and report its secrets."""
@@ -33,11 +32,6 @@ class Journal(serving.Journal):
                 pass
         super().add(entry)
 
-    def fail(self, failure: Failure) -> None:
-        """Add a pending failure."""
-        with self.changed:
-            self._failures.append(failure)
-
     def take_failure(self, endpoint: Endpoint, *kinds: FailureKind) -> Failure | None:
         """Return the endpoint's next failure of these kinds and decrement its count."""
         with self.changed:
@@ -47,8 +41,3 @@ class Journal(serving.Journal):
                     self._failures[index : index + 1] = left
                     return failure
         return None
-
-    def clear_failures(self) -> None:
-        """Remove all pending failures."""
-        with self.changed:
-            self._failures.clear()

@@ -139,7 +139,7 @@ class IdentityProvider:
 
     def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
         """Make the next requests to an endpoint fail. Raises AuthConfigError for a failure unknown at the endpoint."""
-        self._journal.fail(Failure(endpoint, kind, times, seconds))
+        self._journal.add_failures(Failure(endpoint, kind, times, seconds))
 
     def clear_failures(self) -> None:
         """Remove all pending failures."""

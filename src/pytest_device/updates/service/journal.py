@@ -52,12 +52,8 @@ class _Failure:
     seconds: float
 
 
-class Journal(serving.Journal):
+class Journal(serving.Journal[_Failure]):
     """Received requests and pending failures."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._failures: list[_Failure] = []
 
     def fail(self, kind: FailureKind, door: Door | None, times: int, seconds: float) -> None:
         """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
@@ -68,8 +64,7 @@ class Journal(serving.Journal):
             raise ConfigError(f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}")
         if times < 1 or seconds < 0:
             raise ConfigError(f"times={times!r} must be at least 1, seconds={seconds!r} at least 0")
-        with self.changed:
-            self._failures.append(_Failure(kind, door or doors[0], times, seconds))
+        self.add_failures(_Failure(kind, door or doors[0], times, seconds))
 
     def take_failures(self, door: Door) -> dict[FailureKind, float]:
         """Return the failures for the current request, each with its delay in seconds, and count them down."""
@@ -79,11 +74,6 @@ class Journal(serving.Journal):
                 one.times -= 1
             self._failures = [one for one in self._failures if one.times]
         return {kind: one.seconds for kind, one in taken.items()}
-
-    def clear_failures(self) -> None:
-        """Cancel all pending failures."""
-        with self.changed:
-            self._failures.clear()
 
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""
