@@ -10,9 +10,8 @@ from shutil import which
 from typing import Any, Final
 from uuid import uuid4
 
-from pytest_device.controllers.client import Client, config_of
+from pytest_device.controllers.client import OK, Client, Reply, as_mapping, config_of, refusal_of
 from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
-from pytest_device.controllers.transport import OK, Reply, as_mapping, refusal_of
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig
@@ -47,7 +46,7 @@ class Daemon(Client):
 
     def health(self) -> Mapping[str, Any]:
         """Return the daemon's status: ``version``, ``rpcProtocolVersion``."""
-        return as_mapping(self._value(self._transport.get("/health")))
+        return as_mapping(self._value(self._get("/health")))
 
     def command(
         self,
@@ -78,7 +77,7 @@ class Daemon(Client):
             },
         }
         call = {"jsonrpc": "2.0", "id": request_id, "method": "agent_device.command", "params": params}
-        return self._result(name, self._transport.post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
+        return self._result(name, self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
 
     def run(
         self,
@@ -94,21 +93,21 @@ class Daemon(Client):
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         output = _printed(args, {**environ, **self.environment}, program=program, timeout_seconds=seconds)
         if isinstance(output, str):
-            raise ControllerError(self._transport.shown(output))
+            raise ControllerError(self._shown(output))
         if output.get("success") is not True:
             raise self._refused(args[0] if args else "", as_mapping(output.get("error")))
         return as_mapping(output.get("data"))
 
     def _value(self, reply: Reply) -> Any:
-        value = self._transport.value_of(reply)
+        value = self._value_of(reply)
         if reply.status != OK and "error" not in as_mapping(value):
-            raise self._transport.lost(refusal_of(reply.status))
+            raise self._lost(refusal_of(reply.status))
         return value
 
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
         if "error" not in reply:
-            return self._transport.lost(refusal_of(status))
-        return AgentDeviceError(self._transport.shown(str(reply["error"])), code=str(reply.get("code", "")))
+            return self._lost(refusal_of(status))
+        return AgentDeviceError(self._shown(str(reply["error"])), code=str(reply.get("code", "")))
 
     def _result(self, name: str, reply: Reply) -> Mapping[str, Any]:
         match self._value(reply):
@@ -119,11 +118,11 @@ class Daemon(Client):
             case {"error": {"message": str(message)}} | {"result": {"error": {"message": str(message)}}}:
                 raise self._refused(name, {"message": message})
             case _:
-                raise self._transport.lost(f"returned something other than JSON-RPC (status {reply.status})")
+                raise self._lost(f"returned something other than JSON-RPC (status {reply.status})")
 
     def _refused(self, name: str, data: Mapping[str, Any]) -> AgentDeviceError:
-        code, hint = str(data.get("code") or "no code"), self._transport.shown(str(data.get("hint") or ""))
-        message = self._transport.shown(f"agent-device {name}: {data.get('message')} ({code})")
+        code, hint = str(data.get("code") or "no code"), self._shown(str(data.get("hint") or ""))
+        message = self._shown(f"agent-device {name}: {data.get('message')} ({code})")
         return AgentDeviceError(
             f"{message}\n{hint}" if hint else message, code=code, hint=hint, details=as_mapping(data.get("details"))
         )

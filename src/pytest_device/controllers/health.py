@@ -10,10 +10,9 @@ from typing import Any, Final, Self
 
 import httpx
 
-from pytest_device.controllers.transport import OK, access_of, reason_of, refusal_of, url_of
-from pytest_device.redact import is_loopback
+from pytest_device.controllers.client import OK, http_client, reason_of, refusal_of, url_of
 from pytest_device.sessions.compression import unpacked
-from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -32,7 +31,7 @@ def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) ->
         return None
     with _Deadline(timeout_seconds) as deadline:
         problem = _probed(probe, deadline)
-    if problem and deadline.is_over:
+    if problem and deadline.over.is_set():
         problem = deadline.words
     return problem and f"its {probe.controller} {problem}"
 
@@ -78,7 +77,7 @@ class _Deadline:
         self.seconds = seconds
         self.words = f"does not respond within {seconds:g} s"
         self._sockets: list[socket.socket] = []
-        self._over = threading.Event()
+        self.over = threading.Event()
         self._timer = threading.Timer(seconds, self._strike)
         self._timer.daemon = True
 
@@ -89,16 +88,12 @@ class _Deadline:
     def __exit__(self, *_error: object) -> None:
         self._timer.cancel()
 
-    @property
-    def is_over(self) -> bool:
-        return self._over.is_set()
-
     def note(self, event: str, info: Mapping[str, Any]) -> None:
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             self._sockets.append(info["return_value"].get_extra_info("socket"))
 
     def _strike(self) -> None:
-        self._over.set()
+        self.over.set()
         for opened in tuple(self._sockets):
             with suppress(OSError):  # closed meanwhile
                 opened.shutdown(socket.SHUT_RDWR)
@@ -106,13 +101,13 @@ class _Deadline:
 
 def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
-        url, access = url_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
-        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(url.host), **access)
-        with naming_intercepting_plugin(probe.base_url), protect_from_mocks(client):
+        url = url_of(probe.base_url, probe.path)
+        client = http_client(probe.base_url, probe.token, timeout=deadline.seconds)
+        with naming_intercepting_plugin(probe.base_url), client:
             try:
                 return _answer(client, url, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if deadline.is_over:
+                if deadline.over.is_set():
                     raise
                 return _answer(client, url, probe, deadline)
     except httpx.TimeoutException:
