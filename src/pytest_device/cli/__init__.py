@@ -13,8 +13,7 @@ from pytest_device.cli.doctor import DOCTOR
 from pytest_device.cli.init import INIT
 from pytest_device.cli.masked import masked
 from pytest_device.cli.serve import SERVE
-from pytest_device.cli.sessions import SESSIONS
-from pytest_device.cli.stop import STOP
+from pytest_device.cli.sessions import SESSIONS, STOP
 from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE

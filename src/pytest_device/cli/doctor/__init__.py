@@ -41,7 +41,7 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
         findings.append(fail("others", "skipped, because the other checks need these packages", fix))
         return ""
     from pytest_device.cli.doctor.configuration import read_configuration
-    from pytest_device.cli.doctor.rent import check_rent, not_checked
+    from pytest_device.cli.doctor.service import check_rent, not_checked
 
     configuration = read_configuration()
     settings = configuration.settings
@@ -59,14 +59,14 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
 def _setup(settings: "Settings | None") -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
-    from pytest_device.cli.doctor.reach import check_service
+    from pytest_device.cli.doctor.service import check_service
+    from pytest_device.settings import Settings
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
     if settings:
         yield from check_ledger(settings)
-    is_local = bool(settings and settings.local)
-    yield from check_local(os.environ, Path.home(), is_needed=is_local, settings=settings)
+    yield from check_local(os.environ, Path.home(), settings or Settings())
 
 
 def _has_failed(findings: Sequence[Finding]) -> bool:
