@@ -14,7 +14,7 @@ from uuid import UUID
 
 import httpx
 
-from pytest_device.addresses import checked_url
+from pytest_device import parsers
 from pytest_device.errors import (
     ConfigError,
     NoCapacityError,
@@ -89,7 +89,7 @@ class DeviceClient:
         reply_seconds: float = REPLY_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.base_url = checked_url(base_url)
+        self.base_url = parsers.address(base_url)
         self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
