@@ -290,6 +290,8 @@ def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
         ("http://devices.example", "unencrypted"),
         ("http://127.0.0.1.devices.example", "unencrypted"),
         ("https://u:secretive@devices.example", "credentials"),
+        ("https://u:secretive'@devices.example", "credentials"),
+        ("https://u:secretive/x@devices.example", "must look like"),
         ("https://devices.example?x=1", "remove the"),
         ("https://devices.example/p?", "remove the"),
         ("https://devices.example?token=secretive", "remove the"),

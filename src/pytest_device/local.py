@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
+from pytest_device.programs import passed_on
 
 END_SECONDS: Final = 20.0
 """Maximum seconds for a stopping service to stop its sessions' programs."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from pytest_device.errors import ConfigError
-from pytest_device.redact import MASK, Redactor, is_loopback
+from pytest_device.redact import MASK, is_loopback
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DURATION_MAX_MINUTES,
@@ -147,12 +147,13 @@ def address(url: str) -> str:
     Raises ConfigError unless it is ``https://`` (``http://`` on loopback only, since the token travels with every
     request) and contains nothing but host, port and path.
     """
-    shown = Redactor().text(url).partition("?")[0]
+    shown = _without_credentials(url)
     try:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"service URL {shown!r}: {error}") from None
+        rule = " must look like https://host" if "@" in url else f": {error}"  # which may quote a part of a password
+        raise ConfigError(f"service URL {shown!r}{rule}") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise ConfigError(f"service URL {shown!r} must look like https://host or https://host/path")
     if parts.scheme == "http" and not is_loopback(host):
@@ -177,9 +178,7 @@ def slots_address(url: str) -> str:
     Raises ConfigError, without showing credentials, if it contains anything else, or credentials that would cross a
     network unencrypted.
     """
-    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
-    credentials, at, place = rest.rpartition("@")  # a slash or blank in a password must not end it here
-    shown = f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"
+    shown = _without_credentials(url)
     try:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
@@ -202,3 +201,10 @@ def _encodes(host: str) -> bool:
         return bool(host.encode("idna"))
     except UnicodeError:
         return False
+
+
+def _without_credentials(url: str) -> str:
+    """Return a URL for messages, without its query; credentials may contain slashes, blanks and quotes."""
+    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
+    credentials, at, place = rest.rpartition("@")
+    return f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"

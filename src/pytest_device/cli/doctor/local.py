@@ -7,11 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_device import nodejs
-from pytest_device.child_environment import passed_on
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
+from pytest_device.programs import node_candidates, passed_on
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def _find(
 
     finder = Finder(Guard(environ=environ, log=missing.append), passed_on(environ), missing.append)
     try:
-        found = toolchain.prepare(finder, cache_dir, project, nodes=nodejs.candidates(environ))
+        found = toolchain.prepare(finder, cache_dir, project, nodes=node_candidates(environ))
         return asyncio.run(found), missing
     except ConfigError as error:
         return error, missing
