@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in, state_dir_of
+from pytest_device.cli.command import Command, add_json, add_state_dir, nothing_in, state_dir_of
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
@@ -32,7 +32,7 @@ def _list(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.inventory import opened
 
     try:
-        state_dir = known_state_dir(parsed)
+        state_dir = state_dir_of(parsed, is_known=True)
         with opened(state_dir) as found:
             sessions, damaged = found
     except OSError as error:
@@ -112,7 +112,7 @@ def _stop(parsed: argparse.Namespace) -> int:
     by_environment = resolve(unset, {variable: os.environ.get(variable, "")}, unset).stop_timeout_seconds
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     try:
-        state_dir = state_dir_of(parsed) if choice.ids else known_state_dir(parsed)
+        state_dir = state_dir_of(parsed, is_known=not choice.ids)
         outcome = stop_known(state_dir, service, choice, parsed.timeout_seconds or by_environment)
     except OSError as error:
         raise _unusable(error) from None
