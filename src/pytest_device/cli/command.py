@@ -31,19 +31,17 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+        statuses = (f"  {status}  {meaning}" for status, meaning in self.statuses.items())
         parser = add_parser(
             self.name,
             help=self.summary,
             description=self.description,
-            epilog=f"{examples_of(self)}\n\n{self._statuses()}",
+            epilog="\n".join([examples_of(self), "", "exit status:", *statuses]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self.add_options(parser)
         parser.set_defaults(run=self.run)
-
-    def _statuses(self) -> str:
-        return "\n".join(["exit status:", *(f"  {status}  {meaning}" for status, meaning in self.statuses.items())])
 
 
 def group(

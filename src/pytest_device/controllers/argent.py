@@ -137,7 +137,8 @@ class Argent(Client):
     def _refused(self, tool: str, value: Mapping[str, Any]) -> ControllerError:
         if "error" not in value:
             return self._lost("returned something that is not its own response")
-        issues = [_issue(as_mapping(one)) for one in value.get("issues") or ()]
+        given = [as_mapping(one) for one in value.get("issues") or ()]
+        issues = [f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}" for one in given]
         message = self._shown(str(value.get("message") or value["error"]))
         return ArgentError(f"argent {tool}: {message}", code=str(value.get("error_code", "")), issues=issues)
 
@@ -145,7 +146,3 @@ class Argent(Client):
 def id_of(device: Mapping[str, Any]) -> str:
     """Return the ID by which tools identify a device: its key depends on the platform."""
     return str(device.get("udid") or device.get("serial") or device.get("id") or "")
-
-
-def _issue(given: Mapping[str, Any]) -> str:
-    return f"{'.'.join(map(str, given.get('path') or ()))}: {given.get('message')}"

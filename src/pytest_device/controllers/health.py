@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -41,33 +41,31 @@ class _Probe:
     controller: str
     base_url: str = field(repr=False)
     path: str
-    is_alive: Callable[[Any], bool]
     token: str = field(default="", repr=False)
 
 
 def _probe_of(config: RemoteConfig | None) -> _Probe | None:
     match config:
         case AppiumConfig():
-            return _Probe("Appium server", config.appium_url, "/status", _is_ready)
+            return _Probe("Appium server", config.appium_url, "/status")
         case AgentDeviceConfig():
-            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health", _is_ok)
+            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health")
         case ArgentConfig():
             token = config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
-            return _Probe("argent tool server", config.tools_url, "/tools", lambda _tools: True, token)
+            return _Probe("argent tool server", config.tools_url, "/tools", token)
         case _:
             return None
 
 
-def _is_ready(reply: Any) -> bool:
-    match reply:
-        case {"value": dict(value)}:  # pyright: ignore[reportUnknownVariableType]
-            return value.get("ready") is not False  # pyright: ignore[reportUnknownMemberType]
+def _is_alive(path: str, reply: object) -> bool:
+    """Return whether a controller's own reply says that it is ready; argent's says nothing about it."""
+    match path, reply:
+        case ("/status", {"value": {"ready": False}}):
+            return False
+        case ("/tools", _) | ("/health", {"ok": True}) | ("/status", {"value": {}}):
+            return True
         case _:
             return False
-
-
-def _is_ok(reply: Any) -> bool:
-    return isinstance(reply, dict) and reply.get("ok") is True  # pyright: ignore[reportUnknownMemberType]
 
 
 class _Deadline:
@@ -130,7 +128,7 @@ def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Dead
                 return f"returned more than {MAX_REPLY_BYTES} bytes"
     try:
         plain = unpacked(bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES)
-        is_alive = probe.is_alive(json.loads(plain))
+        is_alive = _is_alive(probe.path, json.loads(plain))
     except (ValueError, RecursionError):  # ValueErrors are those of compression, too
         return "returned something other than JSON"
     return None if is_alive else "responds, but does not report that it is ready"

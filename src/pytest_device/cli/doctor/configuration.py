@@ -74,23 +74,17 @@ def _read(config: pytest.Config) -> Configuration:
     except ConfigError as error:
         problems = [fail(_NAME, problem, "correct or remove this value") for problem in error.problems]
         return Configuration((where, *problems, *others))
-    return Configuration((where, *_given(settings), *_from_project(config), *_missing(settings), *others), settings)
+    return Configuration((where, *_values(config, settings), *others), settings)
 
 
-def _given(settings: Settings) -> Iterator[Finding]:
-    """Yield a finding for each setting that is not a default."""
+def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
+    """Yield what is not a default, what comes from the app's project, and what is missing."""
     for option, value in settings.chosen():
         yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
-
-
-def _from_project(config: pytest.Config) -> Iterator[Finding]:
     for note in notes_of(config):
         yield ok("app", note)
     for name, value, source in additions_of(config):
         yield ok("app", f"{name}: {value}, from {source}")
-
-
-def _missing(settings: Settings) -> Iterator[Finding]:
     if settings.local:
         for problem in settings.service_problems():
             yield fail(_NAME, problem, "remove one of the two")

@@ -148,15 +148,12 @@ def _finding_for(error: DeviceError | None, where: str) -> Finding:
         case NotFoundError() if not error.is_page:
             return ok(_SERVICE, f"{where} responds and accepts the token (404 for a made-up session ID, as expected)")
         case TransportError():
-            return fail(_SERVICE, text, _fix_of_network(str(error)))
+            fixes = (fix for pattern, fix in _NETWORK_FIXES if re.search(pattern, str(error)))
+            return fail(_SERVICE, text, next(fixes, _ROADBLOCK_FIX))
         case ConfigError():
             return fail(_SERVICE, *_cause_and_fix(error))
         case _:
             return fail(_SERVICE, text, _fix_of_refusal(error))
-
-
-def _fix_of_network(text: str) -> str:
-    return next((fix for pattern, fix in _NETWORK_FIXES if re.search(pattern, text)), _ROADBLOCK_FIX)
 
 
 def _fix_of_refusal(error: DeviceError) -> str:
