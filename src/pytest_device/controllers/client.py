@@ -4,9 +4,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx
@@ -48,8 +46,7 @@ def config_of(session: Session, kind: type[C], controller: str) -> C:
     return config
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The response of a controller."""
 
     status: int
@@ -69,14 +66,15 @@ class Client:
         timeout_seconds: float = CALL_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._base_url, token = self._access(session)
+        base_url, token = self._access(session)
         self.environment = environment_of(session) if environment is None else environment
         self.platform = str(session.platform)
         self._page, self._timeout_seconds, self._sleep = session.page, timeout_seconds, sleep
-        self._shown = Redactor([self._base_url, token]).text
+        self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
+        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)  # no attribute shows it
         try:
-            self._http = http_client(self._base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS))
+            self._http = http_client(base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS))
         except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
             what = f"{self.controller} cannot be called: {type(error).__name__}"
             raise ControllerError(f"{what} ({self._page})") from None
@@ -151,20 +149,15 @@ class Client:
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
-        url = url_of(self._base_url, path)
-        stream = self._http.stream(method, url, content=body, headers=headers, timeout=timeout)
-        return self._received(stream, time.monotonic() + seconds)
-
-    def _received(self, stream: "AbstractContextManager[httpx.Response]", until: float) -> Reply:
-        with stream as reply:
-            body = bytearray()
+        url, until, received = self._url_of(path), time.monotonic() + seconds, bytearray()
+        with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as reply:
             for chunk in reply.iter_bytes():
-                body += chunk
-                if len(body) > MAX_REPLY_BYTES:
+                received += chunk
+                if len(received) > MAX_REPLY_BYTES:
                     raise self._lost(f"returned more than {MAX_REPLY_BYTES} bytes")
                 if time.monotonic() > until:  # httpx's timeouts only limit each pause
                     raise self._lost("does not finish its response in time")
-            return Reply(reply.status_code, bytes(body))
+            return Reply(reply.status_code, bytes(received))
 
 
 def url_of(base_url: str, path: str = "") -> httpx.URL:
