@@ -88,12 +88,32 @@ class Daemon(Client):
     ) -> Mapping[str, Any]:
         """Run agent-device's command line program on this session and return its data.
 
-        ``program`` is its command if it is not on PATH. Raises ConfigError if it is not installed.
+        ``program`` is its command if it is not on PATH. The token is passed in the environment only. Raises ConfigError
+        if the program is not installed.
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        output = _printed(args, {**environ, **self.environment}, program=program, timeout_seconds=seconds)
-        if isinstance(output, str):
-            raise ControllerError(self._shown(output))
+        variables, what = {**environ, **self.environment}, f"agent-device {' '.join(args[:1])}"
+        try:
+            ended = subprocess.run(  # noqa: S603  # no shell reads it
+                [*(program or _on_path(variables)), *args, "--json"],
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=seconds,
+                check=False,
+            )
+        except OSError as error:
+            raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
+        except subprocess.TimeoutExpired:
+            raise ControllerError(self._shown(f"{what} took longer than {seconds:g} s")) from None
+        try:
+            output = as_mapping(json.loads(ended.stdout))
+        except ValueError:
+            said = (ended.stderr or ended.stdout).strip()[-_LAST:]
+            raise ControllerError(self._shown(f"{what} exited with status {ended.returncode}: {said}")) from None
         if output.get("success") is not True:
             raise self._refused(args[0] if args else "", as_mapping(output.get("error")))
         return as_mapping(output.get("data"))
@@ -135,37 +155,7 @@ class Daemon(Client):
         return [(Path(str(one.get("fileName"))).name, self.artifact(str(one.get("artifactId")))) for one in kept]
 
 
-def _printed(
-    args: Sequence[str], environ: Mapping[str, str], *, program: Sequence[str], timeout_seconds: float
-) -> Mapping[str, Any] | str:
-    """Run the program; return its JSON output, or a sentence on how it ended without any.
-
-    ``program`` is its command, found on PATH if empty. Raises ConfigError if it is not installed. The token is passed
-    in the environment only.
-    """
-    found = list(program) or list(filter(None, [which("agent-device", path=environ.get("PATH"))]))
-    if not found:
-        raise ConfigError(
-            "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
-        )
-    try:
-        ended = subprocess.run(  # noqa: S603  # no shell reads it
-            [*found, *args, "--json"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=timeout_seconds,
-            check=False,
-        )
-    except OSError as error:
-        raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        return f"agent-device {' '.join(args[:1])} took longer than {timeout_seconds:g} s"
-    try:
-        return as_mapping(json.loads(ended.stdout))
-    except ValueError:
-        output = (ended.stderr or ended.stdout).strip()[-_LAST:]
-        return f"agent-device {' '.join(args[:1])} exited with status {ended.returncode}: {output}"
+def _on_path(environ: Mapping[str, str]) -> Sequence[str]:
+    if found := which("agent-device", path=environ.get("PATH")):
+        return [found]
+    raise ConfigError("agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])")
