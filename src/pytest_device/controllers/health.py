@@ -1,12 +1,9 @@
 """Checks whether the controller of a session in progress is alive."""
 
 import json
-import socket
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final
 
 import httpx
 
@@ -15,6 +12,7 @@ from pytest_device.sessions.compression import unpacked
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
+from pytest_device.sessions.sockets import Sockets
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
@@ -29,10 +27,11 @@ def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) ->
     probe = _probe_of(session.remote_config)
     if probe is None:
         return None
-    with _Deadline(timeout_seconds) as deadline:
-        problem = _probed(probe, deadline)
-    if problem and deadline.over.is_set():
-        problem = deadline.words
+    sockets = Sockets()
+    with sockets.limited(timeout_seconds) as late:
+        problem = _probed(probe, timeout_seconds, sockets, late)
+    if problem and late.is_set():
+        problem = f"does not respond within {timeout_seconds:g} s"
     return problem and f"its {probe.controller} {problem}"
 
 
@@ -68,56 +67,27 @@ def _is_alive(path: str, reply: object) -> bool:
             return False
 
 
-class _Deadline:
-    """Ends any wait in time: httpx's timeouts only limit each pause."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.words = f"does not respond within {seconds:g} s"
-        self._sockets: list[socket.socket] = []
-        self.over = threading.Event()
-        self._timer = threading.Timer(seconds, self._strike)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._timer.cancel()
-
-    def note(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            self._sockets.append(info["return_value"].get_extra_info("socket"))
-
-    def _strike(self) -> None:
-        self.over.set()
-        for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed meanwhile
-                opened.shutdown(socket.SHUT_RDWR)
-
-
-def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
+def _probed(probe: _Probe, seconds: float, sockets: Sockets, late: threading.Event) -> str | None:
     try:
         url = url_of(probe.base_url, probe.path)
-        client = http_client(probe.base_url, probe.token, timeout=deadline.seconds)
+        client = http_client(probe.base_url, probe.token, timeout=seconds)
         with naming_intercepting_plugin(probe.base_url), client:
             try:
-                return _answer(client, url, probe, deadline)
+                return _answer(client, url, probe, sockets)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if deadline.over.is_set():
+                if late.is_set():
                     raise
-                return _answer(client, url, probe, deadline)
-    except httpx.TimeoutException:
-        return deadline.words
+                return _answer(client, url, probe, sockets)
     except httpx.HTTPError as error:
+        if isinstance(error, httpx.TimeoutException):
+            late.set()
         return f"does not respond: {reason_of(error)}"
     except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # or invalid proxy variables
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
-    with client.stream("GET", url, extensions={"trace": deadline.note}) as reply:
+def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Sockets) -> str | None:
+    with client.stream("GET", url, extensions={"trace": sockets.note}) as reply:
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)
