@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pytest_device.cli.app import APP
@@ -31,7 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.run is None:
             parser.print_help(sys.stderr)
             return USAGE_ERROR
-        return _outcome(parsed.run, parsed)
+        try:
+            return int(parsed.run(parsed))
+        except ConfigError as error:
+            print(f"pytest-device: {error}", file=sys.stderr)
+            return USAGE_ERROR
+        except KeyboardInterrupt:
+            print("pytest-device: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
+            traceback.print_exc()
+            raise SystemExit(1) from None
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,17 +68,3 @@ class _Version(argparse.Action):
 
         print(f"pytest-device {version('pytest-device')}")
         parser.exit()
-
-
-def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespace) -> int:
-    try:
-        return run(parsed)
-    except ConfigError as error:
-        print(f"pytest-device: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except KeyboardInterrupt:
-        print("pytest-device: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
-        traceback.print_exc()
-        raise SystemExit(1) from None

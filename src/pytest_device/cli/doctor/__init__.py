@@ -26,7 +26,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
     else:
-        print(*_lines(findings, is_coloured=_is_coloured()), *filter(None, [left]), sep="\n")
+        is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        print(*_lines(findings, is_coloured=is_coloured), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
 
@@ -80,10 +81,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="create a session of one minute, wait until its controller responds, stop it",
     )
     add_json(parser)
-
-
-def _is_coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
