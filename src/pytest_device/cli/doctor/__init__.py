@@ -44,9 +44,8 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     from pytest_device.cli.doctor.configuration import read_configuration
     from pytest_device.cli.doctor.service import check_rent, not_checked
 
-    configuration = read_configuration()
-    settings = configuration.settings
-    findings += configuration.findings
+    found, settings = read_configuration()
+    findings += found
     findings += _setup(settings)
     if not (settings and (settings.url or settings.local)):
         return ""

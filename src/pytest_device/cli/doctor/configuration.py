@@ -1,9 +1,8 @@
 """Checks the configuration and the plugins of a pytest run in this directory: pytest reads it and runs nothing."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from io import StringIO
 from itertools import islice
@@ -23,58 +22,58 @@ from pytest_device.settings import Settings
 _NAME: Final = "configuration"
 _ARGUMENTS: Final = ("--assert=plain",)
 """Otherwise pytest warns or fails, because this package is already imported and cannot be rewritten."""
+_PLUGIN_FIX: Final = (
+    "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+)
 _RIVAL: Final = "appium_scheduler"
 _DIRECTORIES_MAX: Final = 2_000
 """Larger suites are not searched, and get no finding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """The findings, and the settings if they can be read."""
+def read_configuration() -> tuple[Sequence[Finding], Settings | None]:
+    """Check pytest's configuration in this directory: ini file, addopts, environment, conftest files.
 
-    findings: tuple[Finding, ...]
-    settings: Settings | None = None
-
-
-def read_configuration() -> Configuration:
-    """Return pytest's configuration in this directory: ini file, addopts, environment, conftest files."""
+    Returns the findings, and the settings if they can be read.
+    """
     reader, output = _Reader(), StringIO()
     try:
         with redirect_stdout(output), redirect_stderr(output):
             ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
     except (SystemExit, pytest.exit.Exception) as error:  # from a conftest.py
         ending = f"{type(error).__name__} {error}"
-    if reader.found is not None:
-        return reader.found
+    if reader.findings:
+        return reader.findings, reader.settings
     lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
     text = f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
-    return Configuration((fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors"),))
+    return [fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors")], None
 
 
 class _Reader:
     """A plugin that replaces the run."""
 
-    def __init__(self) -> None:
-        self.found: Configuration | None = None
+    findings: Sequence[Finding] = ()
+    settings: Settings | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> pytest.ExitCode:
-        self.found = _read(config)
+        self.findings = tuple(self._read(config))
         return pytest.ExitCode.OK
 
-
-def _read(config: pytest.Config) -> Configuration:
-    if not config.pluginmanager.is_registered(pytest_device.plugin):
-        fix = "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
-        return Configuration((fail(_NAME, "pytest does not load the pytest-device plugin here", fix),))
-    where = ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
-    others = tuple(_others(config))
-    try:
-        settings = settings_of(config)
-    except ConfigError as error:
-        problems = [fail(_NAME, problem, "correct or remove this value") for problem in error.problems]
-        return Configuration((where, *problems, *others))
-    return Configuration((where, *_values(config, settings), *others), settings)
+    def _read(self, config: pytest.Config) -> Iterator[Finding]:
+        if not config.pluginmanager.is_registered(pytest_device.plugin):
+            fix = (
+                "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+            )
+            yield fail(_NAME, "pytest does not load the pytest-device plugin here", fix)
+            return
+        yield ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
+        try:
+            self.settings = settings_of(config)
+        except ConfigError as error:
+            yield from (fail(_NAME, problem, "correct or remove this value") for problem in error.problems)
+        else:
+            yield from _values(config, self.settings)
+        yield from _others(config)
 
 
 def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
