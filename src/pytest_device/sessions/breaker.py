@@ -9,7 +9,6 @@ One breaker serves a whole run: each process asks, through its ``Gate``, before 
 
 import hashlib
 import json
-import math
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,7 +18,7 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pytest_device.errors import DeviceError, LeaseTimeoutError, NotAttemptedError, UnauthorizedError
+from pytest_device.errors import DeviceError, NotAttemptedError, UnauthorizedError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -245,8 +244,8 @@ class AttemptHandle:
         self._is_under_way = False
         self._failure: DeviceError | None = None
 
-    def may_begin(self, waited_seconds: float = 0.0, limit_seconds: float = math.inf) -> bool:
-        """Return whether to make it now; if not, call again. Raises LeaseTimeoutError at the time limit.
+    def may_begin(self) -> bool:
+        """Return whether to make it now; if not, call again.
 
         Raises NotAttemptedError if it is refused, or its own error if it has failed before.
         """
@@ -254,10 +253,6 @@ class AttemptHandle:
         if isinstance(answer, Cause):
             raise self._failure or NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
         self._is_under_way |= answer is Turn.GO
-        if not self._is_under_way and waited_seconds >= limit_seconds:
-            raise LeaseTimeoutError(
-                f"identical attempts by other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
-            )
         return self._is_under_way
 
     def ready(self) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
-from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy, warm_store
+from pytest_device.plugin.provider.factory import new_gate, notify_stopping, session_config, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.forks import ForkedJudge
 from pytest_device.plugin.provider.held_drivers import TAKEN, HeldDrivers, Sessions, sessions_of
@@ -275,14 +275,11 @@ class Devices:
         return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
-        attempts, history = self.settings.start_attempts, self._lookahead.history
-        factory = Factory(self.backend, self.warm, history, self._relay, attempts=attempts, gate=self.gate)
         return Pool(
-            factory,
-            factory,
-            clock=time.monotonic,
+            session_config(self.settings, self.backend, self._lookahead.history, self._relay, self.gate),
             sleep=self._log.sleep,
-            relay=self._relay,
+            warm=self.warm,
+            before_stop=notify_stopping,
             slots=self.backend.slots(self._names.holder(), self.gate),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
