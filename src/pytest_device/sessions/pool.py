@@ -15,7 +15,7 @@ from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import Roster, WarmDevices, is_good, run_concurrently
+from pytest_device.sessions.roster import Roster, WarmDevices, is_good
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
@@ -125,12 +125,7 @@ class Pool:
         for session in self._roster.starting_ahead():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
-        doomed: list[DeviceSession] = []
-        try:
-            self._roster.retire(done, doomed, may_stay=True)
-        finally:
-            with self._roster.delivering(doomed):
-                run_concurrently([session.stop for session in doomed])
+        self._roster.end(done, may_stay=True)
 
     def keep(self, session: DeviceSession) -> None:
         """Deliberately leave a session running."""

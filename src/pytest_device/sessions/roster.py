@@ -2,8 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from typing import Final, Protocol
 
 from pytest_device.errors import LeaseTimeoutError, SessionTimeoutError
@@ -140,23 +140,27 @@ class Roster:
         self._dropped.append(session)
         self._background.drop(session)
 
-    def end(self, ending: Iterable[DeviceSession]) -> None:
+    def end(self, ending: Iterable[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool and stop them concurrently, except those that ``may_stay`` and are kept warm.
+
+        Raises StopFailedError if one may still be running, after all stops were requested.
+        """
         doomed: list[DeviceSession] = []
         try:
-            self.retire(ending, doomed)
+            with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
+                for session in list(ending):
+                    self.sessions.remove(session)
+                    doomed.append(session)
+                    each.callback(self._retire, session, doomed, may_stay=may_stay)
         finally:
-            with self.delivering(doomed):
+            try:
                 run_concurrently([session.stop for session in doomed])
+            finally:
+                for session in doomed:
+                    if session not in self._unused:
+                        session.deliver()
 
-    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
-        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
-        with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
-            for session in list(ending):
-                self.sessions.remove(session)
-                doomed.append(session)
-                each.callback(self._retire_one, session, doomed, may_stay=may_stay)
-
-    def _retire_one(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
+    def _retire(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
             self._unused.append(session)
         with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
@@ -168,16 +172,6 @@ class Roster:
 
     def _kept_warm(self, session: DeviceSession) -> str | None:
         return self._warm.keep_warm(session) if self._warm and not session.requirement.attach else None
-
-    @contextmanager
-    def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
-        """Report the sessions' events once all of them are stopped."""
-        try:
-            yield
-        finally:
-            for session in doomed:
-                if session not in self._unused:
-                    session.deliver()
 
     def close(self, timeout_seconds: float) -> None:
         """Report the events of sessions without a test, once the background has stopped them or time is up."""
