@@ -84,8 +84,10 @@ class Pool:
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif not self._start_ahead(requirement, policy, begun):
+                elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
                     return
+                else:
+                    begun.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
             for session in begun:
                 self._roster.start_ahead(session)
@@ -204,14 +206,6 @@ class Pool:
                 if any(session not in refused for session in acquiring if session):
                     patience *= 2  # stopping sessions had no effect and cost a boot
                 self._give_up(acquiring, but=refused)
-
-    def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
-        """Start a session in the background; False if no slot is free."""
-        slots = self._slots.try_take(1) if self._slots else [None]
-        if slots is None:
-            return False
-        begun.append(self._new(requirement, policy, slots[0]))
-        return True
 
     def _new(self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None) -> DeviceSession:
         find_warm: Callable[[], WarmSession | None] | None = None

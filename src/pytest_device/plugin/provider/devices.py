@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -70,7 +71,6 @@ class Devices:
         """The current or last test."""
         self._plan: Plan | None = None
         self.held_drivers = HeldDrivers(self._keep)
-        self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
         self.children = ForkedJudge(settings.start_attempts)
         self.warm = warm_store(settings, backend, relay=self._relay)
@@ -185,7 +185,7 @@ class Devices:
     def _note_start(self, held: DeviceSession) -> None:
         """Record the start page of a new session's device, if it is to be reset to it."""
         if held.requirement.returns_to_start:
-            self._cleanup_of_all().note_start(held.session)
+            self._cleanup.note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
@@ -195,14 +195,14 @@ class Devices:
             stays_warm = self.warm is not None and self.warm.may_stay(need)
             is_left = stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
             if name in uses and not held.unusable and is_left:
-                held.unusable = not self._cleanup_of_all().reset(held.session, uses[name])
+                held.unusable = not self._cleanup.reset(held.session, uses[name])
         uses.clear()
 
-    def _cleanup_of_all(self) -> "Cleanup":
+    @cached_property
+    def _cleanup(self) -> "Cleanup":
         from pytest_device.plugin.provider.cleanup import Cleanup
 
-        self._cleanup = self._cleanup or Cleanup()
-        return self._cleanup
+        return Cleanup()
 
     def taken(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""

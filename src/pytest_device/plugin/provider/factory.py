@@ -14,7 +14,6 @@ from pytest_device.sessions.breaker import Breaker, Gate, Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
@@ -68,16 +67,6 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
         owner=backend.sessions,  # a forked child has its own
         problem_of=problem_of,
         relay=relay,
-        has_room=lambda sessions: _has_room(slots, sessions),
+        has_room=slots.has_room if slots else lambda _sessions: True,
     )
     return WarmStore(config)
-
-
-def _has_room(slots: Slots | None, sessions: int) -> bool:
-    """Return whether that many sessions fit besides those in use."""
-    if slots is None:
-        return True
-    free = slots.try_take(sessions) if sessions <= slots.most else None
-    for slot in free or ():
-        slot.release()
-    return free is not None
