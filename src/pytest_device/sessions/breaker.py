@@ -108,8 +108,8 @@ class _Circuit:
 class Breaker:
     """The circuits of a run, all closed at first; ``limit`` is the maximum number of consecutive failures."""
 
-    def __init__(self, limit: int, clock: Callable[[], float], pause_seconds: float = PAUSE_SECONDS) -> None:
-        self._limit, self._clock, self._pause = max(limit, FEWEST_IN_A_ROW), clock, pause_seconds
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        self._limit, self._clock = max(limit, FEWEST_IN_A_ROW), clock
         self._circuits: dict[str, _Circuit] = {}
         self._lock = threading.Lock()
 
@@ -129,7 +129,7 @@ class Breaker:
             return circuit.cause
         if circuit.failures < circuit.limit:
             return Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
-        is_half_open = self._clock() - circuit.since >= self._pause and not others
+        is_half_open = self._clock() - circuit.since >= PAUSE_SECONDS and not others
         return Turn.GO if is_half_open else circuit.cause
 
     def ready(self, key: str, ticket: Ticket) -> None:
