@@ -20,19 +20,12 @@ _MOST: Final = 32
 
 
 class WarmDevices(Protocol):
-    """The sessions that runs keep warm for the next one."""
+    """The sessions that runs keep warm for the next one: what a pool needs of a ``WarmStore``."""
 
-    def claim(self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
-        """Return a warm session that meets the requirement, None if there is none.
-
-        It may stop one to make room, but none that is needed for ``upcoming``: the requirements of other sessions that
-        also look for one.
-        """
-        ...
-
-    def keep_warm(self, held: DeviceSession) -> str | None:
-        """Keep a session warm that no test needs any more; return until when, None if it must be stopped."""
-        ...
+    def claim(
+        self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> WarmSession | None: ...
+    def keep_warm(self, held: DeviceSession) -> str | None: ...
 
 
 class Roster:

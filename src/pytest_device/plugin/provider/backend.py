@@ -235,23 +235,18 @@ class CurrentClient:
 
     @property
     def base_url(self) -> str:
-        """The service's URL."""
         return self._backend.sessions().base_url
 
     def create(self, request: "SessionRequest") -> "Session":
-        """Create a session; it is billed until it is stopped."""
         return self._backend.sessions().create(request)
 
     def get(self, session_id: "UUID | str") -> "Session":
-        """Return the session with its current status."""
         return self._backend.sessions().get(session_id)
 
     def stop(self, session_id: "UUID | str") -> "Session":
-        """Stop a session; one that has ended is returned unchanged."""
         return self._backend.sessions().stop(session_id)
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that failed with this error may have left a session whose ID is unknown."""
         return self._backend.sessions().leaves_unknown(error)
 
 
