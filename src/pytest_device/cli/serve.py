@@ -78,19 +78,19 @@ def _argument(rule: str, convert: Callable[[str], T], is_valid: Callable[[T], ob
         with suppress(ValueError):
             if is_valid(value := convert(text)):
                 return value
-        raise argparse.ArgumentTypeError(f"{text!r} must be {rule}")
+        raise argparse.ArgumentTypeError(f"{text!r} {rule}")
 
     return parsed
 
 
 _host = _argument(
-    "a loopback address (127.0.0.1, ::1 or localhost): no client would send its token elsewhere unencrypted",
+    "must be a loopback address (127.0.0.1, ::1 or localhost): no client would send its token elsewhere unencrypted",
     str,
     is_loopback,
 )
-_port = _argument("a whole number from 0 to 65535, 0 for a free port", int, range(65_536).__contains__)
-_count = _argument("a whole number from 1", lambda text: int(text) if text.isdecimal() else 0, bool)
-_directory = _argument("an existing directory", lambda text: Path(text).absolute(), Path.is_dir)
+_port = _argument("must be a whole number from 0 to 65535, 0 for a free port", int, range(65_536).__contains__)
+_count = _argument("must be a whole number from 1", lambda text: int(text) if text.isdecimal() else 0, bool)
+_directory = _argument("must be an existing directory", lambda text: Path(text).absolute(), Path.is_dir)
 
 
 def _run(parsed: argparse.Namespace) -> int:
