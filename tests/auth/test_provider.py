@@ -196,6 +196,8 @@ def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider)
         provider.fail("jwks", "deny")
     with pytest.raises(AuthConfigError, match=r"unknown endpoint 'tokens' \(available: discovery, authorize"):
         provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(AuthConfigError, match="times=0 must be at least 1"):
+        provider.fail("token", "deny", times=0)
     port = int(provider.local_url.rpartition(":")[2])
     with pytest.raises(AuthConfigError, match=f"port {port} is not available: Address already in use"):
         IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)

@@ -70,8 +70,8 @@ def fetch_user_info(
     if not endpoint:
         raise AuthConfigError("the discovery document has no user_info_endpoint")
     token = _of(config, "accessToken", "access_token")
-    if not token:
-        raise AuthConfigError("user info needs an access token")
+    if not token or not isinstance(cast("object", token), str):
+        raise AuthConfigError("user info needs an access token, which is a string")
     found = get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
     if id_token := _of(config, "idToken", "id_token"):
         check_same_subject(found, id_token)

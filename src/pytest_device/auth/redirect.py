@@ -38,6 +38,8 @@ def make_redirect_uri(
     """
     if environment not in get_args(Environment):
         raise AuthConfigError(f"environment {environment!r} must be one of {', '.join(get_args(Environment))}")
+    if not isinstance(cast("object", config), Mapping | None):
+        raise AuthConfigError(f"config must be the content of the app config, not {type(config).__name__}")
     given = read(RedirectUriOptions, options or {})
     app = _App(environment, platform, config or {}, host_uri, current_url)
     if given.native and platform != "web" and environment in {"standalone", "bare"}:
@@ -94,7 +96,8 @@ class _App:
             return STORE_CLIENT_SCHEME
         if not self.config:
             raise AuthConfigError("the redirect URI needs the app config: pass it as config")
-        native: Mapping[str, Any] = self.config.get(self.platform) or {}
+        found: object = self.config.get(self.platform)
+        native: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
         scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
         if scheme is not None and not _SCHEME.fullmatch(scheme):
             raise AuthConfigError(
@@ -102,8 +105,8 @@ class _App:
             )
         # Builds also register their identifier as a scheme.
         identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
-        if found := scheme or next(_texts(identifier), None):
-            return found
+        if usable := scheme or next(_texts(identifier), None):
+            return usable
         raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
 
 

@@ -1,5 +1,6 @@
 """Encoding and decoding of ``multipart/mixed`` replies, byte for byte, since signatures cover bytes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
@@ -53,7 +54,8 @@ def _part(piece: bytes) -> Part:
     if not found:
         refuse("a part of the reply has unterminated headers")
     try:
-        lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n") if line.strip()]
+        unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("utf-8"))  # RFC 5322 section 2.2.3
+        lines = [line.partition(":") for line in unfolded.split("\r\n") if line.strip()]
     except UnicodeDecodeError:
         refuse("the headers of a part are not UTF-8")
     headers = {name.strip().lower(): value.strip() for name, _, value in lines}

@@ -31,10 +31,10 @@ def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     need_extra("http_sf")
     import http_sf
 
-    try:
-        return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
-    except (ValueError, http_sf.StructuredFieldError):
-        raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII") from None
+    for text in cast("tuple[object, ...]", (sig, keyid)):
+        if not (isinstance(text, str) and text.isascii() and text.isprintable()):
+            raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII")
+    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
 
 
 class PublishedProtocolV1:

@@ -104,8 +104,9 @@ def _name(common_name: str) -> "Name":
     from cryptography.x509 import Name, NameAttribute
     from cryptography.x509.oid import NameOID
 
-    if not (isinstance(cast("object", common_name), str) and 1 <= len(common_name) <= _LONGEST_NAME):
-        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} characters")
+    is_text = isinstance(cast("object", common_name), str) and common_name.isprintable()  # surrogates are not
+    if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
+        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters")
     return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
@@ -129,7 +130,10 @@ def need_extra(module: str) -> None:
 def _bytes(body: bytes | str) -> bytes:
     if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
         raise ConfigError(f"body must be bytes or a text, is of type {type(body).__name__}")
-    return body.encode() if isinstance(body, str) else body
+    try:
+        return body.encode() if isinstance(body, str) else body
+    except UnicodeEncodeError:
+        raise ConfigError("body has a lone surrogate, which UTF-8 can't encode: pass bytes") from None
 
 
 def _refuse(code: str, what: str) -> NoReturn:

@@ -81,6 +81,8 @@ class Failure:
             raise AuthConfigError(
                 f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
             )
+        if self.times < 1 or self.seconds < 0:
+            raise AuthConfigError(f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0")
 
 
 @dataclass(frozen=True, slots=True)
