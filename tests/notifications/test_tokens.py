@@ -216,7 +216,7 @@ def test_the_endpoint_refuses_what_is_no_request_for_a_token(endpoint: PushEndpo
 
 
 def test_the_endpoint_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
         pass
 

@@ -11,12 +11,13 @@ from typing import Any, Final, cast
 
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError
+from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
 from pytest_device.updates.errors import CertificateError, UpdateError
 from pytest_device.updates.events import Offer
 from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
 from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, Sign, UpdateRequest
-from pytest_device.updates.signing import ALGORITHM, need_extra, verify
+from pytest_device.updates.signing import ALGORITHM, verify
 from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Update, in_utc
 
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -28,7 +29,7 @@ _NO_CONTENT: Final = 204
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
-    need_extra("http_sf")
+    need_extra("the update protocol", "http_sf")
     import http_sf
 
     for text in cast("tuple[object, ...]", (sig, keyid)):
@@ -152,14 +153,14 @@ def _takes_parts(accept: str) -> bool:
 
 
 def _expectation(keyid: str) -> str:
-    need_extra("http_sf")
+    need_extra("the update protocol", "http_sf")
     import http_sf
 
     return http_sf.ser({"sig": True, "keyid": keyid, "alg": ALGORITHM})
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
-    need_extra("http_sf")
+    need_extra("the update protocol", "http_sf")
     import http_sf
 
     try:

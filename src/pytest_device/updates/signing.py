@@ -2,10 +2,10 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError
+from pytest_device.serving import need_extra
 from pytest_device.updates.errors import CertificateError, UpdateError
 from pytest_device.updates.values import in_utc
 
@@ -75,7 +75,7 @@ def validate_certificate(
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
     """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -119,14 +119,6 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
 
 
-def need_extra(module: str) -> None:
-    """Raise ConfigError if a module from the ``services`` extra is not installed."""
-    try:
-        import_module(module)
-    except ImportError:
-        raise ConfigError(f"{module} is not installed: pip install 'pytest-device[services]'") from None
-
-
 def _bytes(body: bytes | str) -> bytes:
     if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
         raise ConfigError(f"body must be bytes or a text, is of type {type(body).__name__}")
@@ -141,7 +133,7 @@ def _refuse(code: str, what: str) -> NoReturn:
 
 
 def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -158,7 +150,7 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
 
 def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
     from cryptography.x509 import Certificate, load_pem_x509_certificate
 
     if isinstance(certificate, Certificate):

@@ -123,7 +123,7 @@ class Authorize:
         self.journal.on_secret(code)
         return self._redirect(asked, {"code": code}, kind)
 
-    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: FailureKind | None = None) -> Response:
+    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: str | None = None) -> Response:
         state = asked.params.get("state")
         if failure == "wrong_state":
             state = secrets.token_urlsafe(8)

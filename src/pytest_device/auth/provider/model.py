@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from pytest_device import serving
 from pytest_device.errors import AuthConfigError
 
 Endpoint: TypeAlias = Literal["discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"]
@@ -65,15 +66,14 @@ class Lifetimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(serving.Failure):
     """Failure of the next ``times`` requests to an endpoint; ``seconds`` is the duration of a delay."""
 
     endpoint: Endpoint
     kind: FailureKind
-    times: int = 1
-    seconds: float = 1.0
 
     def __post_init__(self) -> None:
+        serving.Failure.__post_init__(self)
         if self.endpoint not in ENDPOINTS:
             raise AuthConfigError(f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})")
         possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
@@ -81,8 +81,6 @@ class Failure:
             raise AuthConfigError(
                 f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
             )
-        if self.times < 1 or self.seconds < 0:
-            raise AuthConfigError(f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0")
 
 
 @dataclass(frozen=True, slots=True)
