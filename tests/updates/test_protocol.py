@@ -12,8 +12,8 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.updates import Offer, Reply, UpdateRequest, published_protocol_v1, sign, signature_header
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import Answer, ServedAsset, ServedRollBack, ServedUpdate
+from pytest_device.updates.values import UpdateError
 from tests.updates import second_reader
 from tests.updates.rows import reference_signing
 

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from pytest_device import ConfigError
 from pytest_device.updates import CodeSigning, generate_code_signing, sign, validate_certificate, verify
-from pytest_device.updates.errors import CertificateError, UpdateError
+from pytest_device.updates.values import CertificateError, UpdateError
 from tests.updates.rows import cases, reference_signing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

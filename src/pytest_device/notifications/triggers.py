@@ -79,8 +79,9 @@ class _Recurring(Trigger):
     def __post_init__(self) -> None:
         for name, value in self._facts().items():
             low, high = _RANGES[name]
-            if not low <= _whole(name, value) <= high:
+            if not low <= (whole := _whole(name, value)) <= high:
                 raise _out_of_range(name, low, high, value)
+            object.__setattr__(self, name, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def _recurring(kind: type[_Recurring]) -> _Parse:
     names = [one.name for one in fields(kind) if one.name != "channel_id"]
 
     def parse(given: Mapping[str, Any], channel: str | None) -> Trigger:
-        return kind(**{name: _whole(name, _present(given, name)) for name in names}, channel_id=channel)
+        return kind(**{name: _present(given, name) for name in names}, channel_id=channel)
 
     return parse
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Final, NoReturn
 
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import Reply
+from pytest_device.updates.values import UpdateError
 
 PARTS: Final = "multipart/mixed"
 _MAX_PARTS: Final = 16
@@ -37,10 +37,10 @@ def refuse(problem: str) -> NoReturn:
 
 def parts_of(reply: Reply) -> list[Part]:
     """Decode the parts of a reply; a reply that isn't multipart is a single manifest."""
-    kind, boundary = _content_type(reply.headers.get("content-type", ""))
-    if kind != PARTS:
+    kind = reply.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != PARTS:
         return [Part("manifest", reply.headers, reply.body)]
-    if not boundary:
+    if not (boundary := _parameter(kind, "boundary")):
         refuse("the reply has no boundary between its parts")
     _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
     ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
@@ -60,10 +60,6 @@ def _part(piece: bytes) -> Part:
         refuse("the headers of a part are not UTF-8")
     headers = {name.strip().lower(): value.strip() for name, _, value in lines}
     return Part(_parameter(headers.get("content-disposition", ""), "name"), headers, body)
-
-
-def _content_type(header: str) -> tuple[str, str]:
-    return header.partition(";")[0].strip().lower(), _parameter(header, "boundary")
 
 
 def _parameter(header: str, name: str) -> str:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.serving import need_extra
-from pytest_device.updates.errors import CertificateError, UpdateError
-from pytest_device.updates.values import in_utc
+from pytest_device.updates.values import CertificateError, UpdateError, in_utc
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey

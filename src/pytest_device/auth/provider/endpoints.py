@@ -11,11 +11,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
 from pytest_device.auth.provider.exchange import NO_STORE, Exchange
-from pytest_device.auth.provider.grants import Grant, OAuthError
-from pytest_device.auth.provider.journal import Journal
-from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
+from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens, Journal
 from pytest_device.auth.provider.page import message_page
-from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.state import Grant, OAuthError, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 

@@ -9,10 +9,9 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from pytest_device.auth.provider.grants import OAuthError
-from pytest_device.auth.provider.journal import Journal
-from pytest_device.auth.provider.model import Endpoint, FailureKind, SeenRequest
+from pytest_device.auth.provider.model import Endpoint, FailureKind, Journal, SeenRequest
 from pytest_device.auth.provider.page import Page
+from pytest_device.auth.provider.state import OAuthError
 from pytest_device.serving import Failure, body_of
 
 MAX_BODY_BYTES: Final = 64 * 1024

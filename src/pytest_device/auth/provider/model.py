@@ -1,7 +1,7 @@
-"""Settings and recorded events of the identity provider."""
+"""Settings of the identity provider, and the journal of what it received and issued."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -133,3 +133,29 @@ class ProviderClock:
     def advance(self, seconds: float) -> None:
         """Move the clock forward, which ages all codes and tokens issued so far."""
         self._advanced += seconds
+
+
+_SECRETS: Final = frozenset(
+    ("code", "code_verifier", "client_secret", "access_token", "refresh_token", "token", "id_token_hint")
+)
+"""Request parameters that are secrets."""
+
+
+class Journal(serving.Journal):
+    """Requests, authorizations and tokens so far, and pending failures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_secret: Callable[..., Any] = lambda *_secrets: None
+        """Callback that receives each secret before a client does."""
+
+    def add(self, entry: object) -> None:
+        """Record an entry and report its secrets."""
+        match entry:
+            case SeenRequest():
+                self.on_secret(*(value for name, value in entry.params.items() if name in _SECRETS))
+            case IssuedTokens():
+                self.on_secret(entry.access_token, entry.refresh_token, entry.id_token or "")
+            case _:
+                pass
+        super().add(entry)

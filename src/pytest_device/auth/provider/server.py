@@ -8,8 +8,6 @@ from starlette.routing import Route
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import Door, Respond
-from pytest_device.auth.provider.grants import Grants
-from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
     Authorization,
@@ -18,13 +16,14 @@ from pytest_device.auth.provider.model import (
     Failure,
     FailureKind,
     IssuedTokens,
+    Journal,
     Lifetimes,
     ProviderClock,
     SeenRequest,
     User,
 )
-from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.provider.sign_in import SignIn
+from pytest_device.auth.provider.state import Grants, Settings
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError, ConfigError

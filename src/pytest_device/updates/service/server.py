@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.serving import Service, app_of, need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -24,7 +23,7 @@ from pytest_device.updates.service.journal import Door, FailureKind, Journal, Se
 from pytest_device.updates.service.releases import Release, Releases
 from pytest_device.updates.settings import problem_of
 from pytest_device.updates.signing import CodeSigning, sign, validate_certificate
-from pytest_device.updates.values import Update
+from pytest_device.updates.values import Update, UpdateError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
