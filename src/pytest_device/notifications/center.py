@@ -284,7 +284,9 @@ class NotificationCenter:
     def _judged(self, notification: Notification) -> Presented | Dropped:
         request = notification.request
         channel = request.trigger.channel_id if request.trigger else None
-        behavior = self._decided(notification) if self.app_state == "foreground" else IN_BACKGROUND
+        behavior: NotificationBehavior | str = IN_BACKGROUND
+        if self.app_state == "foreground":
+            behavior = decided(self._handler, notification, self._clock, self._timeout_seconds)
         if isinstance(behavior, str):
             return Dropped(notification, behavior)
         if not self.permissions.status.allows:
@@ -295,7 +297,3 @@ class NotificationCenter:
             return Dropped(notification, "the handler shows neither a banner nor an entry in the list")
         category = self._categories.get(request.content.category_identifier or "")
         return Presented(notification, behavior, category.actions if category else ())
-
-    def _decided(self, notification: Notification) -> NotificationBehavior | str:
-        found = self._handler and decided(self._handler, notification, self._clock, self._timeout_seconds)
-        return found or "the app is in the foreground and has no handler"

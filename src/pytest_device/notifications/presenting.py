@@ -58,12 +58,17 @@ class Dropped:
 
 
 def decided(
-    handler: NotificationHandler, notification: Notification, clock: Callable[[], datetime], timeout_seconds: float
+    handler: NotificationHandler | None,
+    notification: Notification,
+    clock: Callable[[], datetime],
+    timeout_seconds: float,
 ) -> NotificationBehavior | str:
-    """Return the handler's decision, or the reason why the notification is not shown.
+    """Return the handler's decision, or the reason why the notification is not shown in the foreground.
 
     Raises the handler's error if there is no ``handle_error``.
     """
+    if handler is None:
+        return "the app is in the foreground and has no handler"
     identifier, begin = notification.request.identifier, clock()
     try:
         behavior = handler.handle_notification(notification)

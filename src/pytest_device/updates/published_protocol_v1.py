@@ -28,13 +28,10 @@ _NO_CONTENT: Final = 204
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
-    need_extra("the update protocol", "http_sf")
-    import http_sf
-
     for text in cast("tuple[object, ...]", (sig, keyid)):
         if not (isinstance(text, str) and text.isascii() and text.isprintable()):
             raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII")
-    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
+    return _serialized(keyid, sig=sig)
 
 
 class PublishedProtocolV1:
@@ -52,7 +49,7 @@ class PublishedProtocolV1:
             "channel-name": request.channel,
             "current-update-id": request.current_update_id,
             "embedded-update-id": request.embedded_update_id,
-            "expect-signature": request.keyid and _expectation(request.keyid),
+            "expect-signature": request.keyid and _serialized(request.keyid),
         }
         accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
         return {"accept": accepted, **{self._name(name): value for name, value in own.items() if value}}
@@ -151,11 +148,11 @@ def _takes_parts(accept: str) -> bool:
     return bool(kinds & {PARTS, "multipart/*", "*/*"})
 
 
-def _expectation(keyid: str) -> str:
+def _serialized(keyid: str, *, sig: str | bool = True) -> str:
     need_extra("the update protocol", "http_sf")
     import http_sf
 
-    return http_sf.ser({"sig": True, "keyid": keyid, "alg": ALGORITHM})
+    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
