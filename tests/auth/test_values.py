@@ -26,6 +26,7 @@ TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}
         ({"prompt": 7}, "prompt must be a list of strings, not int"),
         ({"extraParams": ["a"]}, "extra_params must be a mapping, not list"),
         ({"usePKCE": "no"}, "use_pkce must be True or False, not str"),
+        ({"extraParams": {"a": None, "b": True, "max_age": 0}}, "extra_params must have string values: 'a', 'b'$"),
     ],
 )
 def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message: str) -> None:
@@ -188,6 +189,13 @@ def test_an_error_of_a_token_endpoint_is_one_with_any_status(status: int, conten
 
     assert raised.value.code == code
     assert raised.value.description != "None"
+
+
+def test_the_params_of_a_token_error_are_strings_and_others_json() -> None:
+    with pytest.raises(auth.TokenError) as raised:
+        refresh_at(400, b'{"error": "x", "retry": true, "after": 5, "hint": null}')
+
+    assert raised.value.params == {"error": "x", "retry": "true", "after": "5"}
 
 
 @pytest.mark.parametrize("content", [b"[]", b"<html>", b"{}", b"[" * 100_000, b'{"access_token": 1}', b"\xff"])

@@ -16,7 +16,7 @@ TokenTypeHint: TypeAlias = Literal["access_token", "refresh_token"]
 AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105  # the name of a grant
 
-_MAPPINGS: Final = frozenset({"extra_params", "extra_headers", "query_params", "discovery_document"})
+_PARAMETERS: Final = frozenset({"extra_params", "extra_headers", "query_params"})
 _FLAGS: Final = frozenset({"use_pkce", "is_triple_slashed", "prefer_localhost"})
 _LISTS: Final = frozenset({"scopes", "prompt"})
 
@@ -141,7 +141,7 @@ def _check(name: str, value: object) -> None:
     given = type(value).__name__
     if name == "scopes" and isinstance(value, str):
         raise AuthConfigError(f"scopes {value!r} must be a list, for example {value.split()}")
-    if name in _MAPPINGS:
+    if name in _PARAMETERS | {"discovery_document"}:
         fits, rule = isinstance(value, Mapping), "a mapping"
     elif name in _FLAGS:
         fits, rule = isinstance(value, bool), "True or False"
@@ -152,6 +152,13 @@ def _check(name: str, value: object) -> None:
         fits, rule = isinstance(value, str), "a string"
     if not fits:
         raise AuthConfigError(f"{name} must be {rule}, not {given}")
+    if name in _PARAMETERS:
+        _check_parameters(name, cast("Mapping[str, object]", value))
+
+
+def _check_parameters(name: str, values: Mapping[str, object]) -> None:
+    if wrong := [key for key, value in values.items() if not isinstance(value, str | int) or isinstance(value, bool)]:
+        raise AuthConfigError(f"{name} must have string values: {', '.join(map(repr, wrong))}")
 
 
 def _python_name(name: str) -> str:

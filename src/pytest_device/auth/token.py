@@ -1,6 +1,7 @@
 """Token requests: code exchange, refresh and revocation (RFC 6749, RFC 7009)."""
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -262,7 +263,8 @@ def _tokens(reply: Reply) -> TokenResponse:
             raise
         found = {}
     if "error" in found:
-        raise TokenError({name: str(value) for name, value in found.items() if value is not None})
+        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+        raise TokenError({name: text for name, text in texts.items() if found[name] is not None})
     if reply.status >= _SERVER_ERRORS:
         raise TokenError({"error": "server_error", "error_description": f"{shown(reply.url)} returned {reply.status}"})
     if not isinstance(found.get("access_token"), str):
