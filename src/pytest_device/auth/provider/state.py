@@ -5,9 +5,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pytest_device.auth.pkce import derive_challenge
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import Client, Lifetimes, ProviderClock, User
+from pytest_device.auth.request import derive_challenge
 from pytest_device.errors import AuthConfigError
 
 
