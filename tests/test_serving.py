@@ -74,9 +74,9 @@ def test_a_server_that_is_never_asked_for_its_address_opens_no_socket() -> None:
 def test_a_port_that_cannot_be_bound_is_named() -> None:
     first = AppServer()
     port = int(first.url.rpartition(":")[2])
-    for taken in (port, 99_999):
-        with pytest.raises(ConfigError, match=f"port {taken} is not available"):
-            AppServer(taken).start(endless)
+    for wrong, problem in ((port, "is not available"), (99_999, "must be 0 to 65535")):
+        with pytest.raises(ConfigError, match=f"port {wrong} {problem}"):
+            AppServer(wrong).start(endless)
     first.stop()
 
 

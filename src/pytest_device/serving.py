@@ -21,6 +21,7 @@ GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""
 
 POLL_SECONDS: Final = 0.05
+MAX_PORT: Final = 65_535
 
 _T = TypeVar("_T")
 
@@ -116,11 +117,12 @@ class AppServer:
 
     @cached_property
     def _socket(self) -> socket.socket:
+        if not 0 <= self._port <= MAX_PORT:  # create_server would leave its socket open
+            raise ConfigError(f"port {self._port} must be 0 to {MAX_PORT}")
         try:
             bound = socket.create_server(("127.0.0.1", self._port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ConfigError(f"port {self._port} is not available: {reason}") from None
+        except OSError as error:
+            raise ConfigError(f"port {self._port} is not available: {error.strerror}") from None
         # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return bound

@@ -203,6 +203,8 @@ def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider)
         IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)
     with pytest.raises(AuthConfigError, match="unknown user 'eve'"):
         provider.automatic_user = "eve"
+    with pytest.raises(AuthConfigError, match=r"redirect_uris 'myapp://r' must be a list, for example \['myapp://r'\]"):
+        Client("app", "myapp://r")
     with pytest.raises(AuthConfigError, match="unique, non-empty name"):
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])
     with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada\)"):

@@ -54,6 +54,11 @@ class Client:
     scopes: Sequence[str] = ("openid", "profile", "email", "address", "phone", "offline_access")
     post_logout_redirect_uris: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
+            if isinstance(value := getattr(self, name), str):
+                raise AuthConfigError(f"{name} {value!r} must be a list, for example {value.split()}")
+
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
