@@ -167,6 +167,13 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
 
 
+@pytest.mark.parametrize("ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"])
+def test_keys_are_synced_if_the_native_directory_is_ignored(ignored: str, tmp_path: Path) -> None:
+    files = project_files({"scheme": "a"}, **{"ios/Podfile": "", ".gitignore": f"# ios\n{ignored}\n"})
+    [finding] = app_config_fields_not_synced(load_project(put(tmp_path, files)))
+    assert finding.status == "passed"
+
+
 @pytest.mark.parametrize(
     ("config", "files", "missing"),
     [

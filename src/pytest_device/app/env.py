@@ -65,7 +65,7 @@ def load_env(
     files = env_files(mode)
     texts = _texts(Path(root), files)
     found = {name: list(assignments(text)) for name, text in texts.items()}
-    _check_names(found, _Rules(names, REFUSED | frozenset(refused), environ))
+    _check(found, _Rules(names, REFUSED | frozenset(refused), environ))
     parsed = {one: value for name in reversed(found) for one, value in _ordered(found[name], names)}
     values = expanded(parsed, environ)
     loaded = tuple(name for name in parsed if name not in environ)
@@ -108,7 +108,10 @@ class _Rules:
     refused: frozenset[str]
     environ: Mapping[str, str]
 
-    def problem(self, file: str, name: str) -> str | None:
+    def problem(self, file: str, assignment: Assignment) -> str | None:
+        name = assignment.name
+        if "\0" in f"{name}{assignment.value}":
+            return "contains a zero byte, which no environment variable can: delete it"
         internal = map(self.vendor.variable, ("NO_DOTENV", "UNSAFE_DOTENV_KEYS"))
         unsafe = self.vendor.variable("UNSAFE_DOTENV_KEYS")
         allowed = name in {one.strip() for one in self.environ.get(unsafe, "").split(",")}
@@ -123,12 +126,12 @@ class _Rules:
         return None
 
 
-def _check_names(found: Mapping[str, list[Assignment]], rules: _Rules) -> None:
+def _check(found: Mapping[str, list[Assignment]], rules: _Rules) -> None:
     problems = [
         f"{file}:{one.line}: {one.name}: {problem}"
         for file, all_of_it in found.items()
         for one in all_of_it
-        if (problem := rules.problem(file, one.name))
+        if (problem := rules.problem(file, one))
     ]
     if problems:
         raise ProjectError(*problems, code="ENV_REFUSED")

@@ -40,4 +40,5 @@ def _matches(root: Path, name: str) -> bool:
     except FileNotFoundError:
         return False
     directory = name.partition("/")[0]
-    return any(line.strip().strip("/") in (directory, name, f"{directory}/*", f"{directory}/**") for line in lines)
+    ignored = (directory, name, f"{directory}/*", f"{directory}/**")
+    return any(line.strip().removeprefix("**").strip("/") in ignored for line in lines)

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_device.app.checks.finding import Finding, config_path, failed, in_config
+from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
 from pytest_device.app.document import Json, Object, at, object_at, text_at
 from pytest_device.app.key import NEWEST_SDK, Key
 from pytest_device.app.keys import KEYS, setting
@@ -163,8 +163,8 @@ def _matches_a_file(root: Path, pattern: str) -> bool:
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
     for name in ("icon", "ios.icon", "ios.servicesFile", "updates.codeSigningCertificate"):
         path = text_at(project.config, *name.split("."))
-        if path and "://" not in path and not (project.root / path).exists():
-            yield in_config(project, "config-missing-file", tuple(name.split(".")), f"is {path!r}", "add the file")
+        if path and "://" not in path:
+            yield from missing_file(project, tuple(name.split(".")), path)
     yield from _libraries(project)
 
 

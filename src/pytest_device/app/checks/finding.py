@@ -1,5 +1,7 @@
 """Findings of a project's checks, and the table of rules."""
 
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -102,3 +104,11 @@ def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str
             if place := static.place(*full):
                 return failed(id, static.path, f"{shown} {what}".strip(), fix, place)
     return failed(id, config_path(project), f"{shown} {what}".strip(), fix)
+
+
+def missing_file(
+    project: Project, trail: tuple[str | int, ...], path: str, exists: Callable[[Path], bool] = os.path.exists
+) -> Iterator[Finding]:
+    """Yield a finding unless a file exists; unlike `Path.exists`, the default accepts names of any length."""
+    if not exists(project.root / path):
+        yield in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")

@@ -1,11 +1,12 @@
 """Checks for the config plugin of the notifications library."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.checks.finding import Finding, in_config, settled
+from pytest_device.app.checks.finding import Finding, in_config, missing_file, settled
 from pytest_device.app.document import Json, Object, at, object_at
 from pytest_device.app.key import HEX
 from pytest_device.app.png import PngError, read_png
@@ -57,12 +58,11 @@ def _named(kind: type) -> str:
 
 def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator[Finding]:
     fix = "save a PNG of 96x96 pixels, white on transparent"
-    path = project.root / icon
-    if not path.exists():  # nor has a path with a zero byte a file
-        yield _missing(project, trail, icon)
+    if missing := list(missing_file(project, trail, icon)):
+        yield from missing
         return
     try:
-        header, colors = read_png(path, ICON_SIZE)
+        header, colors = read_png(project.root / icon, ICON_SIZE)
     except (PngError, OSError) as error:
         problem = str(error) if isinstance(error, PngError) else f"cannot be read: {error.strerror}"
         yield in_config(project, "notifications-icon", trail, problem, fix)
@@ -82,14 +82,9 @@ def _sounds(project: Project, trail: tuple[str | int, ...], sounds: Json) -> Ite
         if not isinstance(sound, str):
             yield in_config(project, "notifications-value", place, "must be of type string", "name a local file")
             continue
-        if not (project.root / sound).is_file():
-            yield _missing(project, place, sound)
+        yield from missing_file(project, place, sound, os.path.isfile)
         if Path(sound).suffix.lower() != ".wav":
             yield in_config(project, "notifications-sound", place, f"is {sound!r}", "convert it to .wav")
-
-
-def _missing(project: Project, trail: tuple[str | int, ...], path: str) -> Finding:
-    return in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")
 
 
 def _uses_tasks(project: Project) -> bool:

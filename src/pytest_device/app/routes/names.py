@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,15 +88,19 @@ def parameter(segment: str) -> Parameter | None:
     return Parameter(name.removeprefix("..."), name.startswith("...")) if name != "..." else None
 
 
+def unique(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """Leave out repeated names, which a type or a function can't have; `check` reports them."""
+    return tuple({one.name: one for one in parameters}.values())
+
+
 def is_group(segment: str) -> bool:
     return segment.startswith("(") and segment.endswith(")") and segment != "()"
 
 
 def alternatives(segment: str) -> list[str]:
     """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
-    if not is_group(segment) or "," not in segment:
-        return [segment]
-    return [f"({name.strip()})" for name in segment[1:-1].split(",") if name.strip()]
+    names = [name.strip() for name in segment[1:-1].split(",")] if is_group(segment) and "," in segment else []
+    return [f"({name})" for name in names if name] or [segment]
 
 
 def spread(name: str) -> Iterator[str]:

@@ -135,7 +135,8 @@ class Routes:
 
     @cached_property
     def _linkable(self) -> hrefs.Linkable:
-        return hrefs.Linkable(self.linkable, tuple(one.page for one in self.all if one.kind != "html"), self.layouts)
+        special = tuple(one.page for one in self.all if one.kind != "html")
+        return hrefs.Linkable(self.linkable, special, self.layouts, self.match)
 
     @cached_property
     def _matcher(self) -> Matcher:

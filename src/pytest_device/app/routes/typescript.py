@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from pytest_device.app.routes.names import Parameter
+from pytest_device.app.routes.names import Parameter, unique
 from pytest_device.app.vendor import Vendor
 
 _TAIL = "${`?${string}` | `#${string}` | ''}"
@@ -41,7 +41,7 @@ def _object(name: str, parameters: tuple[Parameter, ...], value: str) -> str:
     if not parameters:
         return f"{{ pathname: `{_literal(name)}`; params?: Record<string, never> }}"
     several = f"({value})[]" if " " in value else f"{value}[]"
-    fields = " ".join(f"{_key(one.name)}: {several if one.catch_all else value};" for one in parameters)
+    fields = " ".join(f"{_key(one.name)}: {several if one.catch_all else value};" for one in unique(parameters))
     return f"{{ pathname: `{_literal(name)}`; params: {{ {fields} }} }}"
 
 
