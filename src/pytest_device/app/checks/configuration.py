@@ -156,7 +156,7 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 def _matches_a_file(root: Path, pattern: str) -> bool:
     try:
         return any(path.is_file() for path in root.glob(pattern))
-    except (ValueError, NotImplementedError):  # an empty or absolute pattern
+    except (OSError, ValueError, NotImplementedError):  # a pattern that is too long, empty or absolute
         return False
 
 

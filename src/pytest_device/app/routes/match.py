@@ -101,7 +101,7 @@ def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT0
 
 
 class _Found(NamedTuple):
-    """A matching route by its number; ``spans`` has each parameter with the indexes where its segments start and stop."""
+    """The number of a matching route, and each parameter with the indexes where its segments start and stop."""
 
     number: int
     spans: tuple[tuple[str, int, int], ...] = ()
