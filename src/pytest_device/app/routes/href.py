@@ -14,11 +14,10 @@ from pytest_device.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Linkable:
-    """Routes that links can target, with their parameters; ``special`` files and layouts are no valid targets."""
+    """Routes that links can target, with their parameters; ``special`` files are no valid targets."""
 
     routes: Mapping[str, tuple[Parameter, ...]]
     special: tuple[str, ...]
-    layouts: tuple[str, ...]
     match: Callable[[str], Match | None]
 
 

@@ -1,12 +1,12 @@
 """Matching of URLs to routes."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from pytest_device.app.routes.names import is_group, parameter
+from pytest_device.app.routes.names import Route, is_group, parameter
 from pytest_device.errors import ConfigError
 
 MAX_LENGTH: Final = 8192
@@ -48,38 +48,31 @@ class _Step:
         return kind.setdefault(name, _Step())
 
 
-@dataclass(frozen=True)
 class Matcher:
-    """A tree of routes with shared prefixes, in order of precedence."""
+    """A tree of routes with shared prefixes; of several that match, the first wins."""
 
-    routes: tuple[tuple[str, str, str, str], ...]
-    root: _Step
-
-    @classmethod
-    def of(cls, routes: Iterable[tuple[str, str, str, str, tuple[str, ...]]]) -> "Matcher":
-        known: list[tuple[str, str, str, str]] = []
-        root = _Step()
-        for kind, file, page, name, segments in routes:
-            step = root
-            for segment in segments:
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = routes
+        self._root = _Step()
+        for number, route in enumerate(routes):
+            step = self._root
+            for segment in route.visible:
                 step = step.next(segment)
-            step.ends.append(len(known))
-            known.append((kind, file, page, name))
-        return cls(tuple(known), root)
+            step.ends.append(number)
 
     def match(self, url: str) -> Match | None:
         if len(url) > MAX_LENGTH:
             raise ConfigError(f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum")
         path = _path(url).removeprefix("/").removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
-        best = _Search(segments).best(self.root, 0)
+        best = _Search(segments).best(self._root, 0)
         if best is None:
             return None
-        kind, file, page, name = self.routes[best.number]
-        raw = {one: "/".join(segments[start:stop]) or None for one, start, stop in best.spans}
-        catch_alls = {found.name for segment in page.split("/") if (found := parameter(segment)) and found.catch_all}
-        params = {one: _decoded(value, one in catch_alls) for one, value in raw.items()}
-        return Match(cast("Kind", kind), name, page, file, params, raw)
+        route = self._routes[best.number]
+        raw = {name: "/".join(segments[start:stop]) or None for name, start, stop in best.spans}
+        catch_alls = {one.name for one in route.parameters if one.catch_all}
+        params = {name: _decoded(value, name in catch_alls) for name, value in raw.items()}
+        return Match(cast("Kind", route.kind), route.name, route.page, route.file, params, raw)
 
 
 def _path(url: str) -> str:
