@@ -10,7 +10,7 @@ import pytest
 from pytest_device import ConfigError
 from pytest_device.app import Links, load_project
 from pytest_device.app.link import check_url
-from pytest_device.app.routes.python import python_module
+from pytest_device.app.routes.declarations import python_module
 from tests.app.rows import project_files, put
 
 ROUTES: Final = {f"app/{name}.tsx": "" for name in ("index", "about", "notes/[id]", "docs/[...rest]", "p/[user-id]")}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.routes import href as hrefs
+from pytest_device.app.routes.declarations import typescript_declaration
 from pytest_device.app.routes.match import Match, Matcher
 from pytest_device.app.routes.names import (
     PLATFORMS,
@@ -19,7 +20,6 @@ from pytest_device.app.routes.names import (
     route_file,
     spread,
 )
-from pytest_device.app.routes.typescript import declaration
 from pytest_device.errors import ConfigError, ProjectError
 
 MAX_FILES: Final = 100_000
@@ -91,7 +91,7 @@ class Routes:
 
     def typescript_declaration(self) -> str:
         """Return the TypeScript declaration that makes invalid links type errors."""
-        return declaration(tuple(self.linkable.items()), self.vendor)
+        return typescript_declaration(self.linkable, self.vendor)
 
     @cached_property
     def linkable(self) -> dict[str, tuple[Parameter, ...]]:

@@ -1,10 +1,12 @@
-"""Generator of the typed links module, with which mypy and pyright reject invalid links."""
+"""Generators of the typed links: a module for mypy and pyright, and a declaration for TypeScript."""
 
 import json
 import keyword
+import re
 from collections.abc import Iterable, Mapping
 
 from pytest_device.app.routes.names import Parameter, unique
+from pytest_device.app.vendor import Vendor
 
 _TAKEN = ("route", "params", "query", "scheme", "platform")
 
@@ -34,6 +36,8 @@ def device_link(
     """Return the link that opens a route of the app."""
     return Links.of_root(ROOT{vendor})(route, params, query=query, scheme=scheme, platform=platform, **named)
 '''
+_QUERY = "${`?${string}` | `#${string}` | ''}"
+"""A query or fragment behind a route, as a TypeScript type."""
 
 
 def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor: str = "vendor") -> str:
@@ -50,12 +54,12 @@ def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor
     return "\n".join([head, *types]) + "\n".join(overloads) + tail
 
 
-def _typed_dict(number: int, parameters: "tuple[Parameter, ...]") -> str:
+def _typed_dict(number: int, parameters: tuple[Parameter, ...]) -> str:
     fields = ", ".join(f"{_quoted(one.name)}: {_type(one)}" for one in parameters)
     return f'_Params{number} = TypedDict("_Params{number}", {{{fields}}})\n'
 
 
-def _overloads(number: int, parameters: "tuple[Parameter, ...]", names: list[str]) -> Iterable[str]:
+def _overloads(number: int, parameters: tuple[Parameter, ...], names: list[str]) -> Iterable[str]:
     routes = f"Literal[{', '.join(map(_quoted, names))}]"
     if not parameters:
         yield _overload(routes, "params: None = None", [])
@@ -88,3 +92,45 @@ def _type(parameter: Parameter) -> str:
 def _quoted(text: str) -> str:
     """Quote a string independently of the Python version."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def typescript_declaration(routes: Mapping[str, tuple[Parameter, ...]], vendor: str) -> str:
+    """Return the declaration: static routes as strings, dynamic routes with exactly their parameters."""
+    router, namespace = Vendor(vendor).package("router"), f"{vendor.capitalize()}Router"
+    inputs = _union(_object(name, found, "string | number") for name, found in routes.items())
+    outputs = _union(_object(name, found, "string") for name, found in routes.items())
+    texts = (f"`{_literal(name)}{_QUERY}`" for name, found in routes.items() if not found)
+    return f"""\
+/* eslint-disable */
+export * from '{router}';
+
+declare module '{router}' {{
+  export namespace {namespace} {{
+    export interface __routes<T extends string | object = string> {{
+      hrefInputParams: {inputs};
+      hrefOutputParams: {outputs};
+      href: {_union((*texts, inputs)) if routes else inputs};
+    }}
+  }}
+}}
+"""
+
+
+def _union(types: Iterable[str]) -> str:
+    return " | ".join(types) or "never"
+
+
+def _object(name: str, parameters: tuple[Parameter, ...], value: str) -> str:
+    if not parameters:
+        return f"{{ pathname: `{_literal(name)}`; params?: Record<string, never> }}"
+    several = f"({value})[]" if " " in value else f"{value}[]"
+    fields = " ".join(f"{_key(one.name)}: {several if one.catch_all else value};" for one in unique(parameters))
+    return f"{{ pathname: `{_literal(name)}`; params: {{ {fields} }} }}"
+
+
+def _literal(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII) else json.dumps(name)
