@@ -77,8 +77,7 @@ class Document:
     def inside(self, *trail: str | int) -> int:
         """Return the offset just after the opening bracket of an existing array or object."""
         start = self._offsets[trail] if trail else 0
-        marks = (found for found in _TOKEN.finditer(self.text, start) if found.lastgroup == "mark")
-        return next(found.end() for found in marks if found[0] in "[{")
+        return next(offset + 1 for mark, offset in _marks(self.text, start) if mark in "[{")
 
     @cached_property
     def _starts(self) -> "list[int]":
@@ -202,12 +201,8 @@ def _mistake(problem: str, text: str, offset: int, path: Path) -> ProjectError:
     return ProjectError(problem, code="EJSONPARSE", path=path, line=place.line, column=place.column)
 
 
-def _tokens(text: str) -> "Iterator[re.Match[str]]":
-    return (found for found in _TOKEN.finditer(text) if found.lastgroup != "blank")
-
-
-def _marks(text: str) -> Iterator[tuple[str, int]]:
-    return ((found[0], found.start()) for found in _tokens(text) if found.lastgroup == "mark")
+def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int]]:
+    return ((found[0], found.start()) for found in _TOKEN.finditer(text, start) if found.lastgroup == "mark")
 
 
 def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
@@ -215,7 +210,9 @@ def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
     trail: list[str | int] = []
     key = ("", 0)
     first = False
-    for found in _tokens(text):
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup == "blank":
+            continue
         mark, offset = found[0] if found.lastgroup == "mark" else "", found.start()
         if first and mark != "]":
             yield tuple(trail), offset
