@@ -313,7 +313,7 @@ def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_versions_fit_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
-    from pytest_device.app.checks.versions import fits as does_fit
+    from pytest_device.app.checks.packages import fits as does_fit
 
     assert does_fit(version, wanted) is fits
 
