@@ -63,7 +63,7 @@ class Document:
     def object(self) -> Object:
         """The top-level object. Raises ProjectError if the value is not an object."""
         if not isinstance(self.value, dict):
-            raise ProjectError("must be an object: { … }", code="EJSONPARSE", path=self.path, line=1, column=1)
+            raise _mistake("must be an object: { … }", self.path, Place(1, 1))
         return self.value
 
     def place(self, *trail: str | int) -> Place | None:
@@ -168,7 +168,7 @@ def _check_depth(text: str, path: Path) -> None:
     for mark, offset in _marks(text):
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
-            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", text, offset, path)
+            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", path, place_of(text, offset))
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
@@ -177,27 +177,23 @@ def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     except ImportError:
         raise ConfigError(f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'") from None
     if len(text) > MAX_JSON5_LENGTH:
-        problem = f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON"
-        line, column = no_json_from.line, no_json_from.column
-        raise ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
+        raise _mistake(f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON", path, no_json_from)
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
         raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
-        raise ProjectError("is nested too deeply", code="EJSONPARSE", path=path) from None
+        raise _mistake("is nested too deeply", path, Place(0, 0)) from None
 
 
 def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
-    line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
-    problem = "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5"
-    return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
+    place = Place(int(found[1]), int(found[2])) if found else no_json_from
+    return _mistake("ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5", path, place)
 
 
-def _mistake(problem: str, text: str, offset: int, path: Path) -> ProjectError:
-    place = place_of(text, offset)
+def _mistake(problem: str, path: Path, place: Place) -> ProjectError:
     return ProjectError(problem, code="EJSONPARSE", path=path, line=place.line, column=place.column)
 
 

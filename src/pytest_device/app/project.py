@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from pytest_device.app.defaults import with_defaults
 from pytest_device.app.document import Document, Json, Object, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
@@ -17,7 +18,6 @@ from pytest_device.app.needles import is_secret, secret_trails
 from pytest_device.app.package import PackageConfig, read_package, workspace_root
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import AppConfig
-from pytest_device.app.slug import slug_of
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
 
@@ -153,7 +153,7 @@ def load_project(
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
-    project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
+    project = Project(directory, names, with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
     project = _evaluated(project, path, dynamic) if path else project
     return replace(project, config=project.to_dict(public=True)) if public else project
 
@@ -186,33 +186,6 @@ def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str
     return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
 
 
-def _with_defaults(config: Object, package: PackageConfig) -> Object:
-    """Fill in missing keys from ``package.json`` and the installed libraries."""
-    name = config.get("name")
-    display_name = name if isinstance(name, str) else package.name
-    elsewhere: Object = {
-        "name": package.name,
-        "slug": slug_of(display_name),
-        "version": package.version,
-        "description": text_at(package.content, "description"),
-        "sdkVersion": _sdk_version(package) if config.get("sdkVersion") is None else None,
-        "platforms": _platforms(package),
-    }
-    given = {
-        key: value for key, value in config.items() if key != "mods" and (value is not None or key not in elsewhere)
-    }
-    return {key: value for key, value in elsewhere.items() if value is not None} | given
-
-
-def _sdk_version(package: PackageConfig) -> str | None:
-    installed = package.installed_version(package.vendor.key)
-    return f"{installed.partition('.')[0]}.0.0" if installed else None
-
-
-def _platforms(package: PackageConfig) -> list[Json]:
-    return ["ios", "android", *(["web"] if package.installed("react-dom") else [])]
-
-
 def _texts(value: Json) -> list[str]:
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
@@ -235,7 +208,7 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
     config, _ = _section(evaluated.config, project.vendor, path)
     return replace(
         project,
-        config=_with_defaults(config, project.package),
+        config=with_defaults(config, project.package),
         dynamic_path=path,
         dynamic_kind=evaluated.kind,
         unused_static=evaluated.unused,
