@@ -207,6 +207,12 @@ def test_tokens_and_secrets_must_not_ship_unless_they_are_public(name: str, secr
     assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (secret, secret)
 
 
+@pytest.mark.parametrize("version", ["57.0.0", "57.0.26", "UNVERSIONED"])
+def test_the_sdk_version_can_be_the_installed_one(version: str, tmp_path: Path) -> None:
+    found = check(load_project(put(tmp_path, project_files({"sdkVersion": version}))))
+    assert [one.status for one in found if one.id == "config-sdk-version"] == ["passed"]
+
+
 def test_libraries_for_development_have_expected_versions_too(tmp_path: Path) -> None:
     package = _package(devDependencies={"dev-lib": "1.0.0"})
     project = load_project(put(tmp_path, project_files({}, **package)))

@@ -43,7 +43,7 @@ def _slug(name: str) -> str:
 
 
 def _sdk_version(package: PackageConfig) -> str | None:
-    installed = package.installed_version(package.vendor.key)
+    installed = package.installed_version(package.vendor.word)
     return f"{installed.partition('.')[0]}.0.0" if installed else None
 
 

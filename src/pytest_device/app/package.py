@@ -54,7 +54,7 @@ class PackageConfig:
 
     @property
     def section(self) -> Object:
-        return object_at(self.content, self.vendor.key)
+        return object_at(self.content, self.vendor.word)
 
     @property
     def install_exclude(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from pytest_device.app.defaults import with_defaults
-from pytest_device.app.document import Document, Json, Object, at, first, object_at, text_at
+from pytest_device.app.document import Document, Json, Object, Place, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.key import NEWEST_SDK
@@ -95,18 +95,22 @@ class Project:
         """Return the iOS bundle identifier or the Android package name."""
         return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
 
+    def place(self, *trail: str | int) -> Place | None:
+        """Return the position of a value in the static file, below the vendor's key or at the top level."""
+        return (self.static.place(self.vendor.word, *trail) or self.static.place(*trail)) if self.static else None
+
     def source(self, key: str) -> str:
         """Return the source of a configuration value: its key in a file, or the installed package."""
         trail = key.split(".")
         if self.dynamic_path and self.dynamic_kind:
             return f"{key} in {self.dynamic_path.name}"
-        if self.static and (self.static.place(self.vendor.key, *trail) or self.static.place(*trail)):
+        if self.static and self.place(*trail):
             return f"{key} in {self.static.path.name}"
-        return f"the installed package {self.vendor.key}"
+        return f"the installed package {self.vendor.word}"
 
     def project_id(self, path: str = "") -> str | None:
         """Return the project ID, by default from ``extra.vendor.projectId``."""
-        return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
+        return text_at(self.config, *(path or f"extra.{self.vendor.word}.projectId").split("."))
 
     def full_name(self, username: str | None = None) -> str:
         """Return the generated name ``@username/slug``; the owner takes precedence over the user."""
@@ -168,7 +172,7 @@ def _static(directory: Path) -> Document | None:
 
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
-    name = package.vendor.key
+    name = package.vendor.word
     has_section = static is not None and name in static.object
     if not (has_section or dynamic or package.mentions(name) or package.installed(name)):
         what = f"it has neither an app config with the key {name} nor the package {name}"
@@ -177,13 +181,13 @@ def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path |
 
 def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
     """Return the configuration in a file, from the vendor's key or the top level, and warnings about ignored keys."""
-    section = root.get(vendor.key)
+    section = root.get(vendor.word)
     if section is None:
         return root, []
     if not isinstance(section, dict):
-        raise ProjectError(f'"{vendor.key}" must be an object', path=path)
-    ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
-    return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
+        raise ProjectError(f'"{vendor.word}" must be an object', path=path)
+    ignored = [f'"{key}"' for key in root if key not in (vendor.word, "$schema")]
+    return section, [f'ignored next to the top-level key "{vendor.word}": {", ".join(ignored)}'] if ignored else []
 
 
 def _texts(value: Json) -> list[str]:
@@ -203,7 +207,7 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
         "config": project.config,
     }
     environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
-    evaluation = Evaluation(path, project.vendor.key, context, environ, readable, _secrets(project))
+    evaluation = Evaluation(path, project.vendor.word, context, environ, readable, _secrets(project))
     evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
     config, _ = _section(evaluated.config, project.vendor, path)
     return replace(

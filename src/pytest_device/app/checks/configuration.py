@@ -66,7 +66,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
 
 def _whole(project: Project) -> Iterator[Finding]:
     for warning in project.warnings:
-        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.key}")
+        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.word}")
     if project.static:
         for trail in project.static.duplicates:
             shown, place = ".".join(map(str, trail)), project.static.place(*trail)
@@ -78,14 +78,14 @@ def _whole(project: Project) -> Iterator[Finding]:
 
 
 def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
-    installed = project.package.installed_version(project.vendor.key)
+    installed = project.package.installed_version(project.vendor.word)
     major = (installed or "").partition(".")[0]
-    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0"):
+    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0", installed):
         what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
-        trail = tuple((project_id_path or f"extra.{project.vendor.key}.projectId").split("."))
+        trail = tuple((project_id_path or f"extra.{project.vendor.word}.projectId").split("."))
         yield in_config(project, "config-project-id", trail, "is not a UUID", "copy it from the project's page")
 
 

@@ -97,13 +97,9 @@ def config_path(project: Project) -> Path:
 
 def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str) -> Finding:  # noqa: A002
     """Return a finding about a key, with its position if the static file contains it."""
-    static = project.static
-    shown = ".".join(map(str, trail))
-    if static:
-        for full in ((project.vendor.key, *trail), trail):
-            if place := static.place(*full):
-                return failed(id, static.path, f"{shown} {what}".strip(), fix, place)
-    return failed(id, config_path(project), f"{shown} {what}".strip(), fix)
+    place = project.place(*trail)
+    path = project.static.path if project.static and place else config_path(project)
+    return failed(id, path, f"{'.'.join(map(str, trail))} {what}".strip(), fix, place)
 
 
 def missing_file(
