@@ -24,6 +24,7 @@ DYNAMIC = [
 
 TYPED = """\
 import { AppConfig, type Context as C } from 'vendor/config';
+import { Plugin } from "vendor/config"
 export default (context: C): AppConfig => ({ name: 'x' });
 """
 

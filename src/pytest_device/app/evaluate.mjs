@@ -9,8 +9,12 @@ const unchanged = Symbol("the static config");
 
 // A name that TypeScript alone knows is imported like any other, and would be missing: read it as undefined instead.
 const typesOf = new RegExp(`import\\s*\\{([^}]*)\\}\\s*from\\s*(["']${key}/config["'])\\s*;?`, "g");
-const asValues = (_, names, from) =>
-  `import * as __config from ${from}; const {${names.replace(/\btype\s+\w+(\s+as\s+\w+)?\s*,?/g, "").replace(/\sas\s/g, ": ")}} = __config;`;
+let imports = 0;
+const asValues = (_, names, from) => {
+  const module = `__config${(imports += 1)}`;
+  const values = names.replace(/\btype\s+\w+(\s+as\s+\w+)?\s*,?/g, "").replace(/\sas\s/g, ": ");
+  return `import * as ${module} from ${from}; const {${values}} = ${module};`;
+};
 
 // A bundler finds `./lib` and `vendor/config` without an extension, also from a module. Newer versions of Node.js call the
 // hooks for `require.resolve`, too: look once.
