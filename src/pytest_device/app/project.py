@@ -152,7 +152,8 @@ def load_project(
         raise ProjectError("is not a directory", code="MODULE_NOT_FOUND", path=directory)
     environ = os.environ if environ is None else environ
     package = read_package(directory, names)
-    static, path = _static(directory), _found(directory, DYNAMIC_FILES)
+    static_path, path = (_found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES))
+    static = Document.read(static_path) if static_path else None
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
@@ -164,11 +165,6 @@ def load_project(
 
 def _found(directory: Path, names: Iterable[str]) -> Path | None:
     return first(path for name in names if os.path.lexists(path := directory / name))
-
-
-def _static(directory: Path) -> Document | None:
-    path = _found(directory, STATIC_FILES)
-    return Document.read(path) if path else None
 
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, settled
@@ -73,23 +73,15 @@ def directory_check(project: Project, directory: Mapping[str, str] | None) -> li
         return [settled("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
     if directory is None:
         return [settled("library-directory", project, "skipped", "pass a table of the known libraries")]
-    names = list(project.package.dependencies)
-    excluded = _excluded(project, check.exclude, names)
-    names = [name for name in names if name not in excluded]
-    found = list(_judged(project, names, directory, list_unknown=check.list_unknown_packages))
-    return found or [settled("library-directory", project, "passed")]
-
-
-def _judged(
-    project: Project, names: list[str], directory: Mapping[str, str], *, list_unknown: bool
-) -> Iterator[Finding]:
-    document = project.package.document
-    for name in names:
-        problem = directory.get(name, "is unknown" if list_unknown else "")
-        if problem:
-            fix = "replace it, or add it to reactNativeDirectoryCheck.exclude"
-            place = document.place("dependencies", name)
-            yield failed("library-directory", document.path, f"{name} {problem}", fix, place)
+    excluded = _excluded(project, check.exclude, list(project.package.dependencies))
+    names = [name for name in project.package.dependencies if name not in excluded]
+    unknown = "is unknown" if check.list_unknown_packages else ""
+    problems = {name: problem for name in names if (problem := directory.get(name, unknown))}
+    document, fix = project.package.document, "replace it, or add it to reactNativeDirectoryCheck.exclude"
+    return [
+        failed("library-directory", document.path, f"{name} {problem}", fix, document.place("dependencies", name))
+        for name, problem in problems.items()
+    ] or [settled("library-directory", project, "passed")]
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
