@@ -23,8 +23,9 @@ from pytest_device.service.devices.base import AppState, Device, Tools
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
+from pytest_device.service.runners.base import GONE, Record, Runner, Running
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.output_tail import Activity, OutputTail
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"
@@ -123,23 +124,21 @@ class Stage:
     def __init__(self, listener: Path, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
-        self.activity = Activity()
         self.phone = phone
         program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
-        self._controller = Controller(program, {}, listener, TOKEN)
+        device, controller = cast("Device | None", phone), Controller(program, {}, listener, TOKEN)
+        self._record = Record(ID, {}, boot=Running({}), device=device, controller=controller)
+        self.activity = self._record.activity
 
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        return (self._controller, self.activity) if session_id == ID else None
-
-    def device(self, session_id: str) -> Device | None:
-        del session_id
-        return cast("Device", self.phone) if self.phone else None
+    def record(self, session_id: str) -> Record:
+        return self._record if session_id == ID else Record(session_id, {}, boot=GONE)
 
     def ask(self, method: str, path: str = "", url: str | None = None, **more: Any) -> httpx.Response:
         async def exchange() -> httpx.Response:
             async with gateway.client() as http:
                 app = Starlette(
-                    routes=gateway.routes(self, self.keys, http), exception_handlers={RefusalError: _refused}
+                    routes=gateway.routes(cast("Runner", self), self.keys, http),
+                    exception_handlers={RefusalError: _refused},
                 )
                 transport = httpx.ASGITransport(app)
                 async with httpx.AsyncClient(transport=transport) as client:

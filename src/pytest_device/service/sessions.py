@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Event, Occurrence, Session, change, due
 from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
@@ -80,8 +81,12 @@ class Sessions:
         """Return the connection details of a session in progress; only the runner's memory holds them."""
         if session.status is not Status.IN_PROGRESS:
             return None
-        boot = self.runner.status(session.id)
+        boot = self.runner.record(session.id).boot
         return boot.remote_config if isinstance(boot, Running) else None
+
+    def device(self, session: Session) -> Device | None:
+        """Return the device of a session in progress."""
+        return self.runner.record(session.id).device if session.status is Status.IN_PROGRESS else None
 
     def count_active(self) -> int:
         """Return the number of sessions that have not ended."""
@@ -109,8 +114,8 @@ class Sessions:
 
     def _up_to_date(self, session: Session) -> Session:
         while session.status not in TERMINAL:  # at most twice: every event leads to another status
-            boot = self.runner.status(session.id)
-            occurrence = due(session, boot, self.runner.last_activity(session.id), self._clock())
+            record = self.runner.record(session.id)
+            occurrence = due(session, record.boot, record.activity.last, self._clock())
             if occurrence is None:
                 break
             session = self._apply(session.id, occurrence)

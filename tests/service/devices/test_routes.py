@@ -14,6 +14,7 @@ from pytest_device.service.devices.base import AppState, Device, Orientation
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.routes import routes
 from pytest_device.service.keys import Keys
+from pytest_device.service.runners.base import Record
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.testing import transport_of
 
@@ -70,8 +71,8 @@ class OnePhone(SimulatedRunner):
         super().__init__(clock=lambda: 0.0)
         self._phone = phone
 
-    def device(self, session_id: str) -> Device | None:
-        return cast("Device", self._phone) if session_id == SESSION_ID else None
+    def record(self, session_id: str) -> Record:
+        return Record(session_id, {}, device=cast("Device", self._phone) if session_id == SESSION_ID else None)
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device, Tools
 from pytest_device.service.devices.fake import Fake
 from pytest_device.service.runners.controller import Controller, LaunchContext
-from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.launchers import AppiumLauncher
 from pytest_device.service.runners.processes import find_processes
 from pytest_device.service.runners.program import workspace
+from pytest_device.service.runners.resources import for_sessions
 from pytest_device.service.runners.toolchain import Toolchain
 from pytest_device.spec import Platform
 

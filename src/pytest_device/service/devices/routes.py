@@ -95,7 +95,7 @@ def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> S
     def endpoint(answered: str, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session_id = str(request.path_params["session_id"])
-            device = runner.device(session_id)
+            device = runner.record(session_id).device
             if device is None or not keys.fits("devices", session_id, request.path_params["key"]):
                 return JSONResponse({"message": "no such device"}, 404)
             sources = Sources(directory(session_id), device.kind, Builds(None), lambda text: note(session_id, text))

@@ -57,15 +57,14 @@ class _Preview:
     @document.with_error_page(root="../../")
     async def page(self, request: Request) -> Response:
         session = self._session(request)
-        runner = self._sessions.runner
-        device = self._device(session)
-        values = {**parts.of(session), **_words(session, device), "times": parts.times(session, runner)}
+        times = parts.times(session, self._sessions.runner.record(session.id).activity.last)
+        values = {**parts.of(session), **_words(session, self._sessions.device(session)), "times": times}
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
         """Return a screenshot, after the end the last one; 204 if there is none, 503 if the device fails."""
         session = self._session(request)
-        device = self._device(session)
+        device = self._sessions.device(session)
         try:
             screenshot = (
                 await self._screens.screenshot(session.id, device) if device else self._screens.last(session.id)
@@ -103,12 +102,9 @@ class _Preview:
             raise RefusalError(404, NOT_FOUND, message)
         return session
 
-    def _device(self, session: Session) -> Device | None:
-        return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
-
     def _running(self, request: Request) -> tuple[Session, Device]:
         session = self._session(request)
-        device = self._device(session)
+        device = self._sessions.device(session)
         if device is None:
             raise RefusalError(409, NOT_RUNNING, f"the session has no device: {_absence(session)}")
         return session, device

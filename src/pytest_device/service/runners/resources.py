@@ -3,15 +3,33 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
+
+_TOOLS: Final = frozenset(
+    (
+        *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
+        *(
+            "ANDROID_HOME",
+            "ANDROID_SDK_ROOT",
+            "ANDROID_USER_HOME",
+            "ANDROID_AVD_HOME",
+            "ANDROID_ADB_SERVER_PORT",
+            "JAVA_HOME",
+        ),
+        *("APPIUM_HOME", "DEVELOPER_DIR"),
+    )
+)
+# Appium itself downloads a session's app if that is a URL.
+_NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))
+_HERE: Final = "127.0.0.1,localhost,::1"
+"""Hosts that a session's programs reach without a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +86,11 @@ class Resources:
             environ=own, home=directories.home, guard=guard, log=log, toolbox=toolbox, preference=preference
         )
         return cls(keys, directories, own, guard, toolbox, devices, allow_insecure)
+
+
+def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a session's programs need: paths of tools, language, network. No tokens."""
+    passed_on = _TOOLS | _NETWORK
+    direct = ",".join([*{environ[name]: None for name in ("NO_PROXY", "no_proxy") if environ.get(name)}, _HERE])
+    chosen = {name: value for name, value in environ.items() if name.upper() in passed_on}
+    return {**chosen, "NO_PROXY": direct, "no_proxy": direct}
