@@ -1,13 +1,15 @@
 """An Android emulator or device, controlled by `adb`."""
 
+import asyncio
 import base64
 import binascii
 import os
 import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +17,13 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
-from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
+from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import ask, last_line
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.runners.processes import finish_despite_cancellation, remove
+from pytest_device.service.runners.program import Program
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -26,6 +32,11 @@ _READY: Final = "device"
 
 _FIX: Final = "install Android's platform-tools, and start an emulator"
 _LAUNCHER: Final = "android.intent.category.LAUNCHER"
+_PORTS: Final = range(5554, 5682, 2)
+"""Ports on which adb finds emulators."""
+_FLAGS: Final = ("-no-window", "-no-audio", "-no-boot-anim", "-no-snapshot-save")
+"""The live preview shows the screen, and there may be no display. A snapshot of a test run is useless."""
+_POLL_SECONDS: Final = 0.5
 _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
 
 
@@ -60,6 +71,41 @@ async def _named(avd: str, devices: Sequence[ConnectedDevice], adb: Path, enviro
         missing = f"emulator -list-avds has no {avd!r}: {', '.join(known) or 'none'}"
         return Found(KIND, missing=missing, fix="name one of these, or create it with avdmanager")
     return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
+
+
+async def start(found: Found, environ: Mapping[str, str], guard: Guard, stack: AsyncExitStack) -> None:
+    """Start the named emulator and wait until it has booted; ``stack`` stops it, or else the guard.
+
+    Raises ControllerError if it exits or does not boot in time.
+    """
+    running = await Tool(found.tool, (), environ).ask("devices")
+    port = next((port for port in _PORTS if f"emulator-{port}" not in running), None)
+    if port is None or found.starter is None:
+        raise ControllerError(f"the emulator {found.to_start} cannot be started: adb has no free port")
+    command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
+    tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
+    directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # the guard removes it
+    try:
+        process = await guard.start(command, directory=directory, environ=environ)
+        program = Program.reading(f"emulator -avd {found.to_start}", process, OutputTail())
+        await program.ready(lambda: _booted(tool), BOOT_SECONDS)
+    except BaseException as error:
+        await finish_despite_cancellation(asyncio.to_thread(remove, [directory]))
+        if isinstance(error, OSError):
+            raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
+        raise
+    stack.push_async_callback(tool.succeeds, "emu", "kill")
+
+
+async def _booted(tool: Tool) -> bool | None:
+    """Return True if an emulator has booted, None otherwise."""
+    try:
+        if (await tool.ask("shell", "getprop", "sys.boot_completed")).strip() == "1":
+            return True
+    except ControllerError:
+        pass  # not reachable through adb yet
+    await asyncio.sleep(_POLL_SECONDS)
+    return None
 
 
 def parse(printed: str) -> Sequence[ConnectedDevice]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,6 @@ from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
 from pytest_device.service.devices.found import BusyError, DevicePreference, Found, with_driver
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.devices.starting import Starter
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
@@ -120,7 +119,8 @@ class Devices:
     ) -> None:
         self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, preference=preference)
         self._handover_seconds = handover_seconds
-        self._starter = Starter(self._machine.for_tools, guard)
+        self._started = AsyncExitStack()
+        self._starting = asyncio.Lock()
         self._toolbox = toolbox
         self._guard = guard
         self._log = log
@@ -162,16 +162,18 @@ class Devices:
 
     async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, after starting the one that the user named."""
-        async with self._starter.one_at_a_time:
+        async with self._starting:
             availabilities, found = await self._find(request)
             if not found.to_start:
                 return availabilities, found
-            await self._starter.start(found, note)
+            note(f"starting {found.kind} {found.to_start}")
+            start = emulator.start if found.kind == emulator.KIND else simulator.start
+            await start(found, self._machine.for_tools, self._guard, self._started)
             return await self._find(request)
 
     async def close(self) -> None:
         """Stop the devices that were started here."""
-        await self._starter.close()
+        await self._started.aclose()
 
     async def _free(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Choice]:
         """Choose the device once it is free: a session that has ended may still be restoring it."""

@@ -5,7 +5,7 @@ import plistlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +14,10 @@ from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
+from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
+from pytest_device.service.runners.guard import Guard
 from pytest_device.spec import Platform
 
 KIND: Final = "simulator"
@@ -56,6 +57,13 @@ def _named(name: str, known: Sequence[ConnectedDevice], booted: Sequence[Connect
     if up := [one for one in fitting if one in booted]:
         return Found(KIND, up[-1:], xcrun)
     return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
+
+
+async def start(found: Found, environ: Mapping[str, str], _guard: Guard, stack: AsyncExitStack) -> None:
+    """Start the named simulator and wait until it has booted; ``stack`` stops it. Raises ControllerError."""
+    tool = Tool(found.tool, ("simctl",), environ)
+    stack.push_async_callback(tool.succeeds, "shutdown", found.to_start)
+    await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)  # boots it, too
 
 
 def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:

@@ -13,6 +13,7 @@ from pytest_device.service.devices.base import Tools
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 
+BOOT_SECONDS: Final = 300.0
 INSTALL_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 5.0
 """Seconds between checks whether a device is still running."""
