@@ -19,7 +19,8 @@ from starlette.responses import JSONResponse
 
 from pytest_device.errors import ControllerError
 from pytest_device.service import gateway
-from pytest_device.service.devices.base import AppState, Device, Tools
+from pytest_device.service.devices.base import AppState, Tools
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
@@ -90,7 +91,7 @@ def listener() -> Iterator[Path]:
 
 
 @dataclass
-class Phone:
+class Phone(Chromium):
     """A device that notes what is done to it."""
 
     tools: Tools
@@ -126,7 +127,7 @@ class Stage:
         self.url = self.keys.url("controllers", ID)
         self.phone = phone
         program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
-        device, controller = cast("Device | None", phone), Controller(program, {}, listener, TOKEN)
+        device, controller = phone, Controller(program, {}, listener, TOKEN)
         self._record = Record(ID, {}, boot=Running({}), device=device, controller=controller)
         self.activity = self._record.activity
 
