@@ -4,17 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from pytest_device.service.devices.base import Device
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.program import Program, Workspace
-from pytest_device.service.runners.toolchain import Project, Toolchain
+from pytest_device.service.runners.toolchain import Toolchain
 
 HOST: Final = "127.0.0.1"
-BOOT_LIMIT_SECONDS: Final = 60.0
-APPIUM_BOOT_LIMIT_SECONDS: Final = 120.0
-"""As in remote services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +58,3 @@ class Controller:
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
         return f"{self.program.title} ended by itself: {await self.program.ended()}"
-
-
-class Launcher(Protocol):
-    """Starts the controllers of one session type; ``project`` is the npm project to install."""
-
-    @property
-    def project(self) -> Project: ...
-
-    async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a controller and return it once it responds; removing the workspace stops it.
-
-        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
-        """
-        ...

@@ -15,14 +15,7 @@ from urllib.parse import urlsplit
 
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners import isolation
-from pytest_device.service.runners.controller import (
-    APPIUM_BOOT_LIMIT_SECONDS,
-    BOOT_LIMIT_SECONDS,
-    HOST,
-    Controller,
-    LaunchContext,
-    Launcher,
-)
+from pytest_device.service.runners.controller import HOST, Controller, LaunchContext
 from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.program import Program
@@ -40,6 +33,7 @@ _APPIUM_ARGUMENTS: Final = (
     *("--log-level", "info", "--log-no-colors"),
     *("--shutdown-timeout", "0"),  # otherwise each open client connection delays the shutdown
 )
+_ARGENT_ARGUMENTS: Final = ("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force")
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
@@ -50,81 +44,43 @@ _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
 @dataclass(frozen=True, slots=True)
-class AppiumLauncher:
-    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver.
+class Launcher:
+    """Starts the controllers of one session type; ``project`` is the npm project to install.
 
-    Appium supports no access token: it listens on a socket in a private directory, to which the gateway connects.
-    """
-
-    boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
-    project: Project = APPIUM
-
-    async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        output = AppiumOutputTail()
-        output.hide(context.device_url)
-        listener, program = await _start(
-            context,
-            device,
-            APPIUM,
-            [*_APPIUM_ARGUMENTS, *_allowed(context)],
-            self._environ(context, device),
-            output,
-        )
-
-        async def answered() -> bool | None:
-            return await _answers(listener, "/status", lambda reply: reply["value"]["ready"]) or None
-
-        await program.ready(answered, self.boot_limit_seconds)
-        config = {"appiumUrl": context.url, "capabilities": dict(device.tools.capabilities)}
-        return Controller(program, config, listener)
-
-    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
-        """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
-        own = context.workspace.subdir("appium")
-        _prepare_home(own, context, device)
-        return context.environment(
-            context.home if device.tools.appium_home else context.workspace.subdir("home"),
-            APPIUM_HOME=device.tools.appium_home or own,
-            **_device_environ(context, device),
-        )
-
-
-def _allowed(context: LaunchContext) -> Sequence[str]:
-    return ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonLauncher:
-    """Runs daemons, each in its own ``directory``, to which it writes its token.
-
-    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a healthy response.
-    ``details`` are the keys of URL and token in the connection details.
+    ``environ`` prepares a controller's own ``directory`` and returns its environment, ``arguments`` its command line.
+    ``alive`` is the path of the health check and a function that accepts a healthy response. ``details`` returns the
+    connection details for URL, token and device. ``notes`` is the pattern of the file in ``directory`` to which the
+    controller writes its token. Appium has none: its socket is in a private directory, to which the gateway connects.
     """
 
     project: Project
     environ: Callable[[LaunchContext, Device, Path], dict[str, str]]
     directory: str
-    notes: str
-    alive: tuple[str, str]
-    details: tuple[str, str]
-    arguments: Sequence[str] = ()
+    alive: tuple[str, Callable[[Any], Any]]
+    details: Callable[[str, str, Device], Mapping[str, Any]]
+    arguments: Callable[[LaunchContext], Sequence[str]] = lambda _context: ()
+    notes: str = ""
     output: Callable[[], OutputTail] = OutputTail
-    boot_limit_seconds: float = BOOT_LIMIT_SECONDS
+    boot_limit_seconds: float = 60.0
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
+        """Start a controller and return it once it responds; removing the workspace stops it.
+
+        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
+        """
         directory, output = context.workspace.subdir(self.directory), self.output()
+        output.hide(context.device_url)
         environ = self.environ(context, device, directory)
-        listener, program = await _start(context, device, self.project, self.arguments, environ, output)
+        listener, program = await _start(context, device, self.project, self.arguments(context), environ, output)
 
         async def answered() -> str | None:
-            path, key = self.alive
-            token = _token_in(directory, self.notes)
+            token = _token_in(directory, self.notes) if self.notes else ""
             output.hide(token)
-            good = token and await _answers(listener, path, lambda reply: reply[key], token=token)
-            return token if good else None
+            is_up = (token or not self.notes) and await asyncio.to_thread(_answers, listener, *self.alive, token)
+            return token if is_up else None
 
         token = await program.ready(answered, self.boot_limit_seconds)
-        return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), listener, token)
+        return Controller(program, self.details(context.url, token, device), listener, token)
 
 
 async def _start(
@@ -154,6 +110,24 @@ async def _start(
         context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
     )
     return listener, program
+
+
+def _appium_arguments(context: LaunchContext) -> Sequence[str]:
+    allowed = ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
+    return [*_APPIUM_ARGUMENTS, *allowed]
+
+
+def _appium_environ(context: LaunchContext, device: Device, own: Path) -> dict[str, str]:
+    """Return the environment: real drivers need the user's home directory, ours and the fake one do not.
+
+    Each server has its own Appium home unless the device needs the user's driver.
+    """
+    _prepare_home(own, context, device)
+    return context.environment(
+        context.home if device.tools.appium_home else context.workspace.subdir("home"),
+        APPIUM_HOME=device.tools.appium_home or own,
+        **_device_environ(context, device),
+    )
 
 
 def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
@@ -242,12 +216,8 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
+def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
-    return await asyncio.to_thread(_answers_now, listener, path, is_good, token)
-
-
-def _answers_now(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
     connection = _OverSocket(listener)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
@@ -268,23 +238,32 @@ def _token_in(directory: Path, pattern: str) -> str:
 
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
-    SessionType.APPIUM: AppiumLauncher(),
-    SessionType.AGENT_DEVICE: DaemonLauncher(
+    SessionType.APPIUM: Launcher(
+        APPIUM,
+        _appium_environ,
+        directory="appium",
+        alive=("/status", lambda reply: reply["value"]["ready"]),
+        details=lambda url, _token, device: {"appiumUrl": url, "capabilities": dict(device.tools.capabilities)},
+        arguments=_appium_arguments,
+        output=AppiumOutputTail,
+        boot_limit_seconds=120.0,  # as in remote services
+    ),
+    SessionType.AGENT_DEVICE: Launcher(
         AGENT_DEVICE,
         _agent_device_environ,
         directory="agent-device",
+        alive=("/health", lambda reply: reply["ok"]),
+        details=lambda url, token, _: {"agentDeviceRemoteSessionUrl": url, "agentDeviceRemoteSessionToken": token},
         notes="daemon.json",
-        alive=("/health", "ok"),
-        details=("agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken"),
     ),
-    SessionType.ARGENT: DaemonLauncher(
+    SessionType.ARGENT: Launcher(
         ARGENT,
         _argent_environ,
         directory="home",
+        alive=("/tools", lambda reply: reply["tools"]),
+        details=lambda url, token, _device: {"toolsUrl": url, "toolsAuthToken": token},
+        arguments=lambda _context: _ARGENT_ARGUMENTS,
         notes=".argent/tool-server-*.json",
-        alive=("/tools", "tools"),
-        details=("toolsUrl", "toolsAuthToken"),
-        arguments=("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force"),
         output=TokenOutputTail,
     ),
 }

@@ -16,8 +16,8 @@ from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import GONE, KEPT, Failed, Record, Running
-from pytest_device.service.runners.controller import LaunchContext, Launcher
-from pytest_device.service.runners.launchers import LAUNCHERS
+from pytest_device.service.runners.controller import LaunchContext
+from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
 from pytest_device.service.runners.output_tail import Activity
 from pytest_device.service.runners.processes import remove
 from pytest_device.service.runners.program import Workspace, first, workspace
@@ -38,13 +38,11 @@ class ProgramsRunner:
         *,
         log: Log,
         clock: Callable[[], float] = time.time,
-        launchers: Mapping[SessionType, Launcher] = LAUNCHERS,
     ) -> None:
         self._shared = shared
         self._directory = shared.directories.programs
         self._log = log
         self._clock = clock
-        self._launchers = launchers
         self._active: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: dict[str, Record] = {}
@@ -68,7 +66,7 @@ class ProgramsRunner:
             raise ConfigError(f"{self._directory} cannot be created: {error.strerror or error}") from error
         for request in requests:
             await self._shared.devices.prepare(request, progress)
-        for launcher in [self._launchers[one] for one in types if one in self._launchers]:
+        for launcher in [LAUNCHERS[one] for one in types if one in LAUNCHERS]:
             await self._shared.toolbox.get(launcher.project, progress)
 
     def end_leftovers(self) -> None:
@@ -112,7 +110,7 @@ class ProgramsRunner:
 
     async def _run(self, record: Record) -> None:
         """Run the session's programs until one exits or ``stop`` cancels this; leave no process behind."""
-        launcher = self._launchers.get(record.type)
+        launcher = LAUNCHERS.get(record.type)
         programs = _SessionPrograms(record, launcher, self._shared, lambda text: self._note(record, text))
         try:
             async with AsyncExitStack() as stack:
