@@ -16,9 +16,9 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.peers import IS_SHOWN, SameUserOnly
 from pytest_device.service.replies import timestamp, to_document
 from pytest_device.service.sessions import Sessions
+from pytest_device.service.web import IS_SHOWN, SameUserOnly
 
 STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
