@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.routing import BaseRoute
 
-from pytest_device.service.api import Refuses, refuse_none
+from pytest_device.service.api import Refuses
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import LOGGER, Log
@@ -26,7 +26,7 @@ class Backend:
 
     runner: Runner
     routes: Callable[[Sessions], Sequence[BaseRoute]]
-    refuses: Refuses
+    refuses: Refuses | None
     prepare: Callable[[Log], Awaitable[None]]
 
 
@@ -39,7 +39,7 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
     async def nothing(_progress: Log) -> None: ...
 
     runner = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
-    return Backend(runner, lambda _sessions: runner.routes(), refuse_none, nothing)
+    return Backend(runner, lambda _sessions: runner.routes(), None, nothing)
 
 
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:

@@ -54,8 +54,22 @@ class Sessions:
 
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
         """Create a session from a valid request and start booting its device."""
-        archive_url = _archive_url(body, self._client_url)
-        session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes, archive_url)
+        now = self._clock()
+        session = Session(
+            id=self._new_id(),
+            app_id=body["appId"],
+            job_run_id=self._new_id(),
+            name=body.get("name"),
+            type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
+            package_version=body.get("packageVersion"),
+            build_id=body.get("buildId"),
+            application_archive_url=_archive_url(body, self._client_url),
+            platform=Platform(body["platform"]),
+            max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
+            max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
+            created_at=now,
+            updated_at=now,
+        )
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
@@ -134,26 +148,6 @@ class Sessions:
         self._store.save(changed)
         self._changed(changed)
         return changed
-
-
-def _new_session(
-    body: CreateBody, session_id: str, job_run_id: str, now: float, default_minutes: int, archive_url: str | None
-) -> Session:
-    return Session(
-        id=session_id,
-        app_id=body["appId"],
-        job_run_id=job_run_id,
-        name=body.get("name"),
-        type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
-        package_version=body.get("packageVersion"),
-        build_id=body.get("buildId"),
-        application_archive_url=archive_url,
-        platform=Platform(body["platform"]),
-        max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
-        max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:

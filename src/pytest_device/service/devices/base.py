@@ -30,6 +30,10 @@ class RequestError(ControllerError):
     """A request names something that is unavailable: a build, an app, a device. A retry would fail, too."""
 
 
+class BusyError(ControllerError):
+    """Every matching device is in use by another session."""
+
+
 class AppState(IntEnum):
     """The values of Appium's ``queryAppState``."""
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
-from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
-from pytest_device.service.devices.found import BusyError, DevicePreference, Found, with_driver
+from pytest_device.service.devices.base import BusyError, Device
+from pytest_device.service.devices.found import FORCED, Choice, DevicePreference, Found, choose, usable, with_driver
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.toolchain import Toolbox
