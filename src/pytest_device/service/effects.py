@@ -11,6 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service.accounts import Caller
+from pytest_device.service.config import json_types
 from pytest_device.service.faults import BOOT, BOOT_EFFECTS, CONTROLLER, DEAD, Fault, Faults, Seen
 from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid, object_in
 from pytest_device.service.runners.simulated import PATH as CONTROLLERS_PATH
@@ -28,19 +29,7 @@ _NEVER: Final = frozenset(
     )
 )
 
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "operation": (str,),
-    "effect": (str,),
-    "times": (int, type(None)),
-    "skip": (int,),
-    "seconds": (int, float),
-    "status": (int,),
-    "body": (str,),
-    "headers": (dict,),
-    "carried_out": (bool,),
-    "fields": (dict,),
-    "reason": (str,),
-}
+_KINDS: Final = json_types(Fault)
 
 
 def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]) -> Sequence[Route]:
