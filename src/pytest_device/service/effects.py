@@ -1,7 +1,7 @@
 """The test interface: its routes, and the effects of faults on other requests; faults.py documents both."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,15 +20,6 @@ from pytest_device.spec import SESSIONS_PATH
 
 _SESSION: Final = len(SESSIONS_PATH.split("/"))
 """Position of the session ID in a path."""
-OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
-_NEVER: Final = frozenset(
-    (
-        ("create", "expire"),  # no session to expire yet
-        *((operation, DEAD) for operation in ("create", "get", "stop")),
-        *((CONTROLLER, effect) for effect in ("change", "expire")),
-    )
-)
-
 _KINDS: Final = json_types(Fault)
 
 
@@ -83,18 +74,13 @@ def _fault(options: Mapping[str, Any]) -> Fault:
         if type(value) not in _KINDS.get(name, ()):
             raise invalid(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
     operation, effect = options.get("operation"), options.get("effect")
-    if not _is_applicable(effect, operation):
-        known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
+    if effect not in _EFFECTS_OF.get(str(operation), ()):
+        *others, _ = _EFFECTS_OF
+        known = f"{', '.join(others)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
         raise invalid(
             f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
         )
     return Fault(**options)
-
-
-def _is_applicable(effect: str | None, operation: str | None) -> bool:
-    if operation == BOOT:
-        return effect in BOOT_EFFECTS
-    return operation in OPERATIONS and effect in EFFECTS and (operation, effect) not in _NEVER
 
 
 def _done() -> Response:
@@ -249,6 +235,15 @@ EFFECTS: Final[Mapping[str, Callable[[_AppliedFault], Awaitable[None]]]] = {
     "expire": _expire,
     DEAD: _dead,
 }
+
+_EFFECTS_OF: Final[Mapping[str, Collection[str]]] = {
+    "create": EFFECTS.keys() - {DEAD, "expire"},  # no session to expire yet
+    "get": EFFECTS.keys() - {DEAD},
+    "stop": EFFECTS.keys() - {DEAD},
+    CONTROLLER: EFFECTS.keys() - {"change", "expire"},
+    BOOT: BOOT_EFFECTS,
+}
+"""By operation."""
 
 
 def _operation(scope: Scope) -> str | None:
