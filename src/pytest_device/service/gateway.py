@@ -6,8 +6,7 @@ ever logged.
 """
 
 import json
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Literal
 
@@ -22,7 +21,7 @@ from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import NOT_FOUND, refusal
 from pytest_device.service.runners.base import Record, Runner
-from pytest_device.service.runners.controller import HOST, Controller
+from pytest_device.service.runners.controller import HOST, Controller, over_socket
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
@@ -75,13 +74,9 @@ def routes(runner: Runner, keys: Keys, http: httpx.AsyncClient) -> Sequence[Base
 class _Transport(httpx.AsyncBaseTransport):
     """Connects to the Unix socket in a request's extension ``socket``, for this request only."""
 
-    def __init__(self) -> None:
-        self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        path = str(request.extensions["socket"])
         request.headers["connection"] = "close"
-        return await httpx.AsyncHTTPTransport(uds=path, verify=self._no_tls).handle_async_request(request)
+        return await over_socket(request.extensions["socket"]).handle_async_request(request)
 
 
 class _Gateway:
@@ -137,7 +132,8 @@ class _Gateway:
     async def _forwarded(
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
     ) -> Response:
-        headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
+        dropped = {*_HOP_BY_HOP, "host", *(["content-length"] if isinstance(content, bytes) else [])}
+        headers = [(name, value) for name, value in request.headers.items() if name not in dropped]
         asked = self._http.build_request(
             request.method,
             self._url(request),
@@ -183,10 +179,6 @@ def _asks_for_bidi(body: bytes) -> bool:
 def _body(request: Request) -> AsyncIterable[bytes] | None:
     """Return the body as a stream, None if the request has none."""
     return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
-
-
-def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in request.headers.items() if name not in {*_HOP_BY_HOP, *besides}]
 
 
 class _Then(Response):

@@ -1,16 +1,20 @@
 """The controller of a session: the program that drives its device for a test."""
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import httpx
 
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Toolchain
 
 HOST: Final = "127.0.0.1"
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +62,8 @@ class Controller:
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
         return f"{self.program.title} ended by itself: {await self.program.ended()}"
+
+
+def over_socket(socket: Path) -> httpx.AsyncHTTPTransport:
+    """Return a transport that connects to a controller's Unix socket."""
+    return httpx.AsyncHTTPTransport(uds=str(socket), verify=_NO_TLS)

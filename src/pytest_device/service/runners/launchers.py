@@ -1,11 +1,8 @@
 """Starts the controllers of sessions: Appium's servers, the daemons of agent-device and argent."""
 
-import asyncio
-import http.client
 import json
 import os
 import shutil
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,9 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import httpx
+
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners import isolation
-from pytest_device.service.runners.controller import HOST, Controller, LaunchContext
+from pytest_device.service.runners.controller import HOST, Controller, LaunchContext, over_socket
 from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.program import Program
@@ -76,7 +75,7 @@ class Launcher:
         async def answered() -> str | None:
             token = _token_in(directory, self.notes) if self.notes else ""
             output.hide(token)
-            is_up = (token or not self.notes) and await asyncio.to_thread(_answers, listener, *self.alive, token)
+            is_up = (token or not self.notes) and await _answers(listener, *self.alive, token)
             return token if is_up else None
 
         token = await program.ready(answered, self.boot_limit_seconds)
@@ -203,30 +202,15 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
     )
 
 
-class _OverSocket(http.client.HTTPConnection):
-    """An HTTP connection to a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(HOST, timeout=_ANSWER_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_ANSWER_SECONDS)
-        self.sock.connect(str(self._path))
-
-
-def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
+async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
-    connection = _OverSocket(listener)
-    try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        reply = connection.getresponse()
-        return reply.status == HTTPStatus.OK and bool(is_good(json.load(reply)))
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return False  # not ready yet
-    finally:
-        connection.close()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(transport=over_socket(listener), timeout=_ANSWER_SECONDS) as client:
+        try:
+            reply = await client.get(f"http://{HOST}{path}", headers=headers)
+            return reply.status_code == HTTPStatus.OK and bool(is_good(reply.json()))
+        except (httpx.TransportError, ValueError, KeyError, TypeError):
+            return False  # not ready yet
 
 
 def _token_in(directory: Path, pattern: str) -> str:
