@@ -52,7 +52,7 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     keys = Keys(url)
     directories = Directories(config.state_dir, config.cache_dir, builds=config.builds_dir)
     preference = DevicePreference(config.real_only, config.avd, config.simulator)
-    resources = Resources.of(
+    resources = Resources(
         keys, directories, os.environ, LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
     )
     runner = ProgramsRunner(resources, log=LOGGER.info)

@@ -52,7 +52,7 @@ def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
 
     def make(**more: str) -> ProgramsRunner:
         directories = Directories(state_dir, cache_dir, tmp_path / "home")
-        return ProgramsRunner(Resources.of(KEYS, directories, environ | more, print), log=print)
+        return ProgramsRunner(Resources(KEYS, directories, environ | more, print), log=print)
 
     return make
 
@@ -319,7 +319,7 @@ from pytest_device.service.runners.resources import Directories, Resources
 
 async def serve(request, state_dir, cache_dir):
     directories = Directories(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
-    resources = Resources.of(Keys("http://127.0.0.1:9"), directories, os.environ, lambda text: None)
+    resources = Resources(Keys("http://127.0.0.1:9"), directories, os.environ, lambda text: None)
     runner = ProgramsRunner(resources, log=lambda text: None)
     await runner.prepare(lambda text: None)
     runner.start("one", eval(request))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
@@ -55,22 +55,14 @@ class Directories:
         return self.programs / session_id / "app"
 
 
-@dataclass(frozen=True, slots=True)
 class Resources:
-    """The shared resources; ``environ`` is the environment of the sessions' programs."""
+    """The shared resources; ``environ`` is the user's environment, and then that of the sessions' programs.
 
-    keys: Keys
-    directories: Directories
-    environ: Mapping[str, str]
-    guard: Guard
-    toolbox: Toolbox
-    devices: Devices
-    allow_insecure: Sequence[str] = ()
-    """Features for Appium's option of this name."""
+    ``allow_insecure`` lists features for Appium's option of this name.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         keys: Keys,
         directories: Directories,
         environ: Mapping[str, str],
@@ -78,14 +70,21 @@ class Resources:
         *,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
-    ) -> Self:
-        """Return the resources for a user's environment."""
-        guard, own = Guard(environ=environ, log=log), for_sessions(environ)
-        toolbox = Toolbox(guard, environ, directories.cache)
-        devices = Devices(
-            environ=own, home=directories.home, guard=guard, log=log, toolbox=toolbox, preference=preference
+    ) -> None:
+        self.keys = keys
+        self.directories = directories
+        self.allow_insecure = allow_insecure
+        self.environ = for_sessions(environ)
+        self.guard = Guard(environ=environ, log=log)
+        self.toolbox = Toolbox(self.guard, environ, directories.cache)
+        self.devices = Devices(
+            environ=self.environ,
+            home=directories.home,
+            guard=self.guard,
+            log=log,
+            toolbox=self.toolbox,
+            preference=preference,
         )
-        return cls(keys, directories, own, guard, toolbox, devices, allow_insecure)
 
 
 def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
