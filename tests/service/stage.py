@@ -21,7 +21,7 @@ from selenium.webdriver.chrome.service import Service as Chromedriver
 from pytest_device.errors import ControllerError
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.config import cache_directory
 from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools

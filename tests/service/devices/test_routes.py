@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.console import Line

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.archive import Limits, unpack
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.apps.entries import ArchiveError, form_of, names_at_top
 from pytest_device.service.apps.site import INDEX
 

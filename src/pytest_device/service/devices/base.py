@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.spec import Platform
 
 Orientation = Literal["PORTRAIT", "LANDSCAPE"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line

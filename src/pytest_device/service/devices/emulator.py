@@ -9,21 +9,20 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
-from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool, borrowed
+from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import ask, last_line
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.processes import finish_despite_cancellation, remove
-from pytest_device.service.runners.program import Program
+from pytest_device.service.runners.program import Program, ask, last_line
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -121,14 +120,20 @@ def parse(printed: str) -> Sequence[ConnectedDevice]:
 
 
 class Emulator(Borrowed):
-    """A device, see ``devices.base.Device``. Created by ``borrow``."""
+    """A running device that a session borrows."""
 
     kind = KIND
     platform = Platform.ANDROID
 
-    def __init__(self, serial: str, adb: Tool, appium_home: Path | None) -> None:
-        tools = Tools(capabilities(self.platform, serial), appium_home, environ={"ANDROID_SERIAL": serial})
-        super().__init__(serial, tools, tool=adb, alive=("get-state",), gone=f"adb no longer reaches {serial}")
+    def __init__(self, serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> None:
+        super().__init__(
+            serial,
+            Tools(capabilities(self.platform, serial), found.appium_home, environ={"ANDROID_SERIAL": serial}),
+            tool=Tool(found.tool, ("-s", serial), environ),
+            alive=("get-state",),
+            gone=f"adb no longer reaches {serial}",
+            log=log,
+        )
         self._is_turned = False
 
     async def install(self, app: App) -> str:
@@ -256,12 +261,6 @@ class Emulator(Borrowed):
         if found is None:
             raise ControllerError(f"{self.name} does not report the size of its screen")
         return int(found[1]), int(found[2])
-
-
-def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> AbstractAsyncContextManager[Emulator]:
-    """Borrow a running device, see ``tool.borrowed``."""
-    tool = Tool(found.tool, ("-s", serial), environ)
-    return borrowed(Emulator(serial, tool, found.appium_home), log)
 
 
 def _search_path(environ: Mapping[str, str], package: str) -> str:

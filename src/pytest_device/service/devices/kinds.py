@@ -241,8 +241,8 @@ class Devices:
     def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
         if found.kind == emulator.KIND:
-            return emulator.borrow(udid, found, environ=environ, log=self._log)
-        return simulator.borrow(udid, found, environ=environ, directory=directory, log=self._log)
+            return emulator.Emulator(udid, found, environ=environ, log=self._log)
+        return simulator.Simulator(udid, found, environ=environ, directory=directory, log=self._log)
 
 
 def _others(availabilities: Sequence[Found], used: Found) -> str:

