@@ -29,7 +29,6 @@ from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
 from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Record, Running
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.output_tail import Activity
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
@@ -132,13 +131,11 @@ class DrawnRunner:
         self.boot = Failed(reason)
 
     def record(self, session_id: str) -> Record:
-        record = Record(session_id, {}, boot=self.boot, device=self.drawn if self.seen else None)
+        device = self.drawn if self.seen else None
+        record = Record(session_id, {}, boot=self.boot, device=device, last_request=self.used)
         record.entries.extend(self.reported)
         record.output.feed(self.said.encode())
         record.output.close()
-        if (used := self.used) is not None:
-            record.activity = Activity(lambda: used)
-            record.activity.begin()
         return record
 
     def stop(self, session_id: str) -> None: ...

@@ -128,11 +128,10 @@ class Stage:
         self.phone = phone
         program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
         device, controller = phone, Controller(program, {}, listener, TOKEN)
-        self._record = Record(ID, {}, boot=Running({}), device=device, controller=controller)
-        self.activity = self._record.activity
+        self.programs = Record(ID, {}, boot=Running({}), device=device, controller=controller)
 
     def record(self, session_id: str) -> Record:
-        return self._record if session_id == ID else Record(session_id, {}, boot=GONE)
+        return self.programs if session_id == ID else Record(session_id, {}, boot=GONE)
 
     def ask(self, method: str, path: str = "", url: str | None = None, **more: Any) -> httpx.Response:
         async def exchange() -> httpx.Response:
@@ -232,12 +231,12 @@ def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path:
 def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:
     stage.ask("GET", "/health")
     stage.ask("GET", "/tools")
-    assert stage.activity.last is None
+    assert stage.programs.last_activity is None
 
     stage.ask("POST", "/tools/describe")
-    used = stage.activity.last
+    used = stage.programs.last_activity
     assert used is not None
-    assert stage.activity.last == used  # and nothing is under way any more
+    assert stage.programs.last_activity == used  # and nothing is under way any more
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])

@@ -95,16 +95,16 @@ class _Gateway:
         record = self._runner.record(session_id) if is_permitted else None
         if record is None or record.controller is None:
             return self._refusal(404, NOT_FOUND, "no controller at this address: its session may have ended")
-        controller, activity = record.controller, record.activity
+        controller = record.controller
         if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
             return await self._forwarded(request, controller, _body(request))
-        activity.begin()
+        record.begin_request()
         try:
             answer = await self._translated(request, record, controller)
         except BaseException:
-            activity.end()
+            record.end_request()
             raise
-        return _Then(answer, activity.end)
+        return _Then(answer, record.end_request)
 
     def _refusal(self, status: int, code: str, message: str) -> Response:
         """Return a refusal in the clients' format: Appium's clients would take any other for success."""

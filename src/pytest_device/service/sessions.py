@@ -129,7 +129,7 @@ class Sessions:
     def _up_to_date(self, session: Session) -> Session:
         while session.status not in TERMINAL:  # at most twice: every event leads to another status
             record = self.runner.record(session.id)
-            occurrence = due(session, record.boot, record.activity.last, self._clock())
+            occurrence = due(session, record.boot, record.last_activity, self._clock())
             if occurrence is None:
                 break
             session = self._apply(session.id, occurrence)

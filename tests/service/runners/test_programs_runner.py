@@ -221,15 +221,15 @@ def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: 
             config = await booted(runner, "one")
             for _ in range(3):
                 await client.get(f"{config['appiumUrl']}/status")
-            assert runner.record("one").activity.last is None
+            assert runner.record("one").last_activity is None
 
             session = await create(client, config)
-            await eventually(lambda: runner.record("one").activity.last)
-            created = runner.record("one").activity.last
+            await eventually(lambda: runner.record("one").last_activity)
+            created = runner.record("one").last_activity
             await client.get(f"{session}/source")
-            await eventually(lambda: runner.record("one").activity.last != created)
+            await eventually(lambda: runner.record("one").last_activity != created)
 
-        assert runner.record("one").activity.last is None
+        assert runner.record("one").last_activity is None
 
     asyncio.run(scenario())
 
@@ -298,7 +298,7 @@ def test_a_session_of_an_earlier_service_is_distinguished_from_one_that_boots(ma
     runner = make_runner()
     assert "was restarted" in reason(runner.record("one").boot)
     record = runner.record("one")
-    assert (list(record.entries), record.output.text, record.device, record.activity.last) == ([], "", None, None)
+    assert (list(record.entries), record.output.text, record.device, record.last_activity) == ([], "", None, None)
 
 
 def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:

@@ -94,7 +94,7 @@ class _Pages:
         record, device = self._sessions.runner.record(session.id), self._sessions.device(session)
         return {
             **parts.of(session),
-            "times": parts.times(session, record.activity.last),
+            "times": parts.times(session, record.last_activity),
             "screen": parts.screen(self._preview(session), device),
             "facts": parts.facts(session, device),
             "timeline": parts.timeline(session, parts.entries_of(session, record.entries)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.output_tail import Activity, OutputTail
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class Record:
     device: Device | None = None
     """The device of a running session; None before, after, and for a session without one."""
     controller: "Controller | None" = None
-    activity: Activity = field(default_factory=Activity)
+    last_request: float | None = None
+    open_requests: int = 0
     output: OutputTail = field(default_factory=OutputTail)
     """The controller's output."""
     entries: deque[LogEntry] = field(default_factory=lambda: deque[LogEntry](maxlen=KEPT))
@@ -83,9 +84,25 @@ class Record:
         """Add an entry to the timeline."""
         self.entries.append(LogEntry(self.clock(), text))
 
-    def end(self) -> None:
+    @property
+    def last_activity(self) -> float | None:
+        """When the controller was last used, which is now while a request is in progress; None if it never was."""
+        return self.clock() if self.open_requests else self.last_request
+
+    def begin_request(self) -> None:
+        """Record the start of a request to the controller."""
+        self.last_request = self.clock()
+        self.open_requests += 1
+
+    def end_request(self) -> None:
+        """Record the end of a request; one without a start is ignored."""
+        self.last_request = self.clock()
+        self.open_requests = max(0, self.open_requests - 1)
+
+    def forget_programs(self) -> None:
         """Forget the programs, which are being stopped: nobody may use them any more."""
-        self.boot, self.device, self.controller, self.activity = GONE, None, None, Activity(self.clock)
+        self.boot, self.device, self.controller = GONE, None, None
+        self.last_request, self.open_requests = None, 0
 
 
 class Runner(Protocol):

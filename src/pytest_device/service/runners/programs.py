@@ -18,7 +18,6 @@ from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import GONE, KEPT, Failed, Record, Running
 from pytest_device.service.runners.controller import LaunchContext
 from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
-from pytest_device.service.runners.output_tail import Activity
 from pytest_device.service.runners.processes import remove
 from pytest_device.service.runners.program import Workspace, first, workspace
 from pytest_device.service.runners.resources import Resources
@@ -78,7 +77,7 @@ class ProgramsRunner:
             self._log(f"leftovers of an earlier service in {self._directory} cannot be removed: {error}")
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        record = Record(session_id, request, self._clock, activity=Activity(self._clock))
+        record = Record(session_id, request, self._clock)
         self._forget_the_oldest()
         self._records[session_id] = record
         task = self._active[session_id] = asyncio.create_task(self._run(record))
@@ -97,7 +96,7 @@ class ProgramsRunner:
     def stop(self, session_id: str) -> None:
         if task := self._active.pop(session_id, None):
             self._records[session_id].note("stopping processes")
-            self._records[session_id].end()
+            self._records[session_id].forget_programs()
             task.cancel()
 
     async def close(self) -> None:

@@ -9,7 +9,6 @@ from starlette.routing import Route
 
 from pytest_device.service.devices.base import capabilities
 from pytest_device.service.runners.base import GONE, Booting, Record, Runner, Running
-from pytest_device.service.runners.output_tail import Activity
 from pytest_device.spec import Platform, SessionType
 
 PATH: Final = "/simulated"
@@ -50,7 +49,7 @@ class SimulatedRunner(Runner):
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         seconds = self._boot_seconds(request) if callable(self._boot_seconds) else self._boot_seconds
-        record = Record(session_id, request, self._clock, activity=Activity(self._clock))
+        record = Record(session_id, request, self._clock)
         self._records[session_id] = record, self._clock() + seconds
 
     def record(self, session_id: str) -> Record:
@@ -64,9 +63,9 @@ class SimulatedRunner(Runner):
 
     def use(self, session_id: str) -> None:
         """Pretend that the controller is used now."""
-        activity = self._records[session_id][0].activity
-        activity.begin()
-        activity.end()
+        record, _ = self._records[session_id]
+        record.begin_request()
+        record.end_request()
 
     def routes(self) -> Sequence[Route]:
         """Return the health checks of the simulated controllers."""
