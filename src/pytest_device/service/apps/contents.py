@@ -61,9 +61,8 @@ async def app_of(path: Path, *, title: str, need: Need, directory: Path, limits:
     reading = asyncio.ensure_future(asyncio.to_thread(_app_of, path, title, need, directory, limits, ended))
     try:
         return await asyncio.shield(reading)
-    except (
-        asyncio.CancelledError
-    ):  # a thread cannot be cancelled, and must not write to a directory that is being removed
+    except asyncio.CancelledError:
+        # A thread cannot be cancelled, and must not write to a directory that is being removed.
         ended.set()
         await asyncio.wait({reading})
         reading.exception()  # it was aborted on purpose
