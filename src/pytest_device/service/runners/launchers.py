@@ -69,8 +69,7 @@ class Launcher:
         """
         directory, output = context.workspace.subdir(self.directory), self.output()
         output.hide(context.device_url)
-        environ = self.environ(context, device, directory)
-        listener, program = await _start(context, device, self.project, self.arguments(context), environ, output)
+        listener, program = await self._start(context, device, self.environ(context, device, directory), output)
 
         async def answered() -> str | None:
             token = _token_in(directory, self.notes) if self.notes else ""
@@ -81,34 +80,29 @@ class Launcher:
         token = await program.ready(answered, self.boot_limit_seconds)
         return Controller(program, self.details(context.url, token, device), listener, token)
 
+    async def _start(
+        self, context: LaunchContext, device: Device, environ: Mapping[str, str], output: OutputTail
+    ) -> tuple[Path, Program]:
+        """Start a controller; return the socket that replaces ``_PORT``, and the program.
 
-async def _start(
-    context: LaunchContext,
-    device: Device,
-    project: Project,
-    arguments: Sequence[str],
-    environ: Mapping[str, str],
-    output: OutputTail,
-) -> tuple[Path, Program]:
-    """Start a controller; return the socket that replaces ``_PORT``, and the program.
-
-    A controller of the local browser gets its own namespace, because it starts programs that listen without any key.
-    """
-    listener, port = context.workspace.short / "controller", device.tools.debugging_port
-    command: list[str | Path] = [context.toolchain.node, *_ON_SOCKET, context.toolchain.script, *arguments]
-    environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
-    title = project.node.program
-    service = urlsplit(context.device_url)
-    is_near = service.hostname in _NEAR
-    if port is not None and not is_near:
-        context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
-    if port is None or not is_near:
-        return listener, await context.workspace.start(title, command, environ=environ, output=output)
-    bridges = [port, service.port or 0]
-    program = await isolation.start(
-        context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
-    )
-    return listener, program
+        A controller of the local browser gets its own namespace: it starts programs that listen without any key.
+        """
+        listener, port = context.workspace.short / "controller", device.tools.debugging_port
+        tools = context.toolchain
+        command: list[str | Path] = [tools.node, *_ON_SOCKET, tools.script, *self.arguments(context)]
+        environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
+        title = self.project.node.program
+        service = urlsplit(context.device_url)
+        is_near = service.hostname in _NEAR
+        if port is not None and not is_near:
+            context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
+        if port is None or not is_near:
+            return listener, await context.workspace.start(title, command, environ=environ, output=output)
+        bridges = [port, service.port or 0]
+        program = await isolation.start(
+            context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
+        )
+        return listener, program
 
 
 def _appium_arguments(context: LaunchContext) -> Sequence[str]:
