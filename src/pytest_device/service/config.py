@@ -146,9 +146,10 @@ def _read(name: str, value: object) -> Any:
         case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):
             return Path(value)
         case "role", str():
-            return _role(value)
+            return _named("role must be one of", {role.name.lower(): role for role in Role}, value)
         case "types", list():
-            return tuple(_type(one) for one in cast("list[object]", value))
+            types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
+            return tuple(_named("types must be some of", types, one) for one in cast("list[object]", value))
         case "allow_insecure", list():
             return tuple(map(str, cast("list[object]", value)))
         case "requests", list():
@@ -157,21 +158,13 @@ def _read(name: str, value: object) -> Any:
             return value
 
 
-def _type(name: object) -> SessionType:
-    types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
-    if name not in types:
-        raise ConfigError(f"types must be some of {', '.join(types)}, not {name!r}")
-    return types[str(name)]
+def _named(rule: str, choices: Mapping[str, object], name: object) -> object:
+    if name not in choices:
+        raise ConfigError(f"{rule} {', '.join(choices)}, not {name!r}")
+    return choices[str(name)]
 
 
 def _request(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("platform") not in set(Platform):
         raise ConfigError(f"requests must be create requests, each with a platform, not {value!r}")
     return cast("dict[str, Any]", value)
-
-
-def _role(name: str) -> Role:
-    roles = {role.name.lower(): role for role in Role}
-    if name not in roles:
-        raise ConfigError(f"role must be one of {', '.join(roles)}, not {name!r}")
-    return roles[name]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -26,28 +27,20 @@ _KINDS: Final = json_types(Fault)
 def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]) -> Sequence[Route]:
     """Return the routes; each needs a valid token."""
 
-    async def add(request: Request) -> Response:
-        authenticate(request)
+    async def add(request: Request) -> None:
         faults.add(_fault(object_in(await request.body() or b"{}")))
-        return _done()
 
-    async def reset(request: Request) -> Response:
-        authenticate(request)
+    async def reset(_request: Request) -> None:
         faults.reset()
-        return _done()
 
-    async def requests(request: Request) -> Response:
-        authenticate(request)
-        return JSONResponse({"data": [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]})
+    async def requests(_request: Request) -> object:
+        return [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]
 
-    async def held(request: Request) -> Response:
-        authenticate(request)
+    async def held(_request: Request) -> object:
         sessions.sweep()
-        facts = [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
-        return JSONResponse({"data": facts})
+        return [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
 
-    async def happen(request: Request) -> Response:
-        authenticate(request)
+    async def happen(request: Request) -> None:
         session_id, what = request.path_params["session_id"], request.path_params["what"]
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
@@ -55,18 +48,30 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         if what == "expire":
             sessions.expire(session_id)
         else:
-            faults.failed[session_id] = str(
-                (object_in(await request.body() or b"{}")).get("reason", "a fault of the test interface")
-            )
-        return _done()
+            given = object_in(await request.body() or b"{}")
+            faults.failed[session_id] = str(given.get("reason", "a fault of the test interface"))
 
+    route = partial(_route, authenticate)
     return (
-        Route("/testing/faults", add, methods=["POST"]),
-        Route("/testing/reset", reset, methods=["POST"]),
-        Route("/testing/requests", requests, methods=["GET"]),
-        Route("/testing/sessions", held, methods=["GET"]),
-        Route("/testing/sessions/{session_id}/{what}", happen, methods=["POST"]),
+        route("POST", "faults", add),
+        route("POST", "reset", reset),
+        route("GET", "requests", requests),
+        route("GET", "sessions", held),
+        route("POST", "sessions/{session_id}/{what}", happen),
     )
+
+
+def _route(
+    authenticate: Callable[[Request], Caller],
+    method: str,
+    path: str,
+    carry_out: Callable[[Request], Awaitable[object]],
+) -> Route:
+    async def endpoint(request: Request) -> Response:
+        authenticate(request)
+        return JSONResponse({"data": await carry_out(request)})
+
+    return Route(f"/testing/{path}", endpoint, methods=[method])
 
 
 def _fault(options: Mapping[str, Any]) -> Fault:
@@ -81,10 +86,6 @@ def _fault(options: Mapping[str, Any]) -> Fault:
             f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
         )
     return Fault(**options)
-
-
-def _done() -> Response:
-    return JSONResponse({"data": None})
 
 
 class ConnectionLostError(Exception):
