@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import BusyError, Device
 from pytest_device.service.devices.found import FORCED, Choice, DevicePreference, Found, choose, usable, with_driver
@@ -100,8 +99,8 @@ async def availability(platform: Platform, session_type: SessionType, machine: M
 class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
-    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
-    web build. Devices that ``preference`` names are started for the first session; ``close`` stops them.
+    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser.
+    Devices that ``preference`` names are started for the first session; ``close`` stops them.
     """
 
     def __init__(
@@ -112,7 +111,6 @@ class Devices:
         guard: "Guard",
         log: Log,
         toolbox: Toolbox | None = None,
-        serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
@@ -123,7 +121,6 @@ class Devices:
         self._toolbox = toolbox
         self._guard = guard
         self._log = log
-        self._serve = serve
         self._taken: set[str] = set()
 
     async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
@@ -233,7 +230,6 @@ class Devices:
                 directory=directory,
                 environ=environ,
                 guard=self._guard,
-                serve=self._serve,
                 log=note,
             )
         return nullcontext(fake.Fake(platform, identifier))
