@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.replies import timestamp, to_document
+from pytest_device.service.replies import RefusalError, timestamp, to_document
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.web import IS_SHOWN, SameUserOnly
 
@@ -50,9 +50,11 @@ class _Pages:
         newest = sorted(self._sessions, key=lambda session: session.created_at, reverse=True)
         return document.page(request, _FILES / "index.html", parts.index(newest))
 
-    @document.with_error_page(root="../")
     async def page(self, request: Request) -> Response:
-        session = self._of(request)
+        try:
+            session = self._of(request)
+        except RefusalError as refused:
+            return document.error_page(refused, root="../")
         return document.page(request, _FILES / "session.html", self._parts(session))
 
     async def facts(self, request: Request) -> Response:

@@ -67,9 +67,11 @@ class _Preview:
         self._keys = keys
         self._screens = Screens()
 
-    @document.with_error_page(root="../../")
     async def page(self, request: Request) -> Response:
-        session = self._session(request)
+        try:
+            session = self._session(request)
+        except RefusalError as refused:
+            return document.error_page(refused, root="../../")
         times = parts.times(session, self._sessions.runner.record(session.id).last_activity)
         values = {**parts.of(session), **_words(session, self._sessions.device(session)), "times": times}
         return document.page(request, _FILES / "page.html", values)
