@@ -70,6 +70,7 @@ class Record:
     """The device of a running session; None before, after, and for a session without one."""
     controller: "Controller | None" = None
     last_request: float | None = None
+    """When the last request to the controller began or ended (Unix seconds)."""
     open_requests: int = 0
     output: OutputTail = field(default_factory=OutputTail)
     """The controller's output."""

@@ -15,15 +15,8 @@ from pytest_device.service.runners.toolchain import Toolbox
 _TOOLS: Final = frozenset(
     (
         *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
-        *(
-            "ANDROID_HOME",
-            "ANDROID_SDK_ROOT",
-            "ANDROID_USER_HOME",
-            "ANDROID_AVD_HOME",
-            "ANDROID_ADB_SERVER_PORT",
-            "JAVA_HOME",
-        ),
-        *("APPIUM_HOME", "DEVELOPER_DIR"),
+        *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_USER_HOME", "ANDROID_AVD_HOME", "ANDROID_ADB_SERVER_PORT"),
+        *("JAVA_HOME", "APPIUM_HOME", "DEVELOPER_DIR"),
     )
 )
 # Appium itself downloads a session's app if that is a URL.
@@ -56,7 +49,7 @@ class Directories:
 
 
 class Resources:
-    """The shared resources; ``environ`` is the user's environment, and then that of the sessions' programs.
+    """The shared resources, for a user's environment; the sessions' programs get a part of it, ``self.environ``.
 
     ``allow_insecure`` lists features for Appium's option of this name.
     """
