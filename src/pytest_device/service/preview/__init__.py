@@ -45,7 +45,7 @@ KEEP_SECONDS: Final = 30.0
 MOST_KEPT: Final = 50
 """Maximum number of ended, viewed sessions whose last screenshot is kept."""
 
-_KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_MEDIA_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
@@ -252,7 +252,7 @@ async def _taken(device: Device) -> Screenshot | ControllerError:
         data = await device.screenshot()
     except ControllerError as error:
         return error
-    for beginning, media_type in _KINDS:
+    for beginning, media_type in _MEDIA_TYPES:
         if data.startswith(beginning):
             return Screenshot(data, media_type)
     return ControllerError("the device did not return a PNG or JPEG screenshot")
