@@ -11,7 +11,7 @@ from pytest_device.service.devices import chromium, fake
 from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
 from pytest_device.service.devices.found import DevicePreference, Found
 from pytest_device.service.devices.kinds import Machine, availability
-from pytest_device.service.runners.environment import for_sessions
+from pytest_device.service.runners.resources import for_sessions
 from pytest_device.settings import Settings
 from pytest_device.spec import Platform, SessionType
 
