@@ -47,21 +47,24 @@ def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raise ConfigError with all invalid values."""
     __tracebackhide__ = True
     from pytest_device.errors import ConfigError
-    from pytest_device.plugin.project import completed
-    from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
         try:
-            settings = resolve(
-                lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name)
-            )
-            config.stash[_SETTINGS] = completed(config, settings)
+            config.stash[_SETTINGS] = _resolved(config)
         except ConfigError as error:  # once: a project can take long to fail
             config.stash[_SETTINGS] = error
     found = config.stash[_SETTINGS]
     if isinstance(found, ConfigError):
         raise ConfigError(*found.problems) from None
     return found
+
+
+def _resolved(config: pytest.Config) -> "Settings":
+    from pytest_device.plugin.project import completed
+    from pytest_device.settings import resolve
+
+    settings = resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name))
+    return completed(config, settings)
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
