@@ -2,12 +2,14 @@
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from math import inf
 from typing import Final, Required, TypedDict
 
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, finish_time_divisible
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Unit, WorkerState
 
 _LEFT_OF_UNKNOWN: Final = 0.5
 """Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
@@ -26,6 +28,7 @@ class Limits(TypedDict, total=False):
 class RunState:
     """The queues and ``workers`` of a run, and the expected duration of everything.
 
+    ``units`` are those of each group.
     ``max_devices`` is the maximum number of concurrent devices; ``prefetch`` the number of tests with unshared devices
     that a worker knows in advance; ``width`` the number of workers that the run was planned for. ``now`` is always in
     seconds of one monotonic clock.
@@ -34,7 +37,7 @@ class RunState:
     def __init__(
         self,
         groups: Sequence[DeviceGroup],
-        units: Sequence[WorkUnit],
+        units: Sequence[Iterable[Unit]],
         estimates: Estimates,
         workers: Collection[WorkerState],
         *,
@@ -46,24 +49,22 @@ class RunState:
         self.estimates, self.workers = estimates, workers
         self.width, self.max_devices, self.prefetch = width, max_devices, prefetch
         self._longest_first = longest_first
-        self.queues = [GroupQueue(number, group) for number, group in enumerate(groups)]
-        self._queue_of: dict[int, GroupQueue] = {}
-        for unit in units:
-            self._add(unit)
+        self.queues = [
+            GroupQueue(number, group, list(of_group))
+            for number, (group, of_group) in enumerate(zip(groups, units, strict=True))
+        ]
+        self._queue_of = {test: queue for queue in self.queues for unit in queue.units for test in unit}
+        for queue in self.queues:
+            tests = list(chain.from_iterable(queue.units))
+            self._count(queue, tests, 1)
+            estimates.add(tests, plain=queue.is_plain)
         if longest_first:
             for queue in self.queues:
-                queue.units.sort(key=self.length, reverse=True)
+                queue.units.sort(key=partial(self.estimates.total, plain=queue.is_plain), reverse=True)
         self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
         """Groups that no worker runs, and some that a worker has begun since."""
 
     # The queues.
-
-    def _add(self, unit: WorkUnit) -> None:
-        queue = self.queues[unit.group]
-        queue.units.append(unit)
-        self._queue_of.update(dict.fromkeys(unit.tests, queue))
-        self._count(unit, 1)
-        self.estimates.add(unit.tests, plain=queue.is_plain)
 
     def queue_of(self, test: int) -> GroupQueue:
         return self._queue_of[test]
@@ -71,25 +72,23 @@ class RunState:
     def group_of(self, worker: WorkerState) -> GroupQueue | None:
         return None if worker.group is None else self.queues[worker.group]
 
-    def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
+    def pop(self, queue: GroupQueue, place: int) -> Unit:
         """Take a unit from a queue: the first one if the suite's order must be kept."""
         unit = queue.units.pop(place if self._longest_first else 0)
-        self._count(unit, -1)
+        self._count(queue, unit, -1)
         return unit
 
     def requeue(self, test: int) -> None:
         """Make a test the next of its group."""
         queue = self._queue_of[test]
-        unit = WorkUnit(queue.number, (test,))
-        queue.units.insert(0, unit)
-        self._count(unit, 1)
+        queue.units.insert(0, [test])
+        self._count(queue, [test], 1)
         self.requeue_group(queue)
 
-    def _count(self, unit: WorkUnit, sign: int) -> None:
-        queue = self.queues[unit.group]
-        known = self.estimates.known(unit.tests)
+    def _count(self, queue: GroupQueue, tests: Sequence[int], sign: int) -> None:
+        known = self.estimates.known(tests)
         queue.known_seconds += sign * sum(known)
-        queue.unknown += sign * (len(unit.tests) - len(known))
+        queue.unknown += sign * (len(tests) - len(known))
 
     def has_work(self) -> bool:
         return any(queue.units for queue in self.queues)
@@ -157,7 +156,7 @@ class RunState:
         """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
         if len(queue.units) > WEIGHED_UNITS or queue.unknown:
             return max(finish_time_divisible(free_in, self.work(queue)), *free_in)
-        return end_of(free_in, map(self.length, queue.units))
+        return end_of(free_in, self.lengths(queue))
 
     # Workers and their devices.
 
@@ -210,9 +209,9 @@ class RunState:
         """Return a test's known or estimated duration."""
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
-    def length(self, unit: WorkUnit) -> float:
-        plain = self.queues[unit.group].is_plain
-        return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
+    def lengths(self, queue: GroupQueue) -> Iterator[float]:
+        """Yield the known or estimated durations of a group's units."""
+        return map(partial(self.estimates.total, plain=queue.is_plain), queue.units)
 
     def work(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, without its boot."""

@@ -1,7 +1,11 @@
 """The units of assignment: device groups, units of a group, a worker's assignments."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+Unit = Sequence[int]
+"""Tests of a group, by index, that run one after the other because they share fixtures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +21,13 @@ class DeviceGroup:
     """Whether each test has unshared devices."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkUnit:
-    """Tests of a group, by index, that run one after the other because they share fixtures."""
-
-    group: int
-    tests: tuple[int, ...]
-
-
 @dataclass(slots=True)
 class GroupQueue:
     """The unassigned units of a group, in the order of assignment."""
 
     number: int
     group: DeviceGroup
-    units: list[WorkUnit] = field(default_factory=list[WorkUnit])
+    units: list[Unit]
     known_seconds: float = 0.0
     unknown: int = 0
     """Number of its tests with unknown duration."""
