@@ -177,7 +177,7 @@ def _place(item: pytest.Item) -> str:
 
 def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
-    if not marks_of(item) and (SINGLE_DEVICE | MULTI_DEVICE).isdisjoint(fixtures):
+    if item.get_closest_marker("device") is None and (SINGLE_DEVICE | MULTI_DEVICE).isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself
     devices = devices_of(item, settings)
     needs: dict[str, DeviceRequirement] = {}
