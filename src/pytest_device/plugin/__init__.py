@@ -62,9 +62,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the coordinator plugin in a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.xdist.coordinator import Coordinator
-        from pytest_device.plugin.xdist.services import SharedServices
 
-        session.config.pluginmanager.register(SharedServices(session.config), "device-services")
         session.config.pluginmanager.register(Coordinator(session.config), "device-coordinator")
 
 
