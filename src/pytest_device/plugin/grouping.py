@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
 from pytest_device.plugin.names import SCOPED_DRIVERS
-from pytest_device.plugin.state import needs_of
+from pytest_device.plugin.state import definitions_of, needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
@@ -55,15 +55,15 @@ class Grouping:
 
 def _bond(item: pytest.Item) -> str | None:
     """Return the node whose fixtures a test shares with others, None if it shares none."""
-    info = getattr(item, "_fixtureinfo", None)
-    if info is None or not info.name2fixturedefs:
+    definitions = definitions_of(item)
+    if not definitions:
         return None
-    if parameter := _parameter_of_run(item, info.name2fixturedefs):
+    if parameter := _parameter_of_run(item, definitions):
         return parameter
     # A shared driver is restarted for another platform: the tests for each platform stay together.
-    is_shared = not SCOPED_DRIVERS.keys().isdisjoint(info.name2fixturedefs)
+    is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
-    scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
+    scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
     for scope, node_type in _SCOPES:
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {platform}"
@@ -72,9 +72,6 @@ def _bond(item: pytest.Item) -> str | None:
 
 def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
     """Return the parameters of session-scoped fixtures, which are set up again whenever a parameter changes."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is None:
-        return None
-    indices: Mapping[str, int] = callspec.indices
+    indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
     wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
     return " ".join(f"{name}={indices[name]}" for name in wide) or None

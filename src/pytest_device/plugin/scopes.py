@@ -8,6 +8,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
 from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
+from pytest_device.plugin.state import definitions_of
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_",
 
 def too_narrow(item: pytest.Function) -> Iterator[str]:
     """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
-    for name, definitions in _definitions(item).items():
+    for name, definitions in definitions_of(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
             for requested in sorted((SINGLE_DEVICE | MULTI_DEVICE).intersection(definition.argnames)):
@@ -87,7 +88,7 @@ def set_up_order(item: pytest.Function) -> list[str]:
     Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
     similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
-    names, definitions = item.fixturenames, _definitions(item)
+    names, definitions = item.fixturenames, definitions_of(item)
     if "device_sessions" not in names:  # a copy, since pytest shares the list among the items of a function
         names = [*names, "device_sessions"]
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
@@ -104,8 +105,3 @@ def _has_session(name: str, definitions: Mapping[str, Sequence[Any]], seen: froz
     if name == "device_sessions" or name in seen or not definitions.get(name):
         return name == "device_sessions"
     return any(_has_session(one, definitions, seen | {name}) for one in definitions[name][-1].argnames)
-
-
-def _definitions(item: pytest.Item) -> Mapping[str, Sequence[Any]]:
-    info = getattr(item, "_fixtureinfo", None)
-    return info.name2fixturedefs if info else {}
