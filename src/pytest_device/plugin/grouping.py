@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import SCOPED_DRIVERS
+from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import definitions_of, needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup

@@ -7,8 +7,8 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.packages import adopt_package_marks
 from pytest_device.plugin.project import opened
+from pytest_device.plugin.selection import adopt_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
+from pytest_device.plugin.selection import SCOPED_DRIVERS, WITH_DEVICE
 from pytest_device.plugin.state import definitions_of
 from pytest_device.spec import Share
 
@@ -28,7 +28,7 @@ def too_narrow(item: pytest.Function) -> Iterator[str]:
     for name, definitions in definitions_of(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
-            for requested in sorted((SINGLE_DEVICE | MULTI_DEVICE).intersection(definition.argnames)):
+            for requested in sorted(WITH_DEVICE.intersection(definition.argnames)):
                 scope = SCOPED_DRIVERS.get(requested, "function")
                 if _SCOPES.index(scope) < at:
                     yield (
