@@ -1,11 +1,11 @@
 """Groups tests by the devices and shared fixtures that they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.markers import NODES, PLATFORM_ARGUMENT, parameters_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import definitions_of, needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
@@ -14,9 +14,6 @@ from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
-
-_SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
-"""Fixtures of these scopes are torn down before a test from another package, module or class runs."""
 
 
 class Grouping:
@@ -64,7 +61,7 @@ def _bond(item: pytest.Item) -> str | None:
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
     scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
-    for scope, node_type in _SCOPES:
+    for scope, node_type in NODES.items():  # fixtures of these scopes are torn down before a test of another node
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {platform}"
     return None

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
+Arguments = Mapping[str, Any]
+_Nodes = Mapping[str, type[pytest.Collector]]
+
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Variables in which common CI services name the run; the first one that is set is used."""
 PLATFORM_ARGUMENT: Final = "device_platform"
 """Argument that parametrizes a test marked for several platforms."""
+NODES: Final[_Nodes] = {"package": pytest.Package, "module": pytest.Module, "class": pytest.Class}
+"""Nodes whose tests share a fixture or a device, by scope, from the widest to the narrowest."""
 SINGLE: Final = ""
 """Device name in a test with one device."""
 
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
-
-Arguments = Mapping[str, Any]
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
@@ -266,10 +269,9 @@ def _sharing_key(item: pytest.Item, share: str) -> str:
     return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
 
 
-def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Module | pytest.Class:
+def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Collector:
     """Return the node whose tests share a session."""
-    scopes: dict[str, type[pytest.Module | pytest.Class]] = {Share.MODULE: pytest.Module, Share.CLASS: pytest.Class}
-    return (item.getparent(scopes[share]) if share in scopes else None) or item
+    return (item.getparent(NODES[share]) if share in NODES else None) or item
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.markers import NODES, PLATFORM_ARGUMENT, parameters_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS, WITH_DEVICE
 from pytest_device.plugin.state import definitions_of
 from pytest_device.spec import Share
@@ -18,7 +18,6 @@ _SCOPES: Final = ("function", "class", "module", "package", "session")
 """From the narrowest to the widest."""
 _SHARES: Final = {"class": (Share.CLASS, Share.MODULE, Share.RUN), "module": (Share.MODULE, Share.RUN)}
 """Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
-_NODES: Final[Mapping[str, type[pytest.Collector]]] = {"class": pytest.Class, "module": pytest.Module}
 _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_", "_xunit_setup_module_fixture_")
 """Prefixes of pytest's names for the setup of classes and modules."""
 
@@ -69,7 +68,7 @@ class DriverSharing:
             rule = " or ".join(repr(str(one)) for one in shares)
             yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
-        scope = _NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
+        scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         platform = parameters_of(item).get(PLATFORM_ARGUMENT)
         other, first = self._first.setdefault((node.nodeid, fixture, platform), (item.nodeid, need))

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, MutableSequence, Sequence
 from itertools import islice
 from math import inf
-from typing import Final, Generic, TypeVar, Unpack
+from typing import Final, Generic, TypeVar
 
 from pytest_device.scheduling import decisions
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
-from pytest_device.scheduling.run_state import Limits, RunState
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Unit, WorkerState
+from pytest_device.scheduling.run_state import RunState
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Limits, Unit, WorkerState
 
 W = TypeVar("W", bound=Hashable)
 
@@ -28,9 +28,7 @@ class Dispatcher(Generic[W]):
     """Assigns the ``units`` of each of the ``groups`` to workers.
 
     ``seconds`` are the known durations of tests, None for unknown ones; ``boots`` are the boot times of the device
-    models in seconds, and may be filled in at any time. ``max_devices`` is the maximum number of concurrent devices.
-    ``prefetch`` is the number of tests with unshared devices that a worker knows in advance, so that the devices can
-    boot. ``now`` is in seconds of one monotonic clock.
+    models in seconds, and may be filled in at any time. ``now`` is in seconds of one monotonic clock.
     """
 
     def __init__(
@@ -39,11 +37,11 @@ class Dispatcher(Generic[W]):
         units: Sequence[Iterable[Unit]],
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
-        **limits: Unpack[Limits],
+        limits: Limits,
     ) -> None:
         self.estimates = Estimates(seconds, boots)
         self._workers: dict[W, WorkerState] = {}
-        self._run = RunState(groups, units, self.estimates, self._workers.values(), **limits)
+        self._run = RunState(groups, units, self.estimates, self._workers.values(), limits)
         self._began = inf
         self._changed: dict[W, None] = {}
         """Workers that may need more work."""
@@ -81,7 +79,7 @@ class Dispatcher(Generic[W]):
         state.since = now
         self._changed[worker] = None
         if seconds is not None:
-            self.estimates.learn(test, seconds, plain=self._run.queue_of(test).is_plain)
+            self.estimates.learn(test, seconds, plain=self._run.queue_of[test].is_plain)
 
     def pending(self, worker: W) -> Sequence[Assignment]:
         """Return a worker's unfinished tests."""
@@ -89,7 +87,7 @@ class Dispatcher(Generic[W]):
 
     def has_devices(self, test: int) -> bool:
         """Return whether a test, or one that it is kept together with, needs a device."""
-        return not self._run.queue_of(test).is_plain
+        return not self._run.queue_of[test].is_plain
 
     @property
     def is_over(self) -> bool:

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pytest_device.scheduling.dispatcher import Dispatcher
-from pytest_device.scheduling.run_state import Limits
-from pytest_device.scheduling.work import DeviceGroup, Unit
+from pytest_device.scheduling.work import DeviceGroup, Limits, Unit
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
@@ -65,14 +64,14 @@ class TestPlan:
         nodeids: Sequence[str],
         history: "History",
         boots: MutableSequence[float | None],
-        **limits: Unpack[Limits],
+        limits: Limits,
     ) -> Dispatcher[Any]:
-        """Return a dispatcher for ``width`` workers; ``boots`` must hold ``self.boots(history)``."""
-        width = limits["width"]
+        """Return a dispatcher for ``limits.width`` workers; ``boots`` must hold ``self.boots(history)``."""
+        width = limits.width
         units = self._units_for_one_worker() if width == 1 else self._units_for_workers(width)
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
-        limits["longest_first"] = width > 1 and self.may_order
-        return Dispatcher(self.groups, units, seconds, boots, **limits)
+        limits = replace(limits, longest_first=width > 1 and self.may_order)
+        return Dispatcher(self.groups, units, seconds, boots, limits)
 
     def boots(self, history: "History") -> list[float | None]:
         """Return each model's boot time, None if unknown."""
@@ -127,7 +126,7 @@ def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list
 
     These cost nothing, and the first device boots during the last of them.
     """
-    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), width=1)
+    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), Limits(1))
     dispatcher.add_worker(None)
     order: list[int] = []
     while assigned := [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]:

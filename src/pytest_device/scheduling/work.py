@@ -1,8 +1,9 @@
-"""The units of assignment: device groups, units of a group, a worker's assignments."""
+"""The units of assignment: device groups, units of a group, a worker's assignments; and its limits."""
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 Unit = Sequence[int]
 """Tests of a group, by index, that run one after the other because they share fixtures."""
@@ -19,6 +20,20 @@ class DeviceGroup:
     """Whether several workers may run it, each with its own devices."""
     is_unshared: bool = False
     """Whether each test has unshared devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an assignment must observe."""
+
+    width: int
+    """Number of workers that the run was planned for."""
+    max_devices: float = inf
+    """Maximum number of concurrent devices."""
+    prefetch: int = 0
+    """Number of tests with unshared devices that a worker knows in advance, so that the devices can boot."""
+    longest_first: bool = True
+    """Whether the suite's order need not be kept."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeS
 from pytest_device.plugin.xdist.channel import ASSIGNED, WorkerChannel
 from pytest_device.scheduling.dispatcher import Dispatcher
 from pytest_device.scheduling.history import History
+from pytest_device.scheduling.work import Limits
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
@@ -77,15 +78,10 @@ class DeviceScheduling(LoadScheduling):
         if plan is None or not plan.has_devices():
             return None
         self.collection = next(iter(self.node2collection.values()))
-        self._models, self._boots, most = plan.models, plan.boots(self._history), self._settings.most_devices
-        self._dispatcher = plan.dispatcher(
-            self.collection,
-            self._history,
-            self._boots,
-            width=len(self.node2collection),
-            max_devices=max(most, plan.most_at_once()),
-            prefetch=self._settings.prefetch,
-        )
+        self._models, self._boots = plan.models, plan.boots(self._history)
+        most = max(self._settings.most_devices, plan.most_at_once())
+        limits = Limits(len(self.node2collection), most, self._settings.prefetch)
+        self._dispatcher = plan.dispatcher(self.collection, self._history, self._boots, limits)
         return self._dispatcher
 
     def _assign(self, dispatcher: "Dispatcher[WorkerController]") -> None:
