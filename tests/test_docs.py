@@ -14,7 +14,7 @@ from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs, services
-from pytest_device.plugin.names import SCOPED_DRIVERS
+from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
 from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of

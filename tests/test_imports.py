@@ -21,7 +21,7 @@ HEAVY = {
 }
 IN_EVERY_RUN = {
     *("pytest_device", "pytest_device.options", "pytest_device.plugin"),
-    *(f"pytest_device.plugin.{name}" for name in ("fixtures", "hookspecs", "names", "options", "packages", "services")),
+    *(f"pytest_device.plugin.{name}" for name in ("fixtures", "hookspecs", "options", "selection", "services")),
 }
 """Our modules that a run without a device loads: each costs every run of every suite."""
 (PLUGIN,) = (point.value for point in entry_points(group="pytest11", name="device"))

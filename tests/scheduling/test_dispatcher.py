@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.scheduling.dispatcher import Dispatcher
 from pytest_device.scheduling.simulation import Step, simulated
-from pytest_device.scheduling.work import DeviceGroup, WorkUnit
+from pytest_device.scheduling.work import DeviceGroup, Limits
 
 ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
 BOTH = DeviceGroup((0, 1), (0, 1))
@@ -24,10 +24,9 @@ def dispatcher_of(
 ) -> Dispatcher[int]:
     """Return what assigns tests, given by group and seconds."""
     tests = list(tests)
-    units = [WorkUnit(group, (number,)) for number, (group, _) in enumerate(tests)]
-    return Dispatcher(
-        groups, units, [seconds for _, seconds in tests], [boot] * 9, width=width, max_devices=max_devices
-    )
+    units = [[(test,) for test, (of, _) in enumerate(tests) if of == group] for group in range(len(groups))]
+    seconds = [of_test for _, of_test in tests]
+    return Dispatcher(groups, units, seconds, [boot] * 9, Limits(width, max_devices))
 
 
 def by_worker(steps: Sequence[Step]) -> dict[int, list[int]]:

@@ -9,13 +9,10 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.names import CREATING, MULTI_DEVICE, SINGLE_DEVICE
-from pytest_device.plugin.packages import adopt_package_marks
+from pytest_device.plugin.selection import WITH_DEVICE, adopt_package_marks, requests_device
 
 pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
-_NEED_A_DEVICE = SINGLE_DEVICE | MULTI_DEVICE
-_FIXTURES = _NEED_A_DEVICE | CREATING
 _MARKER_LINE = (
     "device([name], platform, type, ...): run the test on a remote device; the arguments are the fields of the create "
     "request in snake_case: platform='android', 'ios' or a list of both, type='agent-device' (default), 'appium', "
@@ -62,9 +59,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the coordinator plugin in a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.xdist.coordinator import Coordinator
-        from pytest_device.plugin.xdist.services import SharedServices
 
-        session.config.pluginmanager.register(SharedServices(session.config), "device-services")
         session.config.pluginmanager.register(Coordinator(session.config), "device-coordinator")
 
 
@@ -78,7 +73,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize tests that are marked for several platforms."""
     adopt_package_marks(metafunc.definition)
-    if metafunc.definition.get_closest_marker("device") or not _NEED_A_DEVICE.isdisjoint(metafunc.fixturenames):
+    if metafunc.definition.get_closest_marker("device") or not WITH_DEVICE.isdisjoint(metafunc.fixturenames):
         from pytest_device.plugin.collection import parametrize
 
         parametrize(metafunc)
@@ -89,7 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Turn the markers of the selected tests into requirements, or report all mistakes at once."""
     before = {item: place for place, item in enumerate(items)}
     yield
-    wanted = [item for item in items if _wants_device(item)]
+    wanted = [item for item in items if requests_device(item)]
     if wanted:
         from pytest_device.plugin.collection import begin
 
@@ -102,11 +97,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_device.plugin.collection import begin_without
 
         begin_without(config, items)
-
-
-def _wants_device(item: pytest.Item) -> bool:
-    adopt_package_marks(item)
-    if item.get_closest_marker("device") is not None:
-        # A doctest has no fixtures: it can only inherit a marker, which is not meant for it.
-        return not isinstance(item, pytest.DoctestItem)
-    return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

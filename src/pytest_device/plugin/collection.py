@@ -20,9 +20,9 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
 from pytest_device.plugin.options import is_dry_run, misspelled, settings_of, usage_error, will_run
 from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
+from pytest_device.plugin.selection import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE, WITH_DEVICE
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of, several_devices
 from pytest_device.plugin.xdist.worker import WorkerLink
@@ -177,7 +177,7 @@ def _place(item: pytest.Item) -> str:
 
 def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
-    if not marks_of(item) and (SINGLE_DEVICE | MULTI_DEVICE).isdisjoint(fixtures):
+    if item.get_closest_marker("device") is None and WITH_DEVICE.isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself
     devices = devices_of(item, settings)
     needs: dict[str, DeviceRequirement] = {}

@@ -1,22 +1,19 @@
 """Groups tests by the devices and shared fixtures that they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import SCOPED_DRIVERS
-from pytest_device.plugin.state import needs_of
+from pytest_device.plugin.markers import NODES, PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.selection import SCOPED_DRIVERS
+from pytest_device.plugin.state import definitions_of, needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
-
-_SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
-"""Fixtures of these scopes are torn down before a test from another package, module or class runs."""
 
 
 class Grouping:
@@ -55,16 +52,16 @@ class Grouping:
 
 def _bond(item: pytest.Item) -> str | None:
     """Return the node whose fixtures a test shares with others, None if it shares none."""
-    info = getattr(item, "_fixtureinfo", None)
-    if info is None or not info.name2fixturedefs:
+    definitions = definitions_of(item)
+    if not definitions:
         return None
-    if parameter := _parameter_of_run(item, info.name2fixturedefs):
+    if parameter := _parameter_of_run(item, definitions):
         return parameter
     # A shared driver is restarted for another platform: the tests for each platform stay together.
-    is_shared = not SCOPED_DRIVERS.keys().isdisjoint(info.name2fixturedefs)
+    is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
-    scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
-    for scope, node_type in _SCOPES:
+    scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
+    for scope, node_type in NODES.items():  # fixtures of these scopes are torn down before a test of another node
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {platform}"
     return None
@@ -72,9 +69,6 @@ def _bond(item: pytest.Item) -> str | None:
 
 def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
     """Return the parameters of session-scoped fixtures, which are set up again whenever a parameter changes."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is None:
-        return None
-    indices: Mapping[str, int] = callspec.indices
+    indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
     wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
     return " ".join(f"{name}={indices[name]}" for name in wide) or None

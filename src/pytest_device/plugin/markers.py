@@ -1,15 +1,14 @@
 """Turns marker arguments into the requirements of a test's devices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.packages import adopt_package_marks
 from pytest_device.plugin.project import opened
+from pytest_device.plugin.selection import adopt_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,
@@ -24,16 +23,19 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
+Arguments = Mapping[str, Any]
+_Nodes = Mapping[str, type[pytest.Collector]]
+
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Variables in which common CI services name the run; the first one that is set is used."""
 PLATFORM_ARGUMENT: Final = "device_platform"
 """Argument that parametrizes a test marked for several platforms."""
+NODES: Final[_Nodes] = {"package": pytest.Package, "module": pytest.Module, "class": pytest.Class}
+"""Nodes whose tests share a fixture or a device, by scope, from the widest to the narrowest."""
 SINGLE: Final = ""
 """Device name in a test with one device."""
 
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
-
-Arguments = Mapping[str, Any]
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
@@ -50,7 +52,9 @@ def marks_of(node: pytest.Item) -> list[pytest.Mark]:
 def _own_marks(node: object) -> list[pytest.Mark]:
     """Return the markers of a node, closest first; pytest lists those of a class's bases before its own."""
     marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
-    bases: tuple[type, ...] = cast("type", node.obj).__mro__ if isinstance(node, pytest.Class) else ()
+    if not isinstance(node, pytest.Class):
+        return marks
+    bases = cast("type", node.obj).__mro__
     written = [[one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one for kind in bases]
     places = {id(getattr(mark, "mark", mark)): place for place, of_class in enumerate(written) for mark in of_class}
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
@@ -79,6 +83,8 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
 
 def _merge(outer: Arguments, closer: Arguments) -> dict[str, Any]:
     """Merge the arguments of a closer marker into an outer one's, without those that they exclude."""
+    if not outer:
+        return dict(closer)
     from pytest_device.sessions.request import SOURCES
 
     dropped: set[str] = set()
@@ -115,30 +121,26 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
             return (str(other),)
 
 
-@dataclass(frozen=True, slots=True)
 class Names:
-    """Parts of a session's name besides the test."""
+    """Parts of a session's name besides the test; ``run`` is the fallback for runs without a CI service's name."""
 
-    environ: Mapping[str, str]
-    run: str = ""
-    """Fallback for runs without a CI service's name."""
-    needs: "dict[str, DeviceRequirement]" = field(
-        default_factory=dict[str, "DeviceRequirement"], compare=False, repr=False
-    )
-    """The requirements so far: many tests share them."""
+    def __init__(self, environ: Mapping[str, str], run: str = "") -> None:
+        self._run, self._worker = run, environ.get("PYTEST_XDIST_WORKER", "")
+        self._ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run)
+        self.needs: dict[str, DeviceRequirement] = {}
+        """The requirements so far: many tests share them."""
 
     def holder(self) -> str:
         """Return this process's name as the holder of a session."""
-        return f"run {self.run} {self.environ.get('PYTEST_XDIST_WORKER', '')}".strip()
+        return f"run {self._run} {self._worker}".strip()
 
     def of(self, item: pytest.Item, share: str) -> str:
         """Return a name whose first 40 characters distinguish sessions: the tests that share it come first."""
         path, _, test = item.nodeid.partition("::")
-        ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
-        worker = self.environ.get("PYTEST_XDIST_WORKER", "")
         test = _sharing(item, share).nodeid.partition("::")[2] if share == Share.CLASS else test or item.name
         sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
-        name = " · ".join(filter(None, [*sharing, item.config.rootpath.name, worker, ci_run]))[:NAME_MAX_LENGTH]
+        parts = [*sharing, item.config.rootpath.name, self._worker, self._ci_run]
+        name = " · ".join(filter(None, parts))[:NAME_MAX_LENGTH]
         return name.encode(errors="replace").decode()  # file names may contain undecodable bytes
 
 
@@ -267,10 +269,9 @@ def _sharing_key(item: pytest.Item, share: str) -> str:
     return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
 
 
-def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Module | pytest.Class:
+def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Collector:
     """Return the node whose tests share a session."""
-    scopes: dict[str, type[pytest.Module | pytest.Class]] = {Share.MODULE: pytest.Module, Share.CLASS: pytest.Class}
-    return (item.getparent(scopes[share]) if share in scopes else None) or item
+    return (item.getparent(NODES[share]) if share in NODES else None) or item
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:

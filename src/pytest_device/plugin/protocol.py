@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
@@ -85,7 +85,8 @@ class DeviceTests(TimerNotes):
         try:
             self.devices.release(item, nextitem)
         except DeviceError as error:
-            item.stash[_BLAMED] = error
+            if verdict_of(error) is Verdict.INFRASTRUCTURE:
+                item.stash[_BLAMED] = error
             raise
         finally:
             self._notify_hooks(item, sessions)
@@ -96,10 +97,9 @@ class DeviceTests(TimerNotes):
         if error is None:
             return
         del item.stash[_BLAMED]
-        if verdict_of(error) is Verdict.INFRASTRUCTURE:
-            at_fault = [one for one in sessions.values() if str(one.id) == getattr(error, "session_id", None)]
-            session = next(iter([*at_fault, *sessions.values()]), None)
-            item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
+        at_fault = [one for one in sessions.values() if str(one.id) == getattr(error, "session_id", None)]
+        session = next(iter([*at_fault, *sessions.values()]), None)
+        item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
 
     @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
     def pytest_runtest_makereport(
@@ -112,13 +112,11 @@ class DeviceTests(TimerNotes):
         error, directory = _device_error(item, call), None
         if report.failed and call.excinfo and call.when != "teardown":
             directory = artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
-            error = self._look_up(item, report, call.excinfo, error)
-        if error and call.excinfo:
-            self._blame(item, report, call.excinfo, error)
+            error = self._look_up(item, report, call.excinfo.value, error)
+        verdict = self._blame(item, report, call.excinfo, error) if error and call.excinfo else None
         if report.failed and not isinstance(error, NotAttemptedError):
             self._add_devices(item, report, error, directory)
         cause = self._redactor.text(error.cause) if isinstance(error, NotAttemptedError) else ""
-        verdict = verdict_of(error) if error and call.excinfo else None
         attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
         if self._signals.exit_status is not None:  # still running: the test caught the KeyboardInterrupt
@@ -131,44 +129,38 @@ class DeviceTests(TimerNotes):
         elif excinfo and not item.config.getoption("fulltrace", default=False):  # which -p no:terminal removes
             shorten(excinfo.value)
 
+    def _look_up(
+        self, item: pytest.Item, report: pytest.TestReport, raised: BaseException, error: DeviceError | None
+    ) -> DeviceError | None:
+        """Check the sessions of a failed test; return the error that caused the failure."""
+        problem = self.devices.loss(item, raised)
+        if problem is None or (error and not isinstance(error, ControllerLostError)):
+            return error
+        report.sections.append(("Error in the test", str(report.longrepr)))
+        return problem
+
     def _blame(
         self,
         item: pytest.Item,
         report: pytest.TestReport,
         excinfo: pytest.ExceptionInfo[BaseException],
         error: DeviceError,
-    ) -> None:
-        """Report an error that is not the test's own, with its verdict."""
+    ) -> Verdict:
+        """Report an error that is not the test's own; return its verdict."""
         verdict = verdict_of(error)
-        if report.when != "teardown":
-            item.stash[_BLAMED] = error
-        if excinfo.value is error:
-            notes = getattr(error, "__notes__", [])
-            report.longrepr = self._message_only(excinfo, "\n".join([f"{verdict}: {error}", *notes]))
-        if verdict is Verdict.INFRASTRUCTURE and not (isinstance(error, SessionError) and error.reason):
-            self._add_log(item, report)  # the message lacks the reason
+        if error not in getattr(excinfo.value, "exceptions", ()):  # a group shows each of its errors
+            text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
+            report.longrepr = message_only(excinfo, self._redactor.text(text))
+        if verdict is Verdict.INFRASTRUCTURE:
+            if report.when != "teardown":
+                item.stash[_BLAMED] = error
+            if not (isinstance(error, SessionError) and error.reason):  # the message lacks the reason
+                self._add_log(item, report)
+        return verdict
 
     def pytest_runtest_logfinish(self) -> None:
         """Collect the results of forked children."""
         self.devices.children.learn()
-
-    def _look_up(
-        self,
-        item: pytest.Item,
-        report: pytest.TestReport,
-        excinfo: pytest.ExceptionInfo[BaseException],
-        error: DeviceError | None,
-    ) -> DeviceError | None:
-        """Check the sessions of a failed test; return the error that caused the failure."""
-        problem = self.devices.loss(item, excinfo.value)
-        if problem is None or (error and not isinstance(error, ControllerLostError)):
-            return error
-        report.sections.append(("Error in the test", str(report.longrepr)))
-        report.longrepr = self._message_only(excinfo, f"{verdict_of(problem)}: {problem}")
-        return problem
-
-    def _message_only(self, excinfo: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-        return message_only(excinfo, self._redactor.text(message))
 
     def _add_devices(
         self, item: pytest.Item, report: pytest.TestReport, error: DeviceError | None, directory: Path | None

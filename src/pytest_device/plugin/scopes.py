@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
+from pytest_device.plugin.markers import NODES, PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.selection import SCOPED_DRIVERS, WITH_DEVICE
+from pytest_device.plugin.state import definitions_of
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
@@ -17,17 +18,16 @@ _SCOPES: Final = ("function", "class", "module", "package", "session")
 """From the narrowest to the widest."""
 _SHARES: Final = {"class": (Share.CLASS, Share.MODULE, Share.RUN), "module": (Share.MODULE, Share.RUN)}
 """Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
-_NODES: Final[Mapping[str, type[pytest.Collector]]] = {"class": pytest.Class, "module": pytest.Module}
 _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_", "_xunit_setup_module_fixture_")
 """Prefixes of pytest's names for the setup of classes and modules."""
 
 
 def too_narrow(item: pytest.Function) -> Iterator[str]:
     """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
-    for name, definitions in _definitions(item).items():
+    for name, definitions in definitions_of(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
-            for requested in sorted((SINGLE_DEVICE | MULTI_DEVICE).intersection(definition.argnames)):
+            for requested in sorted(WITH_DEVICE.intersection(definition.argnames)):
                 scope = SCOPED_DRIVERS.get(requested, "function")
                 if _SCOPES.index(scope) < at:
                     yield (
@@ -68,7 +68,7 @@ class DriverSharing:
             rule = " or ".join(repr(str(one)) for one in shares)
             yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
-        scope = _NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
+        scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         platform = parameters_of(item).get(PLATFORM_ARGUMENT)
         other, first = self._first.setdefault((node.nodeid, fixture, platform), (item.nodeid, need))
@@ -87,7 +87,7 @@ def set_up_order(item: pytest.Function) -> list[str]:
     Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
     similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
-    names, definitions = item.fixturenames, _definitions(item)
+    names, definitions = item.fixturenames, definitions_of(item)
     if "device_sessions" not in names:  # a copy, since pytest shares the list among the items of a function
         names = [*names, "device_sessions"]
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
@@ -104,8 +104,3 @@ def _has_session(name: str, definitions: Mapping[str, Sequence[Any]], seen: froz
     if name == "device_sessions" or name in seen or not definitions.get(name):
         return name == "device_sessions"
     return any(_has_session(one, definitions, seen | {name}) for one in definitions[name][-1].argnames)
-
-
-def _definitions(item: pytest.Item) -> Mapping[str, Sequence[Any]]:
-    info = getattr(item, "_fixtureinfo", None)
-    return info.name2fixturedefs if info else {}

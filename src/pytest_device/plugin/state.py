@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -70,6 +70,12 @@ class Use:
 def needs_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
     """Return a test's requirements by device name, empty if it has none."""
     return item.stash.get(NEEDS, None) or {}
+
+
+def definitions_of(item: pytest.Item) -> Mapping[str, Sequence[Any]]:
+    """Return the definitions of each fixture that a test uses, empty for a test without fixtures."""
+    info = getattr(item, "_fixtureinfo", None)
+    return info.name2fixturedefs if info else {}
 
 
 def need_counts(item: pytest.Item) -> Counter["DeviceRequirement"]:

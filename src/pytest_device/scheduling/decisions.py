@@ -32,7 +32,7 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
     if not behind or (len(behind) < WEIGHED_UNITS and sum(map(run.expected, behind)) < PENDING_SECONDS):
         return True
-    return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.prefetch
+    return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.limits.prefetch
 
 
 def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
@@ -78,7 +78,7 @@ def plain_unit(run: RunState, worker: WorkerState, now: float) -> tuple[GroupQue
 
 
 def _turn(run: RunState, worker: WorkerState, queue: GroupQueue, others: list[float], now: float) -> int | None:
-    return next_piece_for(run.remaining(worker, now), others, map(run.length, queue.units))
+    return next_piece_for(run.remaining(worker, now), others, run.lengths(queue))
 
 
 def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue | None:
@@ -122,10 +122,10 @@ def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) 
     free_in, boot, own = run.remaining_in(queue, now), run.boot_seconds(worker, queue), run.remaining(worker, now)
     ready = max(own, boot) if run.can_boot_beside(worker, queue) else own + boot
     end = run.end(queue, free_in)
-    if any(run.length(plain.units[0]) > _LONG_PLAIN * (end - own) for plain in run.plain_queues()):
+    if any(next(run.lengths(plain)) > _LONG_PLAIN * (end - own) for plain in run.plain_queues()):
         return None
     saved = end - run.end(queue, [*free_in, ready])
-    return queue if saved * min(run.width, run.max_devices) > boot else None
+    return queue if saved * min(run.limits.width, run.limits.max_devices) > boot else None
 
 
 def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:

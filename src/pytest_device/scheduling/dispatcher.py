@@ -6,15 +6,15 @@ beside those of the other active workers, and the last active worker has the who
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterator, MutableSequence, Sequence
+from collections.abc import Hashable, Iterable, Iterator, MutableSequence, Sequence
 from itertools import islice
 from math import inf
-from typing import Final, Generic, TypeVar, Unpack
+from typing import Final, Generic, TypeVar
 
 from pytest_device.scheduling import decisions
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
-from pytest_device.scheduling.run_state import Limits, RunState
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
+from pytest_device.scheduling.run_state import RunState
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Limits, Unit, WorkerState
 
 W = TypeVar("W", bound=Hashable)
 
@@ -25,25 +25,23 @@ _FILLING: Final = 50
 
 
 class Dispatcher(Generic[W]):
-    """Assigns ``units`` of ``groups`` to workers.
+    """Assigns the ``units`` of each of the ``groups`` to workers.
 
     ``seconds`` are the known durations of tests, None for unknown ones; ``boots`` are the boot times of the device
-    models in seconds, and may be filled in at any time. ``max_devices`` is the maximum number of concurrent devices.
-    ``prefetch`` is the number of tests with unshared devices that a worker knows in advance, so that the devices can
-    boot. ``now`` is in seconds of one monotonic clock.
+    models in seconds, and may be filled in at any time. ``now`` is in seconds of one monotonic clock.
     """
 
     def __init__(
         self,
         groups: Sequence[DeviceGroup],
-        units: Sequence[WorkUnit],
+        units: Sequence[Iterable[Unit]],
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
-        **limits: Unpack[Limits],
+        limits: Limits,
     ) -> None:
         self.estimates = Estimates(seconds, boots)
         self._workers: dict[W, WorkerState] = {}
-        self._run = RunState(groups, units, self.estimates, self._workers.values(), **limits)
+        self._run = RunState(groups, units, self.estimates, self._workers.values(), limits)
         self._began = inf
         self._changed: dict[W, None] = {}
         """Workers that may need more work."""
@@ -81,7 +79,7 @@ class Dispatcher(Generic[W]):
         state.since = now
         self._changed[worker] = None
         if seconds is not None:
-            self.estimates.learn(test, seconds, plain=self._run.queue_of(test).is_plain)
+            self.estimates.learn(test, seconds, plain=self._run.queue_of[test].is_plain)
 
     def pending(self, worker: W) -> Sequence[Assignment]:
         """Return a worker's unfinished tests."""
@@ -89,7 +87,7 @@ class Dispatcher(Generic[W]):
 
     def has_devices(self, test: int) -> bool:
         """Return whether a test, or one that it is kept together with, needs a device."""
-        return not self._run.queue_of(test).is_plain
+        return not self._run.queue_of[test].is_plain
 
     @property
     def is_over(self) -> bool:
@@ -148,7 +146,7 @@ class Dispatcher(Generic[W]):
 
     def _taken(self, worker: WorkerState, queue: GroupQueue, place: int) -> list[Assignment]:
         worker.group = queue.number
-        return [Assignment(test, queue.number) for test in self._run.pop(queue, place).tests]
+        return [Assignment(test, queue.number) for test in self._run.pop(queue, place)]
 
     def _filling(self, seconds: float) -> list[Assignment]:
         """Take tests without devices that fill a boot: they cost nothing while their worker waits for its device."""
@@ -156,9 +154,9 @@ class Dispatcher(Generic[W]):
         for queue in self._run.plain_queues():
             most = _FILLING_UNKNOWN if queue.unknown else _FILLING
             while seconds > 0 and queue.units and len(filling) < most:
-                weighed = enumerate(queue.units[:WEIGHED_UNITS])
-                fits = (place for place, unit in weighed if self._run.length(unit) <= seconds)
-                unit = self._run.pop(queue, next(fits, -1))
-                filling += [Assignment(test, queue.number) for test in unit.tests]
-                seconds -= self._run.length(unit)
+                weighed = enumerate(islice(self._run.lengths(queue), WEIGHED_UNITS))
+                fits = (place for place, length in weighed if length <= seconds)
+                more = [Assignment(test, queue.number) for test in self._run.pop(queue, next(fits, -1))]
+                filling += more
+                seconds -= sum(map(self._run.expected, more))
         return filling

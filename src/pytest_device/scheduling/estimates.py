@@ -54,6 +54,11 @@ class Estimates:
         known = self._seconds[test]
         return self.estimate(plain=plain) if known is None else known
 
+    def total(self, tests: Sequence[int], *, plain: bool) -> float:
+        """Return the known or estimated duration of several tests."""
+        known = self.known(tests)
+        return sum(known) + (len(tests) - len(known)) * self.estimate(plain=plain)
+
     def estimate(self, *, plain: bool) -> float:
         """Return the estimated duration of an unknown test."""
         total, number = self._sums[plain]

@@ -2,94 +2,71 @@
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from math import inf
-from typing import Final, Required, TypedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final
 
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, finish_time_divisible
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Limits, Unit, WorkerState
 
 _LEFT_OF_UNKNOWN: Final = 0.5
 """Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
 estimate, and a worker that counts as free at once would attract all remaining work."""
 
 
-class Limits(TypedDict, total=False):
-    """The arguments of a ``RunState`` besides its work."""
-
-    width: Required[int]
-    max_devices: float
-    longest_first: bool
-    prefetch: int
-
-
 class RunState:
     """The queues and ``workers`` of a run, and the expected duration of everything.
 
-    ``max_devices`` is the maximum number of concurrent devices; ``prefetch`` the number of tests with unshared devices
-    that a worker knows in advance; ``width`` the number of workers that the run was planned for. ``now`` is always in
-    seconds of one monotonic clock.
+    ``units`` are those of each group. ``now`` is always in seconds of one monotonic clock.
     """
 
     def __init__(
         self,
         groups: Sequence[DeviceGroup],
-        units: Sequence[WorkUnit],
+        units: Sequence[Iterable[Unit]],
         estimates: Estimates,
         workers: Collection[WorkerState],
-        *,
-        width: int,
-        max_devices: float = inf,
-        longest_first: bool = True,
-        prefetch: int = 0,
+        limits: Limits,
     ) -> None:
-        self.estimates, self.workers = estimates, workers
-        self.width, self.max_devices, self.prefetch = width, max_devices, prefetch
-        self._longest_first = longest_first
-        self.queues = [GroupQueue(number, group) for number, group in enumerate(groups)]
-        self._queue_of: dict[int, GroupQueue] = {}
-        for unit in units:
-            self._add(unit)
-        if longest_first:
+        self.estimates, self.workers, self.limits = estimates, workers, limits
+        self.queues = [
+            GroupQueue(number, group, list(of_group))
+            for number, (group, of_group) in enumerate(zip(groups, units, strict=True))
+        ]
+        self.queue_of = {test: queue for queue in self.queues for unit in queue.units for test in unit}
+        for queue in self.queues:
+            tests = list(chain.from_iterable(queue.units))
+            self._count(queue, tests, 1)
+            estimates.add(tests, plain=queue.is_plain)
+        if limits.longest_first:
             for queue in self.queues:
-                queue.units.sort(key=self.length, reverse=True)
+                queue.units.sort(key=partial(self.estimates.total, plain=queue.is_plain), reverse=True)
         self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
         """Groups that no worker runs, and some that a worker has begun since."""
 
     # The queues.
 
-    def _add(self, unit: WorkUnit) -> None:
-        queue = self.queues[unit.group]
-        queue.units.append(unit)
-        self._queue_of.update(dict.fromkeys(unit.tests, queue))
-        self._count(unit, 1)
-        self.estimates.add(unit.tests, plain=queue.is_plain)
-
-    def queue_of(self, test: int) -> GroupQueue:
-        return self._queue_of[test]
-
     def group_of(self, worker: WorkerState) -> GroupQueue | None:
         return None if worker.group is None else self.queues[worker.group]
 
-    def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
+    def pop(self, queue: GroupQueue, place: int) -> Unit:
         """Take a unit from a queue: the first one if the suite's order must be kept."""
-        unit = queue.units.pop(place if self._longest_first else 0)
-        self._count(unit, -1)
+        unit = queue.units.pop(place if self.limits.longest_first else 0)
+        self._count(queue, unit, -1)
         return unit
 
     def requeue(self, test: int) -> None:
         """Make a test the next of its group."""
-        queue = self._queue_of[test]
-        unit = WorkUnit(queue.number, (test,))
-        queue.units.insert(0, unit)
-        self._count(unit, 1)
+        queue = self.queue_of[test]
+        queue.units.insert(0, [test])
+        self._count(queue, [test], 1)
         self.requeue_group(queue)
 
-    def _count(self, unit: WorkUnit, sign: int) -> None:
-        queue = self.queues[unit.group]
-        known = self.estimates.known(unit.tests)
+    def _count(self, queue: GroupQueue, tests: Sequence[int], sign: int) -> None:
+        known = self.estimates.known(tests)
         queue.known_seconds += sign * sum(known)
-        queue.unknown += sign * (len(unit.tests) - len(known))
+        queue.unknown += sign * (len(tests) - len(known))
 
     def has_work(self) -> bool:
         return any(queue.units for queue in self.queues)
@@ -117,7 +94,7 @@ class RunState:
 
         If the suite's order must be kept, groups of unknown duration keep it among themselves.
         """
-        if not self._longest_first:
+        if not self.limits.longest_first:
             return 0, -self.total(queue) if queue.known_seconds else 0
         return -len(queue.group.needs), -self.total(queue)
 
@@ -157,7 +134,7 @@ class RunState:
         """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
         if len(queue.units) > WEIGHED_UNITS or queue.unknown:
             return max(finish_time_divisible(free_in, self.work(queue)), *free_in)
-        return end_of(free_in, map(self.length, queue.units))
+        return end_of(free_in, self.lengths(queue))
 
     # Workers and their devices.
 
@@ -179,14 +156,14 @@ class RunState:
         For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
         others = self.other_active_workers(worker) if worker.pending else self.other_workers(worker)
-        return self.max_devices - sum(map(self.held, others))
+        return self.limits.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
         """Return whether a group's devices can boot while the worker still has others."""
-        if queue.group.is_unshared and not self.prefetch:
+        if queue.group.is_unshared and not self.limits.prefetch:
             return False
         missing = self._missing(worker, queue).total()
-        return sum(map(self.held, self.workers)) + missing <= self.max_devices
+        return sum(map(self.held, self.workers)) + missing <= self.limits.max_devices
 
     def boot_seconds(self, worker: WorkerState, queue: GroupQueue) -> float:
         """Return the boot time of the devices that a worker lacks for a group."""
@@ -210,9 +187,9 @@ class RunState:
         """Return a test's known or estimated duration."""
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
-    def length(self, unit: WorkUnit) -> float:
-        plain = self.queues[unit.group].is_plain
-        return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
+    def lengths(self, queue: GroupQueue) -> Iterator[float]:
+        """Yield the known or estimated durations of a group's units."""
+        return map(partial(self.estimates.total, plain=queue.is_plain), queue.units)
 
     def work(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, without its boot."""

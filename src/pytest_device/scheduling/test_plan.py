@@ -1,14 +1,12 @@
 """The tests to run, grouped by needed devices and shared fixtures, in order. Pure."""
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, MutableSequence, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pytest_device.scheduling.dispatcher import Dispatcher
-from pytest_device.scheduling.run_state import Limits
-from pytest_device.scheduling.work import DeviceGroup, WorkUnit
+from pytest_device.scheduling.work import DeviceGroup, Limits, Unit
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
 
 NO_BOND: Final = -1
 """Bond of a test that shares no fixtures."""
+_ALL: Final = -2
+"""Bond of tests that stay together because they need the same devices."""
 _UNITS_FOR_EACH: Final = 2
 """Minimum number of units per worker into which the largest group of tests with shared fixtures is split: with one
 each, the first idle worker could not take over tests from others."""
@@ -64,47 +64,54 @@ class TestPlan:
         nodeids: Sequence[str],
         history: "History",
         boots: MutableSequence[float | None],
-        **limits: Unpack[Limits],
+        limits: Limits,
     ) -> Dispatcher[Any]:
-        """Return a dispatcher for ``width`` workers; ``boots`` must hold ``self.boots(history)``."""
-        width = limits["width"]
+        """Return a dispatcher for ``limits.width`` workers; ``boots`` must hold ``self.boots(history)``."""
+        width = limits.width
         units = self._units_for_one_worker() if width == 1 else self._units_for_workers(width)
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
-        limits["longest_first"] = width > 1 and self.may_order
-        return Dispatcher(self.groups, units, seconds, boots, **limits)
+        limits = replace(limits, longest_first=width > 1 and self.may_order)
+        return Dispatcher(self.groups, units, seconds, boots, limits)
 
     def boots(self, history: "History") -> list[float | None]:
         """Return each model's boot time, None if unknown."""
         return list(map(history.usual_boot, self.models))
 
-    def _units_for_one_worker(self) -> list[WorkUnit]:
+    def _units_for_one_worker(self) -> list[list[Unit]]:
         """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
         groups: dict[int, int] = {}
         for group, bond in self.tests:
             if bond != NO_BOND and not (groups.get(bond) and self.groups[groups[bond]].needs):
                 groups[bond] = group
-        units: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for test, (group, bond) in enumerate(self.tests):
-            of_unit = groups.get(bond, group)
-            # Tests without devices stay separate, so that any number of them can fill a boot.
-            alone = bond if bond != NO_BOND else -2 - test
-            units[of_unit, NO_BOND if self.groups[of_unit].needs else alone].append(test)
-        return [WorkUnit(group, tuple(tests)) for (group, _), tests in units.items()]
+        places = [(groups.get(bond, group), bond) for group, bond in self.tests]
+        # Tests without devices stay separate, so that any number of them can fill a boot.
+        return self._units((group, _ALL if self.groups[group].needs else bond) for group, bond in places)
 
-    def _units_for_workers(self, width: int) -> list[WorkUnit]:
-        """Keep tests with shared fixtures and devices together, as long as that leaves work for every worker."""
-        units: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for test, (group, bond) in enumerate(self.tests):
-            units[(test,) if bond == NO_BOND else (NO_BOND, bond, group)].append(test)
-        sizes = Counter(group for group, _ in self.tests)
-        return [unit for tests in units.values() for unit in self._cut(tests, sizes, width)]
+    def _units_for_workers(self, width: int) -> list[list[Unit]]:
+        """Keep tests with shared fixtures and devices together, as long as that leaves a share for every worker.
 
-    def _cut(self, tests: Sequence[int], sizes: Counter[int], width: int) -> Iterator[WorkUnit]:
-        """Yield the tests in units that leave each worker a share; in one unit if only one worker has their devices."""
-        group, _ = self.tests[tests[0]]
-        size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_shareable else len(tests)
-        for first in range(0, len(tests), size):
-            yield WorkUnit(group, tuple(tests[first : first + size]))
+        Tests whose devices only one worker has stay together in any case.
+        """
+        units = self._units(self.tests)
+        for number, (group, of_group) in enumerate(zip(self.groups, units, strict=True)):
+            if group.is_shareable:
+                size = max(1, sum(map(len, of_group)) // (_UNITS_FOR_EACH * width))
+                units[number] = [unit[first : first + size] for unit in of_group for first in range(0, len(unit), size)]
+        return units
+
+    def _units(self, places: Iterable[tuple[int, int]]) -> list[list[Unit]]:
+        """Return the units of each group: the tests with an equal group and bond, in the order of their first."""
+        units: list[list[Unit]] = [[] for _ in self.groups]
+        unit_of: dict[tuple[int, int], list[int]] = {}
+        for test, (group, bond) in enumerate(places):
+            if bond == NO_BOND:
+                units[group].append([test])
+            elif (group, bond) in unit_of:
+                unit_of[group, bond].append(test)
+            else:
+                unit_of[group, bond] = [test]
+                units[group].append(unit_of[group, bond])
+        return units
 
 
 class Numbers(dict[Any, int]):
@@ -119,7 +126,7 @@ def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list
 
     These cost nothing, and the first device boots during the last of them.
     """
-    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), width=1)
+    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), Limits(1))
     dispatcher.add_worker(None)
     order: list[int] = []
     while assigned := [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]:

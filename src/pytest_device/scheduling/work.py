@@ -1,7 +1,12 @@
-"""The units of assignment: device groups, units of a group, a worker's assignments."""
+"""The units of assignment: device groups, units of a group, a worker's assignments; and its limits."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
+
+Unit = Sequence[int]
+"""Tests of a group, by index, that run one after the other because they share fixtures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +23,17 @@ class DeviceGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkUnit:
-    """Tests of a group, by index, that run one after the other because they share fixtures."""
+class Limits:
+    """What an assignment must observe."""
 
-    group: int
-    tests: tuple[int, ...]
+    width: int
+    """Number of workers that the run was planned for."""
+    max_devices: float = inf
+    """Maximum number of concurrent devices."""
+    prefetch: int = 0
+    """Number of tests with unshared devices that a worker knows in advance, so that the devices can boot."""
+    longest_first: bool = True
+    """Whether the suite's order need not be kept."""
 
 
 @dataclass(slots=True)
@@ -31,7 +42,7 @@ class GroupQueue:
 
     number: int
     group: DeviceGroup
-    units: list[WorkUnit] = field(default_factory=list[WorkUnit])
+    units: list[Unit]
     known_seconds: float = 0.0
     unknown: int = 0
     """Number of its tests with unknown duration."""

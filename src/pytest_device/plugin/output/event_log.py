@@ -60,10 +60,8 @@ class EventLog:
         settings = settings_of(self._config)
         if not (settings.preview or settings.preview_open):
             return
-        label, url = (
-            f"{session.platform} {session.type}",
-            session.remote_config and session.remote_config.web_preview_url,
-        )
+        config, label = session.remote_config, f"{session.platform} {session.type}"
+        url = config and config.web_preview_url
         if self._link and url:
             self._link.preview(label, url)
         else:

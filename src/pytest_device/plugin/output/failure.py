@@ -1,7 +1,6 @@
 """Formats the error and the devices in the report of a failed test."""
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -22,11 +21,11 @@ def shorten(error: BaseException) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
     for one in list(_chain(error)):
         frames = list(_frames(one.__traceback__))
-        if not frames or (frames[-1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
+        if not frames or (frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
             continue  # an error in this package: its frames explain it
-        one.__traceback__ = _without_clients(one.__traceback__)
+        one.__traceback__ = _without_clients(frames)
         cause = one.__cause__ or one.__context__
-        if cause and _CLIENTS.issuperset(_frames(cause.__traceback__)):
+        if cause and _CLIENTS.issuperset(package for _, package in _frames(cause.__traceback__)):
             one.__cause__, one.__suppress_context__ = None, True
         message: object = getattr(one, "msg", None)
         if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
@@ -45,28 +44,22 @@ def _package(module: object) -> str:
     return str(module).partition(".")[0]
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[str]:
-    """Yield the package of each frame."""
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, str]]:
+    """Yield the frames, each with its package."""
     while traceback:
-        yield _package(traceback.tb_frame.f_globals.get("__name__", ""))
+        yield traceback, _package(traceback.tb_frame.f_globals.get("__name__", ""))
         traceback = traceback.tb_next
 
 
-def _without_clients(head: TracebackType | None) -> TracebackType | None:
+def _without_clients(frames: Sequence[tuple[TracebackType, str]]) -> TracebackType:
     """Return a traceback without the frames of clients; if there are no others, keep one.
 
     Changes it in place, because pytest, its debugger and other reporters share it.
     """
-    kept: list[TracebackType | None] = []
-    first = head
-    while head:
-        if not _CLIENTS.issuperset([_package(head.tb_frame.f_globals.get("__name__", ""))]):
-            kept.append(head)
-        head = head.tb_next
-    for one, following in pairwise([*(kept or [first]), None]):
-        if one:
-            one.tb_next = following
-    return (kept or [first])[0]
+    kept = [frame for frame, package in frames if package not in _CLIENTS] or [frames[0][0]]
+    for frame, following in zip(kept, [*kept[1:], None], strict=True):
+        frame.tb_next = following
+    return kept[0]
 
 
 def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:

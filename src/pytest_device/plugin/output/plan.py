@@ -18,6 +18,7 @@ from pytest_device.redact import shown
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
+from pytest_device.scheduling.work import Limits
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
@@ -111,9 +112,8 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)
-    dispatcher = plan.dispatcher(
-        nodeids, history, boots, width=width, max_devices=settings.most_devices, prefetch=settings.prefetch
-    )
+    limits = Limits(width, settings.most_devices, settings.prefetch)
+    dispatcher = plan.dispatcher(nodeids, history, boots, limits)
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
     sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))

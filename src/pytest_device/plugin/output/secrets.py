@@ -67,11 +67,7 @@ class Secrets:
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
-        except (
-            TypeError,
-            ValueError,
-            LookupError,
-        ):  # invalid arguments, which the handler reports
+        except (TypeError, ValueError, LookupError):  # invalid arguments, which the handler reports
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()

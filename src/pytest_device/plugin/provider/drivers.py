@@ -13,11 +13,11 @@ from pytest_device.controllers.appium.connection import DriverPolicy, url_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import SINGLE
-from pytest_device.plugin.names import SCOPED_DRIVERS
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
+from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import DRIVERS, STARTS, check_type, providing, release_starts
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session

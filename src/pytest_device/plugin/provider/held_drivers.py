@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_device.plugin.names import SCOPED_DRIVERS
+from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import DRIVERS, needs_of, note_session
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.roster import is_good

@@ -1,10 +1,11 @@
-"""The coordinator of a pytest-xdist run: the local service, the workers' channels and their usage errors."""
+"""The coordinator of a pytest-xdist run: what its workers share, their channels and their usage errors."""
 
 import os
 import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -22,7 +23,7 @@ from pytest_device.plugin.options import (
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
-from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 from pytest_device.sessions.breaker import Breaker
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
     from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.settings import Settings
+    from pytest_device.sharing import ServiceHost
 
 
 class _Gateway(Protocol):
@@ -47,29 +49,13 @@ class Worker(Protocol):
     gateway: "_Gateway"
 
 
-def is_here(node: Worker) -> bool:
-    """Return whether a worker runs on this machine, according to its spec."""
-    spec = node.gateway.spec
-    return bool(spec.popen) and not spec.via
-
-
-def _check_place(settings: "Settings", node: Worker) -> None:
-    if settings.local and not is_here(node):
-        raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
-
-
-def _new_run() -> str:
-    from pytest_device.sessions.runs import new_run
-
-    return new_run()
-
-
 class Coordinator:
     """Registered only if pytest-xdist distributes tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._service: LocalService | None = None
+        self._host: ServiceHost | None = None
         self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
@@ -87,24 +73,38 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Worker) -> None:
-        """Give the worker a channel, and the URL of the run's local service, which starts with the first worker."""
+        """Give the worker a channel, and access to the run's services, which start with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
             self._breaker = self._breaker or Breaker(settings.start_attempts, time.monotonic)
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
-            if not (settings.local or settings.url):
-                return
-            _check_place(settings, node)
-            self._signals.install()
-            node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
-            if settings.local and will_run(self._config):
-                node.workerinput[LOCAL] = self._started(settings)
-            if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
-                self._housekeeping = self._kept(settings)
+            # Without uvicorn, the worker reports the missing extra.
+            if settings.identity_scope == "run" and _is_here(node) and find_spec("uvicorn"):
+                node.workerinput[SERVICES] = self._hosted().ticket
+            if settings.local or settings.url:
+                self._connect(node, settings)
         except ConfigError as error:
             raise usage_error(error.problems) from None
+
+    def _hosted(self) -> "ServiceHost":
+        from pytest_device.sharing import ServiceHost
+
+        self._host = self._host or ServiceHost(redactor_of(self._config).add)
+        return self._host
+
+    def _connect(self, node: Worker, settings: "Settings") -> None:
+        from pytest_device.sessions.runs import new_run
+
+        if settings.local and not _is_here(node):
+            raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
+        self._signals.install()
+        node.workerinput[RUN] = self._run_name = self._run_name or new_run()
+        if settings.local and will_run(self._config):
+            node.workerinput[LOCAL] = self._started(settings)
+        if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
+            self._housekeeping = self._kept(settings)
 
     def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
@@ -194,13 +194,20 @@ class Coordinator:
         """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
-            here = {channel.pid or 0 for node, channel in self._channels.items() if is_here(node)}
+            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
-        """Stop the local service, after the workers."""
+        """Stop the services, after the workers."""
         self._signals.restore()
-        if self._service is not None:
-            self._service.close()
+        for service in (self._service, self._host):
+            if service is not None:
+                service.close()
+
+
+def _is_here(node: Worker) -> bool:
+    """Return whether a worker runs on this machine, according to its spec."""
+    spec = node.gateway.spec
+    return bool(spec.popen) and not spec.via

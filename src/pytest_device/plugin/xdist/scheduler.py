@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeS
 from pytest_device.plugin.xdist.channel import ASSIGNED, WorkerChannel
 from pytest_device.scheduling.dispatcher import Dispatcher
 from pytest_device.scheduling.history import History
-from pytest_device.scheduling.test_plan import TestPlan
+from pytest_device.scheduling.work import Limits
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
@@ -39,7 +39,7 @@ class DeviceScheduling(LoadScheduling):
         super().__init__(config, log)
         self._channels, self._history, self._settings = channels, history, settings
         self._dispatcher: Dispatcher[WorkerController] | None = None
-        self._plan: TestPlan | None = None
+        self._models: Sequence[str] = ()
         self._boots: list[float | None] = []
         self._joined: set[WorkerController] = set()
 
@@ -67,30 +67,25 @@ class DeviceScheduling(LoadScheduling):
         """Start once all workers have collected; later workers join."""
         if self.collection is None and not self._check_nodes_have_same_collection():
             self.log("**Different tests collected, aborting run**")
-        elif self._dispatcher or (self.collection is None and self._begin()):
-            self._assign()
+        elif dispatcher := self._dispatcher or (self._begun() if self.collection is None else None):
+            self._assign(dispatcher)
         else:
             super().schedule()
 
-    def _begin(self) -> bool:
-        self._plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
-        if self._plan is None or not self._plan.has_devices():
-            return False
+    def _begun(self) -> "Dispatcher[WorkerController] | None":
+        """Begin to assign by device; return None in a run without devices."""
+        plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
+        if plan is None or not plan.has_devices():
+            return None
         self.collection = next(iter(self.node2collection.values()))
-        self._boots, most = self._plan.boots(self._history), self._settings.most_devices
-        self._dispatcher = self._plan.dispatcher(
-            self.collection,
-            self._history,
-            self._boots,
-            width=len(self.node2collection),
-            max_devices=max(most, self._plan.most_at_once()),
-            prefetch=self._settings.prefetch,
-        )
-        return True
+        self._models, self._boots = plan.models, plan.boots(self._history)
+        most = max(self._settings.most_devices, plan.most_at_once())
+        limits = Limits(len(self.node2collection), most, self._settings.prefetch)
+        self._dispatcher = plan.dispatcher(self.collection, self._history, self._boots, limits)
+        return self._dispatcher
 
-    def _assign(self) -> None:
-        dispatcher, plan = self._begun()
-        self._boots[:] = plan.boots(self._history)
+    def _assign(self, dispatcher: "Dispatcher[WorkerController]") -> None:
+        self._boots[:] = map(self._history.usual_boot, self._models)
         for node in self.node2collection:
             if node in self.node2pending and node not in self._joined:
                 self._joined.add(node)
@@ -107,11 +102,6 @@ class DeviceScheduling(LoadScheduling):
             if is_over:
                 node.shutdown()
 
-    def _begun(self) -> "tuple[Dispatcher[WorkerController], TestPlan]":
-        if self._dispatcher is None or self._plan is None:
-            raise RuntimeError("nothing is assigned before all workers have collected")
-        return self._dispatcher, self._plan
-
     def mark_test_complete(self, node: "WorkerController", item_index: int, duration: float = 0) -> None:
         """Assign more tests to the worker."""
         if self._dispatcher is None or self.collection is None:
@@ -122,7 +112,7 @@ class DeviceScheduling(LoadScheduling):
             node, item_index, self._history.test_seconds(self.collection[item_index]), time.monotonic()
         )
         if not node.shutting_down:
-            self._assign()
+            self._assign(self._dispatcher)
 
     def mark_test_pending(self, item: str) -> None:
         """Reassign a test after its worker crashed."""
@@ -130,7 +120,7 @@ class DeviceScheduling(LoadScheduling):
             super().mark_test_pending(item)
             return
         self._dispatcher.requeue(self.collection.index(item))
-        self._assign()
+        self._assign(self._dispatcher)
 
     def remove_node(self, node: "WorkerController") -> str | None:
         """Take back the worker's unstarted tests; return the test in which it crashed, None if it did not."""
@@ -141,5 +131,5 @@ class DeviceScheduling(LoadScheduling):
         undone = self._dispatcher.remove_worker(node)
         if undone and not pending:  # it never received its tests
             self._dispatcher.requeue(undone[0])
-        self._assign()
+        self._assign(self._dispatcher)
         return self.collection[pending[0]] if pending else None

@@ -12,8 +12,7 @@ import pytest
 
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.state import history_of, is_unshared, need_counts, needs_of
-from pytest_device.plugin.xdist.channel import ANSWER, ASSIGNED, CHANNEL, Channel
-from pytest_device.plugin.xdist.judge import RemoteJudge
+from pytest_device.plugin.xdist.channel import ANSWER, ASSIGNED, CHANNEL, Channel, RemoteJudge
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.spec import Share
 
