@@ -95,6 +95,6 @@ def _no_service_from_outside() -> Generator[None]:
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
-    monkeypatch.setattr(subprocess, "Popen", forking.Popen)
+    monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester
