@@ -1,6 +1,7 @@
 """Formats the error and the devices in the report of a failed test."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +68,12 @@ def _without_clients(head: TracebackType | None) -> TracebackType | None:
         if one:
             one.tb_next = following
     return (kept or [first])[0]
+
+
+def represent_briefly(error: pytest.ExceptionInfo[BaseException]) -> None:
+    """Let pytest represent an error without its traceback, whose source files it would parse for each entry."""
+    represent = partial(error.getrepr, style="value", chain=False)
+    vars(error)["getrepr"] = lambda *_, **__: represent()
 
 
 def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
