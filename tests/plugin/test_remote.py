@@ -145,8 +145,12 @@ def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Gene
             yield workers(*(stack.enter_context(Server(machine)).spec for machine in machines[1:]))
 
 
-@pytest.mark.parametrize("distributed", ["children", "servers"], indirect=True)
-@pytest.mark.parametrize("dist", [[], ["--dist=load"]], ids=["by device", "as chosen"])
+@pytest.mark.parametrize(
+    ("distributed", "dist"),
+    [("children", []), ("servers", []), ("children", ["--dist=load"])],
+    indirect=["distributed"],
+    ids=["children", "servers", "children, as chosen"],
+)
 def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
     machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
 ) -> None:
