@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.programs)
 
 
+@cache  # asked for each test: a third of the time of a collection
 def has_programs(path: Path) -> bool:
     return any(path.is_relative_to(HERE / name) for name in PROGRAMS)
 
