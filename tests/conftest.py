@@ -1,5 +1,6 @@
 """Fixtures and markers for all tests."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -100,3 +101,9 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of the garbage collections of later runs within tests: they pass through all of it."""
+    gc.collect()
+    gc.freeze()
