@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app import Routes, load_project
-from pytest_device.app.routes.python import python_module
+from pytest_device.app.routes.declarations import python_module
 
 KEYS: Final = 200
 FILES: Final = 20_000

@@ -125,11 +125,11 @@ class Run:
         settings = resolve(lambda _name: None, environ, lambda _name: None)
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
-        self._relay = Relay(self)
         self.backend = RemoteBackend(
             settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, reporter=self
         )
-        self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
+        config = SessionConfig(self.backend.sessions(), time.monotonic, Relay(self))
+        self.pool = Pool(config, sleep=time.sleep)
 
     def event(self, event: Event) -> None:
         """Remember it."""
@@ -140,22 +140,6 @@ class Run:
         print(text, file=sys.stderr)
 
     progress = note
-
-    def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
-    ) -> DeviceSession:
-        """Return a session that is not created yet."""
-        del coming
-        config = SessionConfig(self.backend.sessions(), time.monotonic, self._relay)
-        return DeviceSession(requirement, policy, config)
-
-    def before_stop(self, session: DeviceSession) -> None:
-        """Do nothing: no hook wants to know."""
-
-    def keep_warm(self, session: DeviceSession) -> str | None:
-        """Leave nothing up."""
-        del session
-        return None
 
 
 def _held(count: int) -> Figures:

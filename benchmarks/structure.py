@@ -26,6 +26,7 @@ IMPORTS_BAR: Final = 15
 FUNCTION_BAR: Final = 18
 COMPLEXITY_BAR: Final = 8
 FILES_BAR: Final = 8
+CHANGES_BAR: Final = 12
 FRAMES_BAR: Final = 8
 
 SUITE: Final = """
@@ -80,7 +81,7 @@ def _path(seen: Mapping[str, list[str]]) -> Iterator[bool]:
     changes = sum(here != before for before, here in pairwise(calls))
     print("  " + " > ".join(dict.fromkeys(calls)))
     yield _figure("files from the request for a session to the create call", len(set(calls)), FILES_BAR)
-    print(f"changes of file on that way: {changes}")
+    yield _figure("changes of file on that way", changes, CHANGES_BAR)
     print("  " + " > ".join(stack))
     yield _figure("frames of ours from the teardown hook to the stop call", len(stack), FRAMES_BAR)
     print(f"files among them: {len(set(stack))}")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from starlette.responses import StreamingResponse
 
+from pytest_device import ConfigError
 from pytest_device.serving import AppServer, Journal
+from pytest_device.updates.service import DeviceUpdateService
 
 
 async def trickle() -> AsyncIterator[bytes]:
@@ -59,8 +61,27 @@ def test_a_server_that_never_started_frees_its_address() -> None:
     AppServer(port).stop()
 
 
+def test_a_server_that_is_never_asked_for_its_address_opens_no_socket() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        AppServer()
+        DeviceUpdateService(public_url="https://updates.example").app  # noqa: B018  # served elsewhere
+        gc.collect()
+
+    assert [str(one.message) for one in seen] == []
+
+
+def test_a_port_that_cannot_be_bound_is_named() -> None:
+    first = AppServer()
+    port = int(first.url.rpartition(":")[2])
+    for wrong, problem in ((port, "is not available"), (99_999, "must be 0 to 65535")):
+        with pytest.raises(ConfigError, match=f"port {wrong} {problem}"):
+            AppServer(wrong).start(endless)
+    first.stop()
+
+
 def test_a_journal_is_waited_on() -> None:
-    journal = Journal[str]()
+    journal = Journal()
     journal.add(1)
     threading.Timer(0.05, journal.add, ["x"]).start()
 

@@ -1,29 +1,67 @@
-"""Local ASGI server that runs in a thread of the test process, and a journal of what it received."""
+"""Services in the test's own process: their ASGI server in a thread, what they received, and failures to inject."""
 
 import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from pytest_device.errors import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.routing import Route
 
 GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""
 
 POLL_SECONDS: Final = 0.05
+MAX_PORT: Final = 65_535
 
 _T = TypeVar("_T")
-F = TypeVar("F")
 
 
-class Journal(Generic[F]):
+class MissingExtraError(ConfigError, ImportError):
+    """A package of an extra is not installed."""
+
+
+def need_extra(what: str, *packages: str) -> None:
+    """Raise MissingExtraError if a package of the extra ``services`` is not installed."""
+    for package in packages:
+        try:
+            import_module(package)
+        except ImportError:
+            problem = f"{what} needs {package}: pip install 'pytest-device[services]'"
+            raise MissingExtraError(problem) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Failure of the next ``times`` requests to an endpoint; ``seconds`` is the duration of a delay."""
+
+    endpoint: str
+    kind: str
+    times: int = 1
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.times < 1 or self.seconds < 0:
+            raise ConfigError(f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0")
+
+
+class Journal:
     """Ordered log of entries of any type, and pending failures, shared by the server's thread and the test's."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         """Condition to hold while changing state that tests wait for."""
         self._entries: tuple[object, ...] = ()
-        self._failures: list[F] = []
+        self._failures: list[Failure] = []
 
     def add(self, entry: object) -> None:
         """Append an entry and wake up waiting tests."""
@@ -35,15 +73,20 @@ class Journal(Generic[F]):
         """Return the entries of a type so far."""
         return tuple(entry for entry in self._entries if isinstance(entry, kind))
 
-    def add_failures(self, *failures: F) -> None:
-        """Add pending failures."""
+    def add_failure(self, failure: Failure) -> None:
+        """Add a pending failure."""
         with self.changed:
-            self._failures.extend(failures)
+            self._failures.append(failure)
 
-    def next_failure(self) -> F | None:
-        """Remove and return the oldest pending failure."""
+    def take_failure(self, endpoint: str, *kinds: str) -> Failure | None:
+        """Return the oldest failure of these kinds, or of any, at an endpoint and decrement its count."""
         with self.changed:
-            return self._failures.pop(0) if self._failures else None
+            for index, failure in enumerate(self._failures):
+                if failure.endpoint == endpoint and (not kinds or failure.kind in kinds):
+                    left = [replace(failure, times=failure.times - 1)] if failure.times > 1 else []
+                    self._failures[index : index + 1] = left
+                    return failure
+        return None
 
     def clear_failures(self) -> None:
         """Cancel all pending failures."""
@@ -60,21 +103,39 @@ class Journal(Generic[F]):
             return found
 
 
+J = TypeVar("J", bound=Journal)
+
+
 class AppServer:
-    """A server for an ASGI application on 127.0.0.1; it binds its port immediately and serves after `start`."""
+    """A server for an ASGI application on 127.0.0.1; it binds its port when `url` is read, and serves after `start`."""
 
     def __init__(self, port: int = 0) -> None:
-        self._socket = socket.create_server(("127.0.0.1", port))
-        # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._port = port
         self._server: Any = None
         self._is_serving = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
+    @cached_property
+    def _socket(self) -> socket.socket:
+        if not 0 <= self._port <= MAX_PORT:  # create_server would leave its socket open
+            raise ConfigError(f"port {self._port} must be 0 to {MAX_PORT}")
+        try:
+            bound = socket.create_server(("127.0.0.1", self._port))
+        except OSError as error:
+            raise ConfigError(f"port {self._port} is not available: {error.strerror}") from None
+        # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
+
+    @property
+    def url(self) -> str:
+        """Base URL. Raises ConfigError if the port is in use."""
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
     def start(self, app: Any) -> None:
-        """Serve the application in a thread; earlier requests wait in the socket."""
+        """Serve the application in a thread; earlier requests wait in the socket. Raises ConfigError as `url`."""
         self._server = _server(app, self._is_serving)
+        _ = self._socket  # before the thread, whose errors nobody sees
         self._thread.start()
 
     def stop(self) -> None:
@@ -84,10 +145,55 @@ class AppServer:
                 pass  # if stopped before it serves, uvicorn leaves accepted connections open
             self._server.should_exit = True
             self._thread.join()
-        self._socket.close()
+        if "_socket" in vars(self):
+            self._socket.close()
 
     def _run(self) -> None:
         self._server.run([self._socket])
+
+
+class Service(Generic[J]):
+    """Service of an ASGI application with injected failures; use it as a context manager."""
+
+    def __init__(self, journal: J, port: int) -> None:
+        self._journal = journal
+        self._server = AppServer(port)
+
+    def __enter__(self) -> Self:
+        self._server.start(self._app())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.stop()
+
+    def clear_failures(self) -> None:
+        """Cancel all pending failures."""
+        self._journal.clear_failures()
+
+    def _app(self) -> Any:
+        raise NotImplementedError
+
+
+def app_of(routes: "Sequence[Route]") -> "Starlette":
+    """Return an ASGI application for all origins: web builds of an app are on another one and send no cookies."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+
+    anywhere = Middleware(
+        CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
+    )
+    return Starlette(routes=routes, middleware=[anywhere])
+
+
+async def body_of(request: "Request", most: int) -> bytes | None:
+    """Return the body of a request, or None if it has more than ``most`` bytes."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            return None
+    return body
 
 
 def _server(app: Any, is_serving: threading.Event) -> Any:

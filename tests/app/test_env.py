@@ -42,6 +42,13 @@ def test_a_variable_that_takes_over_tools_is_refused_with_its_place(
     assert "/x" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["A=1\nB=x\0y", "A=1\nB\0=x"])
+def test_a_zero_byte_is_refused_with_its_place(text: str, tmp_path: Path) -> None:
+    put(tmp_path, {".env": text})
+    with pytest.raises(ProjectError, match=r"\.env:2: B\S*: contains a zero byte"):
+        load_env(tmp_path, environ={})
+
+
 def test_a_refused_variable_can_be_allowed_in_the_shell_but_not_a_file_switch(tmp_path: Path) -> None:
     put(tmp_path, {".env": "NODE_OPTIONS=-x\nANDROID_HOME=/a"})
     allowed = {"VENDOR_UNSAFE_DOTENV_KEYS": "NODE_OPTIONS, ANDROID_HOME,VENDOR_NO_DOTENV"}

@@ -10,7 +10,7 @@ import pytest
 from pytest_device import ConfigError
 from pytest_device.app import Links, load_project
 from pytest_device.app.link import check_url
-from pytest_device.app.routes.python import python_module
+from pytest_device.app.routes.declarations import python_module
 from tests.app.rows import project_files, put
 
 ROUTES: Final = {f"app/{name}.tsx": "" for name in ("index", "about", "notes/[id]", "docs/[...rest]", "p/[user-id]")}
@@ -77,6 +77,8 @@ device_link("/docs/[...rest]", rest=("a", 1))
 device_link("/p/[user-id]", {"user-id": "x"})
 device_link("/q/[2fa]", {"2fa": "x"})
 device_link("/k/[class]", {"class": "x"})
+device_link("/k/[route]/[params]", {"route": "x", "params": "y"})
+device_link("/twice/[id]/[id]", id="x")
 """
 WRONG: Final = (
     'device_link("/nope")',
@@ -91,7 +93,10 @@ WRONG: Final = (
 
 
 def _module(root: Path) -> None:
-    files = {f"app/{name}.tsx": "" for name in ("(group)/settings", "q/[2fa]", "k/[class]")}
+    files = {
+        f"app/{name}.tsx": ""
+        for name in ("(group)/settings", "q/[2fa]", "k/[class]", "k/[route]/[params]", "twice/[id]/[id]")
+    }
     project = load_project(put(root, project_files({"scheme": "one"}, **ROUTES, **files)))
     put(root, {"tests/app_routes.py": python_module(project.routes.linkable, "..")})
 

@@ -117,10 +117,11 @@ def test_a_directory_is_no_icon(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    config = {"plugins": [["vendor-notifications", {"icon": "no\0.png", "sounds": ["no.wav", 7]}]]}
+    long = "n" * 5000
+    config = {"icon": long, "plugins": [["vendor-notifications", {"icon": "no\0.png", "sounds": ["no.wav", 7, long]}]]}
     found = check(load_project(put(tmp_path, project_files(config))))
     missing = [one.rule for one in found if one.id == "config-missing-file" and one.status == "failed"]
-    assert [one.split("'")[1] for one in missing] == ["no\\x00.png", "no.wav"]
+    assert [one.split("'")[1] for one in missing] == [long, "no\\x00.png", "no.wav", long]
     assert any("plugins.0.1.sounds.1 must be of type string" in one.rule for one in found)
 
 

@@ -140,7 +140,8 @@ def test_a_route_is_written_with_its_parameters(route: str, params: dict[str, ob
 def test_a_query_is_added_to_that_of_the_route() -> None:
     routes = routes_of("index.tsx")
     assert routes.href("/?a=1#f", query={"b": [True, "x y"]}) == "/?a=1&b=true&b=x%20y#f"
-    assert routes.href("/", query={"b": 2}) == "/?b=2"
+    assert [routes.href(route, query={"b": 2}) for route in ("/", "/?", "/?#f")] == ["/?b=2", "/?b=2", "/?b=2#f"]
+    assert routes.href("/#f", query={"b": []}) == "/#f"
 
 
 @pytest.mark.parametrize(
@@ -154,13 +155,15 @@ def test_a_query_is_added_to_that_of_the_route() -> None:
         ("/notes/[id]", {"id": "\ud800"}, "cannot be encoded in a URL"),
         ("/note/[id]", {"id": "1"}, r"did you mean '/notes/\[id\]'"),
         ("/notes/[ids]", {"ids": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
+        ("/notes/[id]/", {"id": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
+        ("/about/", {}, "is unknown: did you mean '/about'"),
         ("notes", {}, "must be an absolute path"),
         ("https://example.com", {}, "external address"),
     ],
 )
 def test_a_wrong_link_is_refused_with_the_fix(route: str, params: dict[str, object], fix: str) -> None:
     with pytest.raises(ConfigError, match=fix):
-        routes_of("notes/[id].tsx", "index.tsx").href(route, params)
+        routes_of("notes/[id].tsx", "[page].tsx", "about.tsx", "index.tsx").href(route, params)
 
 
 def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
@@ -180,6 +183,26 @@ def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path:
     deep.mkdir(parents=True)
     with pytest.raises(ConfigError, match="more than 50 levels of directories"):
         Routes.scan(tmp_path / "app")
+
+
+def test_three_catch_alls_share_the_segments_of_a_long_url() -> None:
+    match = routes_of("[...a]/[...b]/[...c]/[d].tsx").match("/q" * 400)
+    assert match
+    assert match.page == "/[...a]/[...b]/[...c]/[d]"
+    assert {name: len(value) for name, value in match.params.items()} == {"a": 1, "b": 1, "c": 397, "d": 1}
+    match = routes_of("[...a]/x/[...b]/y/[...c]/z.tsx").match("/q" * 400 + "/x/y/" + "q/" * 400 + "z")
+    assert match
+    assert match.params == {"a": ["q"] * 400, "b": [], "c": ["q"] * 400}
+
+
+def test_a_repeated_parameter_is_declared_once() -> None:
+    declared = routes_of("[id]/[id].tsx").typescript_declaration()
+    assert "params: { id: string; }" in declared
+    assert "params: { id: string | number; }" in declared
+
+
+def test_an_array_without_groups_is_a_name_like_any_other() -> None:
+    assert [one.page for one in routes_of("(,)/a.tsx").all] == ["/(,)/a"]
 
 
 def test_a_url_without_end_is_refused() -> None:

@@ -15,7 +15,8 @@ ROUTER: Final = """\
 export namespace VendorRouter { export interface __routes<T extends string | object = string> {} }
 export type Href = VendorRouter.__routes extends { href: infer H } ? H : never;
 """
-CONFIG: Final = {"compilerOptions": {"strict": True, "noEmit": True, "skipLibCheck": False, "types": []}}
+OPTIONS: Final = {"strict": True, "noEmit": True, "skipLibCheck": False, "types": [], "lib": ["es2022"]}
+CONFIG: Final = {"compilerOptions": OPTIONS}
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, ConfigError
 from tests.auth.app import App, submit
 
 
@@ -196,11 +196,15 @@ def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider)
         provider.fail("jwks", "deny")
     with pytest.raises(AuthConfigError, match=r"unknown endpoint 'tokens' \(available: discovery, authorize"):
         provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ConfigError, match="times=0 must be at least 1"):
+        provider.fail("token", "deny", times=0)
     port = int(provider.local_url.rpartition(":")[2])
     with pytest.raises(AuthConfigError, match=f"port {port} is not available: Address already in use"):
         IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)
     with pytest.raises(AuthConfigError, match="unknown user 'eve'"):
         provider.automatic_user = "eve"
+    with pytest.raises(AuthConfigError, match=r"redirect_uris 'myapp://r' must be a list, for example \['myapp://r'\]"):
+        Client("app", "myapp://r")
     with pytest.raises(AuthConfigError, match="unique, non-empty name"):
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])
     with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada\)"):

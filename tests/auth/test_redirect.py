@@ -60,6 +60,9 @@ def test_a_redirect_uri_depends_on_how_the_app_runs(
         ({}, {"environment": "bare", "config": {"name": "x"}}, "has no scheme"),
         ({"scheme": "My App"}, {"environment": "bare"}, "'My App' must be"),
         ({"pth": "r"}, {"environment": "bare"}, "unknown fields: pth"),
+        ({"path": 7}, {"environment": "bare"}, "path must be a string, not int"),
+        ({}, {"environment": "bare", "config": ["myapp"]}, "config must be the content of the app config, not list"),
+        ({}, {"environment": "bare", "config": {"ios": "myapp"}}, "has no scheme"),
     ],
 )
 def test_what_no_redirect_uri_can_be_made_of_is_an_error(

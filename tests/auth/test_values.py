@@ -1,5 +1,6 @@
 """What is decided without a provider: configurations, requests and tokens."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
@@ -19,6 +20,13 @@ TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}
         ({"clientId": ""}, "client_id"),
         ({"scopes": "openid profile"}, r"must be a list, for example \['openid', 'profile'\]"),
         ({"redirectURL": "x"}, "unknown fields: redirect_url"),
+        ({"clientId": 7}, "client_id must be a string, not int"),
+        ({"scopes": [1]}, "scopes must be a list of strings"),
+        ({"scopes": {"openid": True}}, "scopes must be a list of strings, not dict"),
+        ({"prompt": 7}, "prompt must be a list of strings, not int"),
+        ({"extraParams": ["a"]}, "extra_params must be a mapping, not list"),
+        ({"usePKCE": "no"}, "use_pkce must be True or False, not str"),
+        ({"extraParams": {"a": None, "b": True, "max_age": 0}}, "extra_params must have string values: 'a', 'b'$"),
     ],
 )
 def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message: str) -> None:
@@ -26,6 +34,34 @@ def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message
         auth.AuthRequest({**APP, **change})
 
     assert isinstance(raised.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": 7}),
+        lambda: auth.AuthRequest({**APP, "clientId": "\ud800"}).make_auth_url({"authorizationEndpoint": "https://a"}),
+        lambda: auth.AccessTokenRequest(
+            {"clientId": "c", "code": "x", "redirectUri": "r:/", "clientSecret": "\ud800"}
+        ).get_headers(),
+        lambda: auth.RevokeTokenRequest({"token": b"t"}),
+        lambda: auth.RevokeTokenRequest({"token": "t", "extraHeaders": [("a", "b")]}),
+        lambda: auth.TokenResponse.is_token_fresh("token"),  # type: ignore[arg-type]  # the mistake
+        lambda: auth.AuthRequest(APP).parse_return_url(None),  # type: ignore[arg-type]  # the mistake
+        lambda: auth.fetch_discovery(None),  # type: ignore[arg-type]  # the mistake
+        lambda: auth.fetch_user_info({"accessToken": 7}, {"userInfoEndpoint": "https://idp.example/me"}),
+    ],
+)
+def test_a_value_of_another_type_is_a_value_error(call: Callable[[], object]) -> None:
+    with pytest.raises(AuthConfigError):
+        call()
+
+
+def test_a_secret_of_another_type_is_not_quoted() -> None:
+    with pytest.raises(AuthConfigError, match="client_secret must be a string, not bytes") as raised:
+        auth.AuthRequest({**APP, "clientSecret": b"top-secret"})
+
+    assert "top-secret" not in str(raised.value)
 
 
 def test_a_request_without_state_or_endpoint_has_no_url() -> None:
@@ -73,6 +109,13 @@ def test_an_error_code_counts_where_the_error_is_empty() -> None:
 
     assert error
     assert error.code == "declined"
+
+
+def test_the_first_error_code_counts_and_a_fragment_may_start_with_a_question_mark() -> None:
+    request = auth.AuthRequest(APP)
+
+    assert request.parse_return_url("myapp://redirect?errorCode=A&errorCode=B&state=s").error_code == "A"
+    assert request.parse_return_url("myapp://redirect#?code=c&state=s").params == {"code": "c", "state": "s"}
 
 
 def test_a_browser_that_returns_a_malformed_url_ends_in_an_error() -> None:
@@ -146,6 +189,13 @@ def test_an_error_of_a_token_endpoint_is_one_with_any_status(status: int, conten
 
     assert raised.value.code == code
     assert raised.value.description != "None"
+
+
+def test_the_params_of_a_token_error_are_strings_and_others_json() -> None:
+    with pytest.raises(auth.TokenError) as raised:
+        refresh_at(400, b'{"error": "x", "retry": true, "after": 5, "hint": null}')
+
+    assert raised.value.params == {"error": "x", "retry": "true", "after": "5"}
 
 
 @pytest.mark.parametrize("content", [b"[]", b"<html>", b"{}", b"[" * 100_000, b'{"access_token": 1}', b"\xff"])
@@ -240,3 +290,5 @@ def test_what_is_no_browser_is_refused() -> None:
         auth.AuthRequest(APP).prompt(discovery, browser=None)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(AuthConfigError, match="must return a URL"):
         auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: 7)
+    with pytest.raises(AuthConfigError, match="must return a URL"):
+        auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: {"type": "success", "url": 7})

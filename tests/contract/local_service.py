@@ -7,7 +7,7 @@ import httpx
 
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
-from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Running
+from pytest_device.service.runners.base import Failed, Record, Running
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.testing import transport_of
@@ -34,46 +34,25 @@ class ObedientRunner:
     """Devices that boot, fail and rest when the test says so."""
 
     def __init__(self) -> None:
-        self._boots: dict[str, Boot] = {}
-        self._requests: dict[str, Mapping[str, Any]] = {}
+        self._records: dict[str, Record] = {}
 
     @property
     def started(self) -> list[str]:
         """The ids of all sessions so far."""
-        return list(self._requests)
+        return list(self._records)
 
     def make_ready(self, session_id: str) -> None:
-        config = example_config(self._requests[session_id].get("type", "agent-device")) or {}
-        self._boots[session_id] = Running(config)
+        record = self._records[session_id]
+        record.boot = Running(example_config(record.request.get("type", "agent-device")) or {})
 
     def make_fail(self, session_id: str) -> None:
-        self._boots[session_id] = Failed("the device did not boot")
+        self._records[session_id].boot = Failed("the device did not boot")
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        self._requests[session_id] = request
-        self._boots[session_id] = Booting()
+        self._records[session_id] = Record(session_id, request)
 
-    def status(self, session_id: str) -> Boot:
-        return self._boots[session_id]
-
-    def failed_by_request(self, session_id: str) -> bool:
-        del session_id
-        return False
-
-    def last_activity(self, session_id: str) -> float | None:
-        del session_id
-        return None
-
-    def device(self, session_id: str) -> None:
-        del session_id
-
-    def log_entries(self, session_id: str) -> tuple[LogEntry, ...]:
-        del session_id
-        return ()
-
-    def log(self, session_id: str) -> str:
-        del session_id
-        return ""
+    def record(self, session_id: str) -> Record:
+        return self._records[session_id]
 
     def stop(self, session_id: str) -> None:
         """Leave the device as it is: what a stopped session shows must not depend on it."""

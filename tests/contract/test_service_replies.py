@@ -85,7 +85,7 @@ def test_simulated_devices_give_the_connection_details_of_their_type(session_typ
     runner = SimulatedRunner(clock=lambda: 0.0)
     runner.start("a-session", {"type": session_type, "platform": "android"})
 
-    boot = runner.status("a-session")
+    boot = runner.record("a-session").boot
 
     assert isinstance(boot, Running)
     assert {field for field, row in rows.items() if row["required"]} <= boot.remote_config.keys() <= rows.keys()

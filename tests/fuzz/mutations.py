@@ -11,7 +11,7 @@ from uuid import UUID
 
 import httpx
 
-from pytest_device.sessions.reply_body import MAX_REPLY_BYTES
+from pytest_device.sessions.replies import MAX_REPLY_BYTES
 
 Chunk = bytes | httpx.HTTPError
 """What arrives next: bytes, or the end of the connection."""

@@ -24,8 +24,7 @@ from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import url_in
-from pytest_device.sessions.replies import read_session
-from pytest_device.sessions.reply_body import MAX_REPLY_BYTES
+from pytest_device.sessions.replies import MAX_REPLY_BYTES, read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock

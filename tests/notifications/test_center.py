@@ -490,10 +490,20 @@ def test_a_request_that_is_none_is_refused(center: NotificationCenter, given: An
         center.schedule(given)
 
 
-@pytest.mark.parametrize("seconds", [0, float("nan")])
-def test_the_time_out_has_to_be_positive(clock: Clock, seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [0, float("nan"), "3"])
+def test_the_time_out_has_to_be_positive(clock: Clock, seconds: Any) -> None:
     with pytest.raises(ConfigError, match="handler_timeout_seconds"):
         NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
+
+
+def test_a_clock_without_a_time_zone_is_named() -> None:
+    center = NotificationCenter(
+        clock=lambda: datetime(2026, 3, 10),  # noqa: DTZ001  # the mistake
+        platform="ios",
+        handler_timeout_seconds=float("inf"),
+    )
+    with pytest.raises(TriggerError, match="2026-03-10T00:00:00 needs a time zone"):
+        center.schedule({"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])

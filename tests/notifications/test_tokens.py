@@ -92,7 +92,28 @@ def test_there_is_no_default_push_service(given: dict[str, Any]) -> None:
         request(**given).url()
 
 
-@pytest.mark.parametrize("token", [{}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}])
+@pytest.mark.parametrize("name", ["application_id", "device_id", "project_id", "type", "base_url", "url"])
+def test_an_option_of_another_type_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} must be a string, not int"):
+        request(**{name: 7})
+    with pytest.raises(ConfigError, match="development 'yes' must be True or False"):
+        request(development="yes")
+
+
+def test_a_text_that_utf_8_cannot_encode_is_escaped() -> None:
+    sent: list[bytes] = []
+
+    def reply(received: httpx.Request) -> httpx.Response:
+        sent.append(received.content)
+        return httpx.Response(200, json={"data": {"vendorPushToken": "t"}})
+
+    with httpx.Client(transport=httpx.MockTransport(reply)) as client:
+        request(project_id="\ud800").send(client)
+
+    assert json.loads(sent[0])["projectId"] == "\ud800"
+
+
+@pytest.mark.parametrize("token", [None, {}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}])
 def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
     with pytest.raises(ConfigError, match="device_push_token"):
         request(device_push_token=token)
@@ -195,7 +216,7 @@ def test_the_endpoint_refuses_what_is_no_request_for_a_token(endpoint: PushEndpo
 
 
 def test_the_endpoint_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
         pass
 

@@ -21,13 +21,13 @@ from selenium.webdriver.chrome.service import Service as Chromedriver
 from pytest_device.errors import ControllerError
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.config import cache_directory
 from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
-from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Running
+from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Record, Running
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import serve_requests
@@ -127,32 +127,16 @@ class DrawnRunner:
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None: ...
 
-    def status(self, session_id: str) -> Boot:
-        del session_id
-        return self.boot
-
     def fail(self, reason: str) -> None:
         self.boot = Failed(reason)
 
-    def failed_by_request(self, session_id: str) -> bool:
-        del session_id
-        return False
-
-    def last_activity(self, session_id: str) -> float | None:
-        del session_id
-        return self.used
-
-    def device(self, session_id: str) -> DrawnDevice | None:
-        del session_id
-        return self.drawn if self.seen else None
-
-    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        del session_id
-        return self.reported
-
-    def log(self, session_id: str) -> str:
-        del session_id
-        return self.said
+    def record(self, session_id: str) -> Record:
+        device = self.drawn if self.seen else None
+        record = Record(session_id, {}, boot=self.boot, device=device, last_request=self.used)
+        record.entries.extend(self.reported)
+        record.output.feed(self.said.encode())
+        record.output.close()
+        return record
 
     def stop(self, session_id: str) -> None: ...
 

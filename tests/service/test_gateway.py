@@ -19,12 +19,14 @@ from starlette.responses import JSONResponse
 
 from pytest_device.errors import ControllerError
 from pytest_device.service import gateway
-from pytest_device.service.devices.base import AppState, Device, Tools
+from pytest_device.service.devices.base import AppState, Tools
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
+from pytest_device.service.runners.base import GONE, Record, Runner, Running
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.output_tail import Activity, OutputTail
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"
@@ -89,7 +91,7 @@ def listener() -> Iterator[Path]:
 
 
 @dataclass
-class Phone:
+class Phone(Chromium):
     """A device that notes what is done to it."""
 
     tools: Tools
@@ -123,23 +125,20 @@ class Stage:
     def __init__(self, listener: Path, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
-        self.activity = Activity()
         self.phone = phone
         program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
-        self._controller = Controller(program, {}, listener, TOKEN)
+        device, controller = phone, Controller(program, {}, listener, TOKEN)
+        self.programs = Record(ID, {}, boot=Running({}), device=device, controller=controller)
 
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        return (self._controller, self.activity) if session_id == ID else None
-
-    def device(self, session_id: str) -> Device | None:
-        del session_id
-        return cast("Device", self.phone) if self.phone else None
+    def record(self, session_id: str) -> Record:
+        return self.programs if session_id == ID else Record(session_id, {}, boot=GONE)
 
     def ask(self, method: str, path: str = "", url: str | None = None, **more: Any) -> httpx.Response:
         async def exchange() -> httpx.Response:
             async with gateway.client() as http:
                 app = Starlette(
-                    routes=gateway.routes(self, self.keys, http), exception_handlers={RefusalError: _refused}
+                    routes=gateway.routes(cast("Runner", self), self.keys, http),
+                    exception_handlers={RefusalError: _refused},
                 )
                 transport = httpx.ASGITransport(app)
                 async with httpx.AsyncClient(transport=transport) as client:
@@ -232,12 +231,12 @@ def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path:
 def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:
     stage.ask("GET", "/health")
     stage.ask("GET", "/tools")
-    assert stage.activity.last is None
+    assert stage.programs.last_activity is None
 
     stage.ask("POST", "/tools/describe")
-    used = stage.activity.last
+    used = stage.programs.last_activity
     assert used is not None
-    assert stage.activity.last == used  # and nothing is under way any more
+    assert stage.programs.last_activity == used  # and nothing is under way any more
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])

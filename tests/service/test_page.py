@@ -158,10 +158,10 @@ def test_an_ended_session_has_no_time_left_and_no_stop(stage: Stage) -> None:
 
 
 def test_the_log_is_shown_and_can_be_had_as_text(stage: Stage) -> None:
-    stage.runner.said = "one\n<two>\nat https://user:hunter2@example.com\n"
+    stage.runner.said = "one\n<two>\nat https://user:hunter2@example.com"
 
     assert "one\n&lt;two&gt;\nat https://***@example.com</pre>" in stage.get(stage.page).text
-    assert stage.get(f"{stage.page}/log").text == "one\n<two>\nat https://***@example.com\n"
+    assert stage.get(f"{stage.page}/log").text == "one\n<two>\nat https://***@example.com"
     assert stage.get(f"{stage.page}/log").headers["Content-Type"] == "text/plain; charset=utf-8"
 
 

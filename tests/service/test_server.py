@@ -20,7 +20,7 @@ import pytest
 
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
-from pytest_device.service.runners.base import Boot
+from pytest_device.service.runners.base import Record
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.server import _run_until_stopped, _signals, serve_requests
 from pytest_device.service.sessions import Sessions
@@ -394,7 +394,7 @@ def test_an_error_of_the_work_before_the_service_is_ready_is_reported() -> None:
 class BrokenRunner(SimulatedRunner):
     """A runner with an error of its own."""
 
-    def status(self, session_id: str) -> Boot:
+    def record(self, session_id: str) -> Record:
         raise LookupError(session_id)
 
 

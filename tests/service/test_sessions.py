@@ -11,6 +11,7 @@ import pytest
 from pytest_device.service.faults import Fault, Faults, FaultyRunner
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.rules import check
+from pytest_device.service.runners.base import GONE
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import KEEP_SECONDS, Sessions
 from pytest_device.service.store import Store
@@ -142,12 +143,11 @@ def test_programs_are_stopped_when_and_only_when_the_session_ends(
     session_id = world.created()
     world.clock.now += seconds
     world.sessions.sweep()
-    world.runner.status(session_id)
+    assert world.runner.record(session_id).boot != GONE
 
     end(world.sessions, session_id)
 
-    with pytest.raises(KeyError):
-        world.runner.status(session_id)
+    assert world.runner.record(session_id).boot == GONE
 
 
 def test_programs_are_stopped_when_the_session_fails(store: Store) -> None:
@@ -159,8 +159,7 @@ def test_programs_are_stopped_when_the_session_fails(store: Store) -> None:
     sessions.sweep()
 
     assert sessions.get(session.id) != session
-    with pytest.raises(KeyError):
-        runner.status(session.id)
+    assert runner.record(session.id).boot == GONE
 
 
 def test_a_limit_that_has_passed_wins_over_a_stop_that_comes_after_it(world: World) -> None:
@@ -234,8 +233,7 @@ def test_a_stop_ends_the_programs_even_when_it_cannot_be_written(world: World, s
 
     with pytest.raises(sqlite3.ProgrammingError):
         world.stop(session_id)
-    with pytest.raises(KeyError):
-        world.runner.status(session_id)
+    assert world.runner.record(session_id).boot == GONE
 
 
 def test_a_development_client_s_archive_is_the_one_that_is_installed(store: Store, world: World) -> None:

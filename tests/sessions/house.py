@@ -59,16 +59,14 @@ class House(Recorder):
         self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
         gate = Gate(judge)
-        self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate)
-        self.pool = Pool(self, self, clock=world.clock, sleep=world.clock.sleep, slots=slots, relay=relay)
+        config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate)
+        self.pool = Pool(config, sleep=world.clock.sleep, warm=self, before_stop=self._before_stop, slots=slots)
 
-    def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
-    ) -> DeviceSession:
+    def claim(self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
         del upcoming
-        return DeviceSession(requirement, policy, self._config, find_warm=lambda: self._claim(requirement))
+        return self._claim(need)
 
-    def before_stop(self, session: DeviceSession) -> None:
+    def _before_stop(self, session: DeviceSession) -> None:
         self.hook(session.session)
 
     def event(self, event: Event) -> None:

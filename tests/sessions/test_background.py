@@ -12,13 +12,12 @@ import pytest
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import wait_until_ready
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.recorder import Recorder
@@ -37,6 +36,11 @@ def session_polled_every(client: DeviceClient, world: World) -> MakeSession:
     return make
 
 
+def wait_until_ready(*sessions: DeviceSession, clock: FakeClock) -> None:
+    while waiting := [session for session in sessions if not session.is_ready]:
+        advance_due(waiting, clock, clock.sleep)
+
+
 def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
     session_polled_every: MakeSession, world: World
 ) -> None:
@@ -44,7 +48,7 @@ def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
     session.advance()
     world.clock.sleep(4)
 
-    wait_until_ready([session], world.clock, world.clock.sleep)
+    wait_until_ready(session, clock=world.clock)
 
     assert world.clock() - began == 15
     assert world.requests == ["create", "get", "get", "get"]
@@ -53,17 +57,17 @@ def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
 def test_each_of_several_is_looked_at_at_its_own_pace(session_polled_every: MakeSession, world: World) -> None:
     often, seldom = session_polled_every(2), session_polled_every(12)
 
-    wait_until_ready([often, seldom], world.clock, world.clock.sleep)
+    wait_until_ready(often, seldom, clock=world.clock)
 
     assert world.requests.count("get") == 6 + 1
 
 
 def test_what_is_ready_is_not_asked_again(session_polled_every: MakeSession, world: World) -> None:
     session = session_polled_every(5)
-    wait_until_ready([session], world.clock, world.clock.sleep)
+    wait_until_ready(session, clock=world.clock)
     asked = list(world.requests)
 
-    wait_until_ready([session], world.clock, world.clock.sleep)
+    wait_until_ready(session, clock=world.clock)
 
     assert world.requests == asked
 

@@ -17,7 +17,7 @@ import trustme
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.breaker import Breaker, Gate
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore, Server
+from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT, Recorder
@@ -63,7 +63,6 @@ class Machine:
             **more,
         )
         self.store = LeaseStore(terms)
-        self.server = Server(terms)
 
     def slots(
         self,
@@ -215,10 +214,10 @@ def test_a_slot_that_went_to_another_is_reported_and_left_to_it(
 
 def test_an_answer_that_unusable_costs_no_slot(machine: Callable[[], Machine]) -> None:
     here, other = machine(), machine().slots(3).take(1)
-    first = here.server.look("a claim", 1, 3, "run a", "")
+    first = here.store.look("a claim", 1, 3, "run a", "")
     give_back(other)
 
-    assert first == here.server.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
+    assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
 
 
 def test_what_is_withdrawn_is_not_renewed(

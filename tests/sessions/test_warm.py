@@ -5,7 +5,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,20 +96,8 @@ class Run:
                 shuffle=lambda _left: None,
             )
         )
-        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.recorder))
-
-    def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
-    ) -> DeviceSession:
-        relay = Relay(self.recorder)
-        config = SessionConfig(self.owner, time.monotonic, relay)
-        return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, upcoming))
-
-    def before_stop(self, session: DeviceSession) -> None:
-        pass
-
-    def keep_warm(self, session: DeviceSession) -> str | None:
-        return self.warm.keep_warm(session)
+        config = SessionConfig(self.owner, time.monotonic, Relay(self.recorder))
+        self.pool = Pool(config, sleep=lambda _seconds: None, warm=self.warm)
 
     def take(self, need: DeviceRequirement) -> DeviceSession:
         (held,) = self.pool.acquire([need], WaitPolicy(30, 0.01))

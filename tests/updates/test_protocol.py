@@ -12,8 +12,8 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.updates import Offer, Reply, UpdateRequest, published_protocol_v1, sign, signature_header
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import Answer, ServedAsset, ServedRollBack, ServedUpdate
+from pytest_device.updates.values import UpdateError
 from tests.updates import second_reader
 from tests.updates.rows import reference_signing
 
@@ -119,6 +119,14 @@ def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
     assert signature_header("YQ==", "main") == 'sig="YQ==", keyid="main", alg="rsa-v1_5-sha256"'
     with pytest.raises(ConfigError, match="must be printable ASCII"):
         signature_header("YQ==", "ü")
+    with pytest.raises(ConfigError, match="must be printable ASCII"):
+        signature_header(b"YQ==")  # type: ignore[arg-type]  # the mistake
+
+
+def test_a_folded_header_of_a_part_is_read_as_one() -> None:
+    folded = reply().body.replace(b'form-data; name="manifest"', b'form-data;\r\n name="manifest"')
+
+    assert state_of(reply(body=folded)) == "valid"
 
 
 MANIFEST: Final = json.loads(reply(request=replace(REQUEST, takes_parts=False)).body)

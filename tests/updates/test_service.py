@@ -261,6 +261,8 @@ def test_what_cannot_be_published_is_refused(service: DeviceUpdateService, tmp_p
         (lambda: service.publish(export(tmp_path), runtime_version=".1"), "runtime_version '.1' is invalid"),
         (lambda: service.publish(export(tmp_path), runtime_version="1", share=1.5), "share=1.5 must be 0 to 1"),
         (lambda: service.publish(export(tmp_path), 1), "runtime_version 1 is invalid"),  # type: ignore[arg-type]
+        (lambda: service.publish(export(tmp_path), "1", share="1"), "share='1' must be"),  # type: ignore[arg-type]
+        (lambda: service.roll_back_to_embedded(".1"), "runtime_version '.1' is invalid"),
         (lambda: service.roll_out("x", 1), "update 'x' is not published"),
         (lambda: service.fail("corrupt_asset", on="manifest"), "does not apply to 'manifest'"),
         (lambda: service.fail("slow", times=0), "must be at least 1"),

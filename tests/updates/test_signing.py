@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from pytest_device import ConfigError
 from pytest_device.updates import CodeSigning, generate_code_signing, sign, validate_certificate, verify
-from pytest_device.updates.errors import CertificateError, UpdateError
+from pytest_device.updates.values import CertificateError, UpdateError
 from tests.updates.rows import cases, reference_signing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -108,6 +108,8 @@ def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> Non
 def test_a_body_or_signature_of_another_type_is_refused(signing: CodeSigning) -> None:
     with pytest.raises(ConfigError, match="body must be bytes or a text, is of type dict"):
         sign({}, signing.private_key)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="body has a lone surrogate"):
+        sign("\ud800", signing.private_key)
     with pytest.raises(UpdateError) as caught:
         verify(b"body", None, signing.certificate, now=NOW)  # type: ignore[arg-type]
     assert caught.value.code == "signature_invalid"
@@ -125,7 +127,7 @@ def test_the_time_of_a_check_has_a_zone_or_is_in_utc(now: Any, signing: CodeSign
 
 @pytest.mark.parametrize(
     ("name", "years"),
-    [("x", 0), ("x", -1), ("x", 1001), ("x", float("nan")), ("", 1), ("x" * 65, 1), (None, 1), ("x", "1")],
+    [*(("x", years) for years in (0, -1, 1001, float("nan"), "1")), *((n, 1) for n in ("", "x" * 65, None, "\ud800"))],
 )
 def test_a_certificate_that_cannot_be_made_is_refused_by_name(name: Any, years: Any) -> None:
     with pytest.raises(ConfigError, match=r"years=|common_name="):

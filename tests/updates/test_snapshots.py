@@ -20,7 +20,7 @@ from pytest_device.updates import (
     differences,
     state_of,
 )
-from pytest_device.updates.errors import UpdateError
+from pytest_device.updates.values import UpdateError
 from tests.updates.rows import BUILD, EMBEDDED, SETTINGS, UPDATE
 
 ID = "0f6f5a3e-9d2c-4c0b-8c9d-2b1f6d3c5a11"

@@ -131,5 +131,5 @@ def test_the_question_needs_no_extra() -> None:
 
     assert done.stdout.splitlines() == [
         "None",
-        "cryptography is not installed: pip install 'pytest-device[services]'",
+        "code signing needs cryptography: pip install 'pytest-device[services]'",
     ]

@@ -15,7 +15,7 @@ from pytest_device.app.link import Links as Links
 from pytest_device.app.project import Project as Project
 from pytest_device.app.project import load_project as load_project
 from pytest_device.app.routes.match import Match as Match
-from pytest_device.app.routes.scan import Route as Route
+from pytest_device.app.routes.names import Route as Route
 from pytest_device.app.routes.scan import Routes as Routes
 from pytest_device.app.runtime import is_valid_runtime_version as is_valid_runtime_version
 from pytest_device.app.runtime import is_valid_scheme as is_valid_scheme

@@ -64,10 +64,8 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
     long = {(name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH}
     search = _Search({one: spellings(one[1]) for one in long})
     count = sum(search.file(name, content) for name, content in _contents(path))
-    leaks = sorted(
-        {(name, where) for name, value in search.found.keys() & secrets for where in search.found[name, value]}
-    )
-    shipped = sorted(search.found.keys() & public)
+    leaks = sorted({(one[0], where) for one, where in search.found if one in secrets})
+    shipped = sorted({one for one, _ in search.found if one in public})
     return Bundle(
         path,
         tuple(dict.fromkeys(name for name, _ in shipped)),
@@ -104,7 +102,8 @@ def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding
 @dataclass
 class _Search:
     needles: dict[Variable, set[bytes]]
-    found: dict[Variable, list[str]] = field(default_factory=dict["Variable", list[str]])
+    found: set[tuple[Variable, str]] = field(default_factory=set[tuple[Variable, str]])
+    """Variables with the names of the files that contain their values."""
     debug_ids: dict[str, str] = field(default_factory=dict[str, str])
     total: int = 0
 
@@ -121,9 +120,8 @@ class _Search:
 
     def _text(self, name: str, text: bytes) -> None:
         for variable, needles in self.needles.items():
-            places = self.found.get(variable, [])
-            if name not in places and any(needle in text for needle in needles):
-                self.found[variable] = [*places, name]
+            if (variable, name) not in self.found and any(needle in text for needle in needles):
+                self.found.add((variable, name))
         for identifier in _DEBUG_ID.finditer(text):
             self.debug_ids[name] = identifier[1].decode().lower()
 
@@ -149,9 +147,8 @@ def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
         with open_file(path) as content:
             yield from _unpacked(name, content, 0)
-    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError) as error:
-        raise ProjectError(f"cannot be searched: {error}", path=path) from None
-    except RuntimeError as error:  # an encrypted archive
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError) as error:
+        # RuntimeError: an archive that is encrypted, or compressed in an unknown way
         raise ProjectError(f"cannot be searched: {error}", path=path) from None
 
 

@@ -63,7 +63,7 @@ class Document:
     def object(self) -> Object:
         """The top-level object. Raises ProjectError if the value is not an object."""
         if not isinstance(self.value, dict):
-            raise ProjectError("must be an object: { … }", code="EJSONPARSE", path=self.path, line=1, column=1)
+            raise _mistake("must be an object: { … }", self.path, Place(1, 1))
         return self.value
 
     def place(self, *trail: str | int) -> Place | None:
@@ -77,8 +77,7 @@ class Document:
     def inside(self, *trail: str | int) -> int:
         """Return the offset just after the opening bracket of an existing array or object."""
         start = self._offsets[trail] if trail else 0
-        marks = (found for found in _TOKEN.finditer(self.text, start) if found.lastgroup == "mark")
-        return next(found.end() for found in marks if found[0] in "[{")
+        return next(offset + 1 for mark, offset in _marks(self.text, start) if mark in "[{")
 
     @cached_property
     def _starts(self) -> "list[int]":
@@ -169,7 +168,7 @@ def _check_depth(text: str, path: Path) -> None:
     for mark, offset in _marks(text):
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
-            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", text, offset, path)
+            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", path, place_of(text, offset))
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
@@ -178,36 +177,28 @@ def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     except ImportError:
         raise ConfigError(f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'") from None
     if len(text) > MAX_JSON5_LENGTH:
-        problem = f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON"
-        line, column = no_json_from.line, no_json_from.column
-        raise ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
+        raise _mistake(f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON", path, no_json_from)
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
         raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
-        raise ProjectError("is nested too deeply", code="EJSONPARSE", path=path) from None
+        raise _mistake("is nested too deeply", path, Place(0, 0)) from None
 
 
 def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
-    line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
-    problem = "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5"
-    return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
+    place = Place(int(found[1]), int(found[2])) if found else no_json_from
+    return _mistake("ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5", path, place)
 
 
-def _mistake(problem: str, text: str, offset: int, path: Path) -> ProjectError:
-    place = place_of(text, offset)
+def _mistake(problem: str, path: Path, place: Place) -> ProjectError:
     return ProjectError(problem, code="EJSONPARSE", path=path, line=place.line, column=place.column)
 
 
-def _tokens(text: str) -> "Iterator[re.Match[str]]":
-    return (found for found in _TOKEN.finditer(text) if found.lastgroup != "blank")
-
-
-def _marks(text: str) -> Iterator[tuple[str, int]]:
-    return ((found[0], found.start()) for found in _tokens(text) if found.lastgroup == "mark")
+def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int]]:
+    return ((found[0], found.start()) for found in _TOKEN.finditer(text, start) if found.lastgroup == "mark")
 
 
 def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
@@ -215,7 +206,9 @@ def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
     trail: list[str | int] = []
     key = ("", 0)
     first = False
-    for found in _tokens(text):
+    for found in _TOKEN.finditer(text):
+        if found.lastgroup == "blank":
+            continue
         mark, offset = found[0] if found.lastgroup == "mark" else "", found.start()
         if first and mark != "]":
             yield tuple(trail), offset
@@ -244,11 +237,6 @@ def _unquoted(token: str) -> str:
         return cast("str", json.loads(f'"{token[1:-1]}"'))
     except ValueError:
         return token[1:-1]
-
-
-def frozen_copy(value: _T) -> _T:
-    """Return a deep copy of a JSON value."""
-    return cast("_T", json.loads(json.dumps(value)))
 
 
 def first(values: Iterable[_T | None]) -> _T | None:

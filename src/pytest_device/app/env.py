@@ -3,13 +3,12 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from pytest_device.app.dotenv import Assignment, assignments, expanded
-from pytest_device.app.files import read_text
+from pytest_device.app.files import read_existing
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
 
@@ -63,9 +62,9 @@ def load_env(
     if environ.get(names.variable("NO_DOTENV"), "").lower() in _ON:
         return EnvResult((), (), (), dict(environ))
     files = env_files(mode)
-    texts = _texts(Path(root), files)
-    found = {name: list(assignments(text)) for name, text in texts.items()}
-    _check_names(found, _Rules(names, REFUSED | frozenset(refused), environ))
+    texts = ((name, read_existing(Path(root, name))) for name in files)
+    found = {name: list(assignments(text)) for name, text in texts if text is not None}
+    _check(found, names, REFUSED | frozenset(refused), environ)
     parsed = {one: value for name in reversed(found) for one, value in _ordered(found[name], names)}
     values = expanded(parsed, environ)
     loaded = tuple(name for name in parsed if name not in environ)
@@ -89,46 +88,29 @@ def _unusual(mode: str | None) -> Iterator[str]:
         yield f"{given}: development code may run in production"
 
 
-def _texts(root: Path, files: Iterable[str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for name in files:
-        with suppress(FileNotFoundError):
-            texts[name] = read_text(root / name)
-    return texts
-
-
 def _ordered(found: Iterable[Assignment], vendor: Vendor) -> Iterator[tuple[str, str]]:
     last = {one.name: one.value for one in found}
     return iter(sorted(last.items(), key=lambda item: (not item[0].startswith(vendor.prefix), item[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    vendor: Vendor
-    refused: frozenset[str]
-    environ: Mapping[str, str]
+def _check(
+    found: Mapping[str, list[Assignment]], vendor: Vendor, refused: frozenset[str], environ: Mapping[str, str]
+) -> None:
+    unsafe = vendor.variable("UNSAFE_DOTENV_KEYS")
+    allowed = {one.strip() for one in environ.get(unsafe, "").split(",")}
+    internal = {vendor.variable("NO_DOTENV"), unsafe, f"__{vendor.prefix}ENV_LOADED"}
 
-    def problem(self, file: str, name: str) -> str | None:
-        internal = map(self.vendor.variable, ("NO_DOTENV", "UNSAFE_DOTENV_KEYS"))
-        unsafe = self.vendor.variable("UNSAFE_DOTENV_KEYS")
-        allowed = name in {one.strip() for one in self.environ.get(unsafe, "").split(",")}
-        if name in (*internal, f"__{self.vendor.prefix}ENV_LOADED") or name.startswith(
-            _LOADERS.get(sys.platform, "\0")
-        ):
+    def problem(file: str, one: Assignment) -> str | None:
+        if "\0" in f"{one.name}{one.value}":
+            return "contains a zero byte, which no environment variable can: delete it"
+        if one.name in internal or one.name.startswith(_LOADERS.get(sys.platform, "\0")):
             return "must not be set in an environment file: set it in the shell"
-        if name in self.refused and not allowed:
-            return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={name}"
-        if name in LOCAL_ONLY and not allowed and not file.endswith(".local"):
+        if one.name in refused - allowed:
+            return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={one.name}"
+        if one.name in LOCAL_ONLY - allowed and not file.endswith(".local"):
             return "is specific to one machine: move it to a file that ends in .local"
         return None
 
-
-def _check_names(found: Mapping[str, list[Assignment]], rules: _Rules) -> None:
-    problems = [
-        f"{file}:{one.line}: {one.name}: {problem}"
-        for file, all_of_it in found.items()
-        for one in all_of_it
-        if (problem := rules.problem(file, one.name))
-    ]
-    if problems:
+    checked = ((f"{file}:{one.line}: {one.name}", problem(file, one)) for file, given in found.items() for one in given)
+    if problems := [f"{place}: {what}" for place, what in checked if what]:
         raise ProjectError(*problems, code="ENV_REFUSED")

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -27,6 +28,13 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     if len(content) > limit:
         raise ProjectError(f"is larger than {limit // 1024 // 1024} MB", path=path)
     return _decoded(content, path)
+
+
+def read_existing(path: Path) -> str | None:
+    """Read a UTF-8 file; return None if there is none. Raises ProjectError."""
+    with suppress(FileNotFoundError):
+        return read_text(path)
+    return None
 
 
 def open_file(path: Path) -> IO[bytes]:

@@ -1,5 +1,6 @@
 """Rules for an app config key: type, values, default, limits and the SDK references that contain it."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +12,10 @@ OLDEST_SDK: Final = 54
 NEWEST_SDK: Final = 58
 """Newest SDK version with a known reference; `OLDEST_SDK` is the oldest."""
 
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "number": (int, float),
-    "integer": (int,),
-    "array": (list,),
-    "object": (dict,),
-}
+_KINDS: Final[Mapping[type, tuple[str, ...]]] = {
+    str: ("string",), bool: ("boolean",), int: ("integer", "number"), float: ("number",), list: ("array",),
+    dict: ("object",),
+}  # fmt: skip
 
 
 class Form(NamedTuple):
@@ -82,25 +79,16 @@ class Key:
             return f"must be {_listed(self.values)}"
         if self.form and isinstance(value, str) and not re.fullmatch(self.form.pattern, value, re.ASCII):
             return f"must be {self.form.rule}"
-        is_number = isinstance(value, float) or type(value) is int
-        return self._bounds(cast("float", value)) if is_number else None
-
-    def _bounds(self, value: float) -> str | None:
-        if self.high is not None and not (self.low or 0) <= value <= self.high:
-            return f"must be {self.low:g} to {self.high:g}"
-        return f"must be at least {self.low:g}" if self.low is not None and value < self.low else None
+        if self.low is None or self.low <= cast("float", value) <= (math.inf if self.high is None else self.high):
+            return None
+        return f"must be at least {self.low:g}" if self.high is None else f"must be {self.low:g} to {self.high:g}"
 
 
 def _is_any(value: Json, kinds: tuple[str, ...]) -> bool:
-    return not kinds or any(_is(value, kind) for kind in kinds)
-
-
-def _is(value: Json, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, _TYPES[kind])
+    """Return whether a value is of one of the kinds; a number without a fraction is an integer."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return not kinds or any(kind in kinds for kind in _KINDS.get(type(value), ()))
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.files import read_text
+from pytest_device.app.files import read_existing
 
 _MARKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ios": ("ios/Podfile", "ios/*.xcodeproj/project.pbxproj"),
@@ -35,9 +35,7 @@ def _is_ignored(root: Path, name: str) -> bool:
 
 def _matches(root: Path, name: str) -> bool:
     """Return whether ``.gitignore`` lists a file or its top-level directory."""
-    try:
-        lines = read_text(root / ".gitignore").splitlines()
-    except FileNotFoundError:
-        return False
+    lines = (read_existing(root / ".gitignore") or "").splitlines()
     directory = name.partition("/")[0]
-    return any(line.strip().strip("/") in (directory, name, f"{directory}/*", f"{directory}/**") for line in lines)
+    ignored = (directory, name, f"{directory}/*", f"{directory}/**")
+    return any(line.strip().removeprefix("**").strip("/") in ignored for line in lines)

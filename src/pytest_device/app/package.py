@@ -1,6 +1,6 @@
 """A project's ``package.json``, its vendor section and its installed libraries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -54,7 +54,7 @@ class PackageConfig:
 
     @property
     def section(self) -> Object:
-        return object_at(self.content, self.vendor.key)
+        return object_at(self.content, self.vendor.word)
 
     @property
     def install_exclude(self) -> tuple[str, ...]:
@@ -131,9 +131,5 @@ def _upwards(root: Path) -> Iterator[Path]:
 
 
 def _texts(section: Object, *trail: str) -> tuple[str, ...]:
-    found: object = at(section, *trail)
-    return (
-        tuple(one for one in found if isinstance(one, str))
-        if isinstance(found, Sequence) and not isinstance(found, str)
-        else ()
-    )
+    found = at(section, *trail)
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.app.document import Document, Json, Object, at, first, frozen_copy, object_at, text_at
+from pytest_device.app.defaults import with_defaults
+from pytest_device.app.document import Document, Json, Object, Place, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.key import NEWEST_SDK
@@ -16,7 +18,6 @@ from pytest_device.app.needles import is_secret, secret_trails
 from pytest_device.app.package import PackageConfig, read_package, workspace_root
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import AppConfig
-from pytest_device.app.slug import slug_of
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
 
@@ -55,7 +56,7 @@ class Project:
 
     def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # the established name for what ships
         """Return the configuration; ``public`` drops the keys that must not ship with the app."""
-        copy = frozen_copy(self.config)
+        copy = deepcopy(self.config)
         for *section, key in (*PRIVATE, *_SIGNING) if public else ():
             object_at(copy, *section).pop(key, None)
         return copy
@@ -94,18 +95,22 @@ class Project:
         """Return the iOS bundle identifier or the Android package name."""
         return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
 
+    def place(self, *trail: str | int) -> Place | None:
+        """Return the position of a value in the static file, below the vendor's key or at the top level."""
+        return (self.static.place(self.vendor.word, *trail) or self.static.place(*trail)) if self.static else None
+
     def source(self, key: str) -> str:
         """Return the source of a configuration value: its key in a file, or the installed package."""
         trail = key.split(".")
         if self.dynamic_path and self.dynamic_kind:
             return f"{key} in {self.dynamic_path.name}"
-        if self.static and (self.static.place(self.vendor.key, *trail) or self.static.place(*trail)):
+        if self.static and self.place(*trail):
             return f"{key} in {self.static.path.name}"
-        return f"the installed package {self.vendor.key}"
+        return f"the installed package {self.vendor.word}"
 
     def project_id(self, path: str = "") -> str | None:
         """Return the project ID, by default from ``extra.vendor.projectId``."""
-        return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
+        return text_at(self.config, *(path or f"extra.{self.vendor.word}.projectId").split("."))
 
     def full_name(self, username: str | None = None) -> str:
         """Return the generated name ``@username/slug``; the owner takes precedence over the user."""
@@ -147,13 +152,14 @@ def load_project(
         raise ProjectError("is not a directory", code="MODULE_NOT_FOUND", path=directory)
     environ = os.environ if environ is None else environ
     package = read_package(directory, names)
-    static, path = _static(directory), _found(directory, DYNAMIC_FILES)
+    static_path, path = (_found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES))
+    static = Document.read(static_path) if static_path else None
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
-    project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
-    project = _Dynamic(project, path, dynamic).merged() if path else project
+    project = Project(directory, names, with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
+    project = _evaluated(project, path, dynamic) if path else project
     return replace(project, config=project.to_dict(public=True)) if public else project
 
 
@@ -161,13 +167,8 @@ def _found(directory: Path, names: Iterable[str]) -> Path | None:
     return first(path for name in names if os.path.lexists(path := directory / name))
 
 
-def _static(directory: Path) -> Document | None:
-    path = _found(directory, STATIC_FILES)
-    return Document.read(path) if path else None
-
-
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
-    name = package.vendor.key
+    name = package.vendor.word
     has_section = static is not None and name in static.object
     if not (has_section or dynamic or package.mentions(name) or package.installed(name)):
         what = f"it has neither an app config with the key {name} nor the package {name}"
@@ -176,84 +177,48 @@ def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path |
 
 def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
     """Return the configuration in a file, from the vendor's key or the top level, and warnings about ignored keys."""
-    section = root.get(vendor.key)
+    section = root.get(vendor.word)
     if section is None:
         return root, []
     if not isinstance(section, dict):
-        raise ProjectError(f'"{vendor.key}" must be an object', path=path)
-    ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
-    return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
-
-
-def _with_defaults(config: Object, package: PackageConfig) -> Object:
-    """Fill in missing keys from ``package.json`` and the installed libraries."""
-    name = config.get("name")
-    display_name = name if isinstance(name, str) else package.name
-    elsewhere: Object = {
-        "name": package.name,
-        "slug": slug_of(display_name),
-        "version": package.version,
-        "description": text_at(package.content, "description"),
-        "sdkVersion": _sdk_version(package) if config.get("sdkVersion") is None else None,
-        "platforms": _platforms(package),
-    }
-    given = {
-        key: value for key, value in config.items() if key != "mods" and (value is not None or key not in elsewhere)
-    }
-    return {key: value for key, value in elsewhere.items() if value is not None} | given
-
-
-def _sdk_version(package: PackageConfig) -> str | None:
-    installed = package.installed_version(package.vendor.key)
-    return f"{installed.partition('.')[0]}.0.0" if installed else None
-
-
-def _platforms(package: PackageConfig) -> list[Json]:
-    return ["ios", "android", *(["web"] if package.installed("react-dom") else [])]
+        raise ProjectError(f'"{vendor.word}" must be an object', path=path)
+    ignored = [f'"{key}"' for key in root if key not in (vendor.word, "$schema")]
+    return section, [f'ignored next to the top-level key "{vendor.word}": {", ".join(ignored)}'] if ignored else []
 
 
 def _texts(value: Json) -> list[str]:
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dynamic:
-    """Dynamic configuration of a project whose static configuration is loaded."""
+def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
+    """Return the project with its dynamic configuration, which receives the static one."""
+    if how == "never":
+        note = f"did not run {path.name}: its values are missing"
+        return replace(project, dynamic_path=path, notes=(note,))
+    readable = None if how == "node" else (workspace_root(project.root),)
+    context: Object = {
+        "projectRoot": str(project.root),
+        "staticConfigPath": str(project.static_path) if project.static_path else None,
+        "packageJsonPath": str(project.package.document.path),
+        "config": project.config,
+    }
+    environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
+    evaluation = Evaluation(path, project.vendor.word, context, environ, readable, _secrets(project))
+    evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
+    config, _ = _section(evaluated.config, project.vendor, path)
+    return replace(
+        project,
+        config=with_defaults(config, project.package),
+        dynamic_path=path,
+        dynamic_kind=evaluated.kind,
+        unused_static=evaluated.unused,
+        notes=(evaluated.note,),
+    )
 
-    project: Project
-    path: Path
-    how: Dynamic
 
-    def merged(self) -> Project:
-        if self.how == "never":
-            note = f"did not run {self.path.name}: its values are missing"
-            return replace(self.project, dynamic_path=self.path, notes=(note,))
-        evaluated = self._evaluation().run(LIMIT_SECONDS if self.how == "auto" else UNLIMITED_SECONDS)
-        config, _ = _section(evaluated.config, self.project.vendor, self.path)
-        return replace(
-            self.project,
-            config=_with_defaults(config, self.project.package),
-            dynamic_path=self.path,
-            dynamic_kind=evaluated.kind,
-            unused_static=evaluated.unused,
-            notes=(evaluated.note,),
-        )
-
-    def _evaluation(self) -> Evaluation:
-        project = self.project
-        context: Object = {
-            "projectRoot": str(project.root),
-            "staticConfigPath": str(project.static_path) if project.static_path else None,
-            "packageJsonPath": str(project.package.document.path),
-            "config": project.to_dict(),
-        }
-        environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
-        readable = None if self.how == "node" else (workspace_root(project.root),)
-        return Evaluation(self.path, project.vendor.key, context, environ, readable, self._secrets())
-
-    def _secrets(self) -> list[str]:
-        """Return the values that an error of the project's code must not show."""
-        config, env = self.project.config, self.project.env
-        named = [value for name, value in env.values.items() if is_secret(name, value)]
-        configured = [at(config, *trail) for trail in secret_trails(config, ())]
-        return [*env.from_files().values(), *named, *_texts(configured)]
+def _secrets(project: Project) -> list[str]:
+    """Return the values that an error of the project's code must not show."""
+    env = project.env
+    named = [value for name, value in env.values.items() if is_secret(name, value)]
+    configured = [at(project.config, *trail) for trail in secret_trails(project.config, ())]
+    return [*env.from_files().values(), *named, *_texts(configured)]

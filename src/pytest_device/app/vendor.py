@@ -15,15 +15,11 @@ class Vendor:
     """A vendor word: ``vendor`` in the documentation, the vendor's own in a real project."""
 
     word: str = VENDOR
+    """Also the name of the top-level app config key, the ``package.json`` section and the package."""
 
     def __post_init__(self) -> None:
         if not _WORD.fullmatch(self.word):
             raise ConfigError(f"vendor {self.word!r} must be one lowercase word, for example {VENDOR!r}")
-
-    @property
-    def key(self) -> str:
-        """Name of the top-level app config key, the ``package.json`` section and the package."""
-        return self.word
 
     @property
     def prefix(self) -> str:

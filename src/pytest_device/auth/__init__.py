@@ -21,12 +21,12 @@ from pytest_device.auth.discovery import resolve_discovery as resolve_discovery
 from pytest_device.auth.handover import launch_arguments as launch_arguments
 from pytest_device.auth.handover import link_with_tokens as link_with_tokens
 from pytest_device.auth.id_token import verify_id_token as verify_id_token
-from pytest_device.auth.pkce import derive_challenge as derive_challenge
 from pytest_device.auth.redirect import get_default_return_url as get_default_return_url
 from pytest_device.auth.redirect import get_redirect_url as get_redirect_url
 from pytest_device.auth.redirect import make_redirect_uri as make_redirect_uri
 from pytest_device.auth.request import AuthRequest as AuthRequest
 from pytest_device.auth.request import AuthSessionResult as AuthSessionResult
+from pytest_device.auth.request import derive_challenge as derive_challenge
 from pytest_device.auth.request import dismiss as dismiss
 from pytest_device.auth.request import load as load
 from pytest_device.auth.token import AccessTokenRequest as AccessTokenRequest

@@ -100,7 +100,7 @@ def _result(found: object) -> BrowserResult:
     if isinstance(found, str):
         return BrowserResult("success", found)
     pairs: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-    if pairs.get("type") not in get_args(BrowserOutcome):
+    if pairs.get("type") not in get_args(BrowserOutcome) or not isinstance(pairs.get("url"), str | None):
         raise AuthConfigError("a browser must return a URL, None if canceled, or a mapping with type and url")
     return BrowserResult(pairs["type"], pairs.get("url"))
 

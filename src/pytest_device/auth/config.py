@@ -16,11 +16,23 @@ TokenTypeHint: TypeAlias = Literal["access_token", "refresh_token"]
 AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105  # the name of a grant
 
+_PARAMETERS: Final = frozenset({"extra_params", "extra_headers", "query_params"})
+_FLAGS: Final = frozenset({"use_pkce", "is_triple_slashed", "prefer_localhost"})
+_LISTS: Final = frozenset({"scopes", "prompt"})
+
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class AuthRequestConfig:
+class _Config:
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if (value := getattr(self, one.name)) is not None:
+                _check(one.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRequestConfig(_Config):
     """Authorization request; a missing ``state`` is generated."""
 
     client_id: str = ""
@@ -37,7 +49,7 @@ class AuthRequestConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRequestConfig:
+class TokenRequestConfig(_Config):
     """Options of all token endpoint requests."""
 
     client_id: str = ""
@@ -65,7 +77,7 @@ class RefreshTokenRequestConfig(TokenRequestConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeTokenRequestConfig:
+class RevokeTokenRequestConfig(_Config):
     """Token revocation (RFC 7009 section 2.1)."""
 
     client_id: str | None = None
@@ -76,7 +88,7 @@ class RevokeTokenRequestConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RedirectUriOptions:
+class RedirectUriOptions(_Config):
     """Options of a redirect URI; ``native`` is returned unchanged in the environments ``standalone`` and ``bare``."""
 
     native: str | None = None
@@ -88,7 +100,7 @@ class RedirectUriOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscoveryDocument:
+class DiscoveryDocument(_Config):
     """Endpoints of an identity provider; ``discovery_document`` is the complete metadata."""
 
     authorization_endpoint: str | None = None
@@ -103,27 +115,50 @@ class DiscoveryDocument:
 def read(kind: type[_T], given: object) -> _T:
     """Return a configuration from an instance or from a mapping, whose None values are ignored.
 
-    Raises AuthConfigError for an unknown name, for scopes in a single string and for anything other than a mapping.
+    Raises AuthConfigError for an unknown name, for a value of another type and for anything other than a mapping.
     """
     if isinstance(given, kind):
         return given
-    if not isinstance(given, Mapping):
-        raise AuthConfigError(f"{kind.__name__} must be a mapping, not {type(given).__name__}")
-    pairs = cast("Mapping[object, Any]", given)
-    values = python_names(pairs)
+    values = python_names(given, kind.__name__)
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
     if unknown := sorted(values.keys() - set(known)):
         raise AuthConfigError(
             f"{kind.__name__} has unknown fields: {', '.join(unknown)} (available: {', '.join(known)})"
         )
-    if isinstance(scopes := values.get("scopes"), str):
-        raise AuthConfigError(f"scopes {scopes!r} must be a list, for example {scopes.split()}")
     return kind(**values)
 
 
-def python_names(given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Convert the names of a mapping to snake case and drop None values."""
-    return {_python_name(str(name)): value for name, value in given.items() if value is not None}
+def python_names(given: object, what: str = "the value") -> dict[str, Any]:
+    """Convert the names of a mapping to snake case and drop None values. Raises AuthConfigError for other types."""
+    if not isinstance(given, Mapping):
+        raise AuthConfigError(f"{what} must be a mapping, not {type(given).__name__}")
+    pairs = cast("Mapping[object, Any]", given)
+    return {_python_name(str(name)): value for name, value in pairs.items() if value is not None}
+
+
+def _check(name: str, value: object) -> None:
+    """Raise AuthConfigError for a value of another type, without quoting it: it may be a secret."""
+    given = type(value).__name__
+    if name == "scopes" and isinstance(value, str):
+        raise AuthConfigError(f"scopes {value!r} must be a list, for example {value.split()}")
+    if name in _PARAMETERS | {"discovery_document"}:
+        fits, rule = isinstance(value, Mapping), "a mapping"
+    elif name in _FLAGS:
+        fits, rule = isinstance(value, bool), "True or False"
+    elif name in _LISTS and not isinstance(value, str):
+        texts = cast("Sequence[object]", value) if isinstance(value, Sequence) else (None,)
+        fits, rule = all(isinstance(one, str) for one in texts), "a list of strings"
+    else:
+        fits, rule = isinstance(value, str), "a string"
+    if not fits:
+        raise AuthConfigError(f"{name} must be {rule}, not {given}")
+    if name in _PARAMETERS:
+        _check_parameters(name, cast("Mapping[str, object]", value))
+
+
+def _check_parameters(name: str, values: Mapping[str, object]) -> None:
+    if wrong := [key for key, value in values.items() if not isinstance(value, str | int) or isinstance(value, bool)]:
+        raise AuthConfigError(f"{name} must have string values: {', '.join(map(repr, wrong))}")
 
 
 def _python_name(name: str) -> str:

@@ -1,6 +1,7 @@
 """Identity provider metadata (OpenID Connect Discovery 1.0, RFC 8414)."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
@@ -15,14 +16,7 @@ if TYPE_CHECKING:
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
-_ENDPOINTS: Final = {
-    "authorization_endpoint": "authorization_endpoint",
-    "token_endpoint": "token_endpoint",
-    "revocation_endpoint": "revocation_endpoint",
-    "user_info_endpoint": "userinfo_endpoint",
-    "end_session_endpoint": "end_session_endpoint",
-    "registration_endpoint": "registration_endpoint",
-}
+_ENDPOINTS: Final = [one.name for one in fields(DiscoveryDocument) if one.name.endswith("_endpoint")]
 
 
 def issuer_with_well_known_url(issuer: str) -> str:
@@ -43,8 +37,8 @@ def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> Dis
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
             "both must match exactly, including a trailing slash"
         )
-    endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if found.get(theirs) is not None}
-    if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str)):
+    endpoints = {name: found.get(name.replace("user_info", "userinfo")) for name in _ENDPOINTS}
+    if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str | None)):
         raise UnexpectedReplyError(f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string")
     return DiscoveryDocument(**endpoints, discovery_document=found)
 
@@ -70,8 +64,8 @@ def fetch_user_info(
     if not endpoint:
         raise AuthConfigError("the discovery document has no user_info_endpoint")
     token = _of(config, "accessToken", "access_token")
-    if not token:
-        raise AuthConfigError("user info needs an access token")
+    if not token or not isinstance(cast("object", token), str):
+        raise AuthConfigError("user info needs an access token, which is a string")
     found = get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
     if id_token := _of(config, "idToken", "id_token"):
         check_same_subject(found, id_token)

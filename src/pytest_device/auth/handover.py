@@ -26,13 +26,5 @@ def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
 
 
 def _params(tokens: TokenResponse) -> dict[str, str]:
-    found = {
-        "access_token": tokens.access_token,
-        "token_type": tokens.token_type,
-        "expires_in": tokens.expires_in,
-        "issued_at": tokens.issued_at,
-        "refresh_token": tokens.refresh_token,
-        "scope": tokens.scope,
-        "id_token": tokens.id_token,
-    }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    names = ("access_token", "token_type", "expires_in", "issued_at", "refresh_token", "scope", "id_token")
+    return {name: str(value) for name in names if (value := getattr(tokens, name)) is not None}

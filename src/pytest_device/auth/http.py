@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -95,7 +95,7 @@ def send(
     content = None if form is None else form_encoded(form)
     try:
         with (
-            _client(client) as used,
+            nullcontext(client) if client else httpx.Client(timeout=TIMEOUT_SECONDS) as used,
             used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
         ):
             body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))
@@ -114,17 +114,6 @@ def send(
 def _is_header_value(value: object) -> bool:
     """Return whether a value can be sent: the error of the HTTP library for any other quotes it."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
-
-
-@contextmanager
-def _client(given: "httpx.Client | None") -> "Generator[httpx.Client]":
-    import httpx
-
-    if given:
-        yield given
-        return
-    with httpx.Client(timeout=TIMEOUT_SECONDS) as own:
-        yield own
 
 
 def _bounded(response: "httpx.Response", url: str, seconds: float) -> Iterator[bytes]:

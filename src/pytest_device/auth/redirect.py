@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -38,11 +38,17 @@ def make_redirect_uri(
     """
     if environment not in get_args(Environment):
         raise AuthConfigError(f"environment {environment!r} must be one of {', '.join(get_args(Environment))}")
-    given = read(RedirectUriOptions, options or {})
-    app = _App(environment, platform, config or {}, host_uri, current_url)
+    if not isinstance(cast("object", config), Mapping | None):
+        raise AuthConfigError(f"config must be the content of the app config, not {type(config).__name__}")
+    given, app = read(RedirectUriOptions, options or {}), config or {}
     if given.native and platform != "web" and environment in {"standalone", "bare"}:
         return given.native
-    url = app.web_url(given) if environment == "web" or platform == "web" else app.url(given)
+    if environment == "web" or platform == "web":
+        url = _web_url(given, current_url)
+    elif environment == "store_client":
+        url = _app_url(given, STORE_CLIENT_SCHEME, host_uri or app.get("hostUri") or "")
+    else:
+        url = _app_url(given, _scheme(given.scheme, app, platform))
     return _IP_ADDRESS.sub("localhost", url, count=1) if given.prefer_localhost else url
 
 
@@ -61,50 +67,37 @@ def get_default_return_url(
     return make_redirect_uri(replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app)
 
 
-@dataclass(frozen=True, slots=True)
-class _App:
-    environment: Environment
-    platform: str
-    config: Mapping[str, Any]
-    host_uri: str | None
-    current_url: str | None
+def _web_url(options: RedirectUriOptions, current_url: str | None) -> str:
+    page = urlsplit(current_url or "")
+    if not page.netloc:
+        raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
+    path = f"/{options.path.removeprefix('/')}" if options.path else ""
+    return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
 
-    def web_url(self, options: RedirectUriOptions) -> str:
-        page = urlsplit(self.current_url or "")
-        if not page.netloc:
-            raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
-        path = f"/{options.path.removeprefix('/')}" if options.path else ""
-        return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
 
-    def url(self, options: RedirectUriOptions) -> str:
-        scheme = self._scheme(options.scheme)
-        host, query = "", dict(options.query_params)
-        path = options.path
-        if self.environment == "store_client":
-            host, _, own_query = (self.host_uri or self.config.get("hostUri") or "").partition("?")
-            query |= dict(parse_qsl(own_query))
-            if path and host:
-                path = f"/--/{path.removeprefix('/')}"
-        if path and options.is_triple_slashed and not path.startswith("/"):
-            path = f"/{path}"
-        return _encoded(f"{scheme}://{host.rstrip('/')}{path}", query)
+def _app_url(options: RedirectUriOptions, scheme: str, host_uri: str = "") -> str:
+    host, _, own_query = host_uri.partition("?")
+    path = f"/--/{options.path.removeprefix('/')}" if options.path and host else options.path
+    if path and options.is_triple_slashed and not path.startswith("/"):
+        path = f"/{path}"
+    return _encoded(f"{scheme}://{host.rstrip('/')}{path}", {**options.query_params, **dict(parse_qsl(own_query))})
 
-    def _scheme(self, wanted: str | None) -> str:
-        if self.environment == "store_client":
-            return STORE_CLIENT_SCHEME
-        if not self.config:
-            raise AuthConfigError("the redirect URI needs the app config: pass it as config")
-        native: Mapping[str, Any] = self.config.get(self.platform) or {}
-        scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
-        if scheme is not None and not _SCHEME.fullmatch(scheme):
-            raise AuthConfigError(
-                f"scheme {scheme!r} must be a lowercase letter, then only lowercase letters, digits, '+', '.' or '-'"
-            )
-        # Builds also register their identifier as a scheme.
-        identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
-        if found := scheme or next(_texts(identifier), None):
-            return found
-        raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
+
+def _scheme(wanted: str | None, config: Mapping[str, Any], platform: str) -> str:
+    if not config:
+        raise AuthConfigError("the redirect URI needs the app config: pass it as config")
+    found: object = config.get(platform)
+    native: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    scheme = wanted or next(_texts(config.get("scheme"), native.get("scheme")), None)
+    if scheme is not None and not _SCHEME.fullmatch(scheme):
+        raise AuthConfigError(
+            f"scheme {scheme!r} must be a lowercase letter, then only lowercase letters, digits, '+', '.' or '-'"
+        )
+    # Builds also register their identifier as a scheme.
+    identifier = native.get("bundleIdentifier" if platform == "ios" else "package")
+    if usable := scheme or next(_texts(identifier), None):
+        return usable
+    raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
 
 
 def _texts(*values: object) -> Iterator[str]:

@@ -1,17 +1,19 @@
 """Authorization requests and their responses (RFC 6749 section 4.1.1, RFC 7636, RFC 9207)."""
 
+import base64
+import hashlib
 import hmac
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pytest_device.auth.browser import AnyBrowser, BrowserSession, SessionLock, browser_of
 from pytest_device.auth.config import AuthRequestConfig, DiscoveryDocument, read
 from pytest_device.auth.discovery import resolve_discovery
 from pytest_device.auth.id_token import require_id_tokens, require_joserfc
-from pytest_device.auth.pkce import VERIFIER_LENGTH, RandomBytes, derive_challenge, random_text
 from pytest_device.auth.token import Discovery, TokenResponse
 from pytest_device.auth.urls import check_secure, form_encoded, is_redirect, return_params
 from pytest_device.errors import AuthConfigError, AuthError
@@ -19,11 +21,14 @@ from pytest_device.errors import AuthConfigError, AuthError
 if TYPE_CHECKING:
     import httpx
 
+RandomBytes: TypeAlias = Callable[[int], bytes]
 ResultType: TypeAlias = Literal["success", "error", "cancel", "dismiss", "locked"]
 
 STATE_LENGTH: Final = 10
+VERIFIER_LENGTH: Final = 128
 TIMEOUT_SECONDS: Final = 120.0
 
+_SIGNS: Final = "".join(sorted(ascii_letters)) + digits
 _SESSIONS: Final = SessionLock()
 _STATE_MISMATCH: Final = (
     "Cross-Site request verification failed. Cached state and returned state do not match."  # reference wording
@@ -69,7 +74,7 @@ class AuthRequest:
         self._config = found
         self._issuer: str | None = None
         self._must_return_issuer = False
-        self.state = random_text(STATE_LENGTH, random_bytes) if found.state is None else found.state
+        self.state = _random_text(STATE_LENGTH, random_bytes) if found.state is None else found.state
         self.code_verifier: str | None = None
         self.code_challenge: str | None = None
         self.url: str | None = None
@@ -77,7 +82,7 @@ class AuthRequest:
     def get_auth_request_config(self) -> AuthRequestConfig:
         """Return the configuration with the state and, with PKCE, the code challenge, which is generated only once."""
         if self._config.use_pkce and self.code_verifier is None:
-            self.code_verifier = random_text(VERIFIER_LENGTH, self._random_bytes)
+            self.code_verifier = _random_text(VERIFIER_LENGTH, self._random_bytes)
             self.code_challenge = derive_challenge(self.code_verifier)
         return replace(self._config, state=self.state, code_challenge=self.code_challenge)
 
@@ -173,6 +178,19 @@ class AuthRequest:
         return self._issuer is not None and params["iss"] != self._issuer
 
 
+def derive_challenge(verifier: str) -> str:
+    """Return the S256 challenge of a verifier (RFC 7636 section 4.2).
+
+    Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
+    """
+    if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
+        raise AuthConfigError(f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}")
+    if not set(verifier) <= set(_SIGNS + "-._~"):
+        raise AuthConfigError("the code verifier must consist of letters, digits and - . _ ~ only")
+    digest = hashlib.sha256(verifier.encode("ascii")).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+
 def load(
     config: AuthRequestConfig | Mapping[str, Any],
     issuer_or_discovery: str | Discovery,
@@ -194,3 +212,8 @@ def _is_openid(config: AuthRequestConfig) -> bool:
 
 def _error(code: str, description: str) -> AuthError:
     return AuthError({"error": code, "error_description": description})
+
+
+def _random_text(length: int, random_bytes: RandomBytes) -> str:
+    """Return a random string of ``length`` ASCII letters and digits."""
+    return "".join(_SIGNS[byte % len(_SIGNS)] for byte in random_bytes(length))

@@ -1,6 +1,7 @@
 """Token requests: code exchange, refresh and revocation (RFC 6749, RFC 7009)."""
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -30,6 +31,9 @@ MARGIN_SECONDS: Final = -600
 """Margin that makes a token stale ten minutes before it expires, so that work in progress can finish with it."""
 
 _SERVER_ERRORS: Final = 500
+_KEPT: Final = ("refresh_token", "scope", "state", "id_token", "expires_in")
+"""Values of a token that a refresh keeps if the provider omits them."""
+_TEXTS: Final = ("access_token", "token_type", "refresh_token", "scope", "state", "id_token")
 
 Discovery = DiscoveryDocument | Mapping[str, Any]
 _C = TypeVar("_C", bound=TokenRequestConfig)
@@ -58,17 +62,9 @@ class TokenResponse:
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
         """Create a response from parameters. Raises UnexpectedReplyError for a value of the wrong type."""
-        issued_at = seconds_of(params, "issued_at")
-        return cls(
-            access_token=text_of(params, "access_token") or "",
-            token_type=text_of(params, "token_type") or "bearer",
-            expires_in=seconds_of(params, "expires_in"),
-            refresh_token=text_of(params, "refresh_token"),
-            scope=text_of(params, "scope"),
-            state=text_of(params, "state"),
-            id_token=text_of(params, "id_token"),
-            issued_at=get_current_time_in_seconds() if issued_at is None else issued_at,
-        )
+        known: dict[str, Any] = {name: text_of(params, name) for name in _TEXTS}
+        known |= {name: seconds_of(params, name) for name in ("expires_in", "issued_at")}
+        return cls(**{name: value for name, value in known.items() if value is not None})
 
     @staticmethod
     def is_token_fresh(
@@ -105,21 +101,15 @@ class TokenResponse:
         (OpenID Connect Core section 12.2).
         """
         common = read(TokenRequestConfig, config)
-        given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
         found = read(DiscoveryDocument, discovery)
+        given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
         request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
         new = request.perform(found, client=client)
         if self.id_token and new.id_token and "jwks_uri" in found.discovery_document:
             claims = verify_id_token(new.id_token, found, client_id=common.client_id, client=client)
             check_same_subject(claims, self.id_token)
-        return replace(
-            new,
-            refresh_token=new.refresh_token or self.refresh_token,
-            scope=new.scope or self.scope,
-            state=new.state or self.state,
-            id_token=new.id_token or self.id_token,
-            expires_in=self.expires_in if new.expires_in is None else new.expires_in,
-        )
+        omitted = [name for name in _KEPT if getattr(new, name) in (None, "")]
+        return replace(new, **{name: getattr(self, name) for name in omitted})
 
 
 class _Request(Generic[_R]):
@@ -132,38 +122,45 @@ class _Request(Generic[_R]):
 
     def get_headers(self) -> dict[str, str]:
         """Return the headers, with the credentials of a client that has a secret (RFC 6749 section 2.3.1)."""
-        config = self._config
-        return _headers(config.extra_headers, config.client_id, config.client_secret)
+        client_id, secret = self._config.client_id, self._config.client_secret
+        headers = {**(self._config.extra_headers or {}), "Content-Type": FORM_TYPE}
+        if secret is not None and client_id:
+            credentials = f"{component(client_id)}:{component(secret)}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+        return headers
 
 
 class _TokenRequest(_Request[_C]):
     def __init__(self, config: _C, grant_type: str, own_params: Mapping[str, str]) -> None:
         super().__init__(config)
-        self._first = {"grant_type": grant_type}
-        self._own = own_params
+        self._grant_type, self._own = grant_type, own_params
         if not config.client_id:
             raise AuthConfigError(f"{type(self).__name__} needs a client_id")
 
     def get_query_body(self) -> dict[str, str]:
         """Return the parameters of the body; extra parameters never override those of the request."""
         config = self._config
-        body = dict(self._first)
+        body = {"grant_type": self._grant_type}
         if not config.client_secret:
             body["client_id"] = config.client_id
         if config.scopes is not None:
             body["scope"] = " ".join(config.scopes)
         return {**body, **{name: v for name, v in (config.extra_params or {}).items() if name not in body}, **self._own}
 
-    def _is_openid(self) -> bool:
-        return "openid" in (self._config.scopes or ())
-
-    def _perform(self, discovery: DiscoveryDocument, client: "httpx.Client | None") -> TokenResponse:
+    def _perform(
+        self, given: Discovery, client: "httpx.Client | None", *, nonce: str | None = None, needs_id_token: bool = False
+    ) -> TokenResponse:
+        discovery, is_openid = read(DiscoveryDocument, given), "openid" in (self._config.scopes or ())
         if not discovery.token_endpoint:
             raise AuthConfigError("the discovery document has no token_endpoint")
-        if self._is_openid():
+        if is_openid:
             require_id_tokens(discovery)
         headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
-        return _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
+        tokens = _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
+        if is_openid and (tokens.id_token or needs_id_token):
+            client_id = self._config.client_id
+            verify_id_token(tokens.id_token or "", discovery, client_id=client_id, nonce=nonce, client=client)
+        return tokens
 
 
 class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
@@ -187,11 +184,7 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
         Raises TokenError for an error response, AuthError for an invalid ID token, AuthConfigError before the request
         is sent, UnexpectedReplyError, TransportError.
         """
-        found = read(DiscoveryDocument, discovery)
-        tokens = self._perform(found, client)
-        if self._is_openid():
-            verify_id_token(tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client)
-        return tokens
+        return self._perform(discovery, client, nonce=nonce, needs_id_token=True)
 
 
 class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
@@ -205,11 +198,7 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
         """Refresh the tokens, with an optional ID token; raises the errors of `AccessTokenRequest.perform`."""
-        found = read(DiscoveryDocument, discovery)
-        tokens = self._perform(found, client)
-        if self._is_openid() and tokens.id_token:
-            verify_id_token(tokens.id_token, found, client_id=self._config.client_id, client=client)
-        return tokens
+        return self._perform(discovery, client)
 
 
 class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
@@ -222,14 +211,8 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
 
     def get_query_body(self) -> dict[str, str]:
         """Return the parameters of the body."""
-        config = self._config
-        given = {
-            "token": config.token,
-            "token_type_hint": config.token_type_hint,
-            "client_id": config.client_id,
-            "client_secret": config.client_secret,
-        }
-        return {name: value for name, value in given.items() if value}
+        names = ("token", "token_type_hint", "client_id", "client_secret")
+        return {name: value for name in names if (value := getattr(self._config, name))}
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> bool:
         """Revoke the token and return True, even for an error response: an invalid token needs no revocation.
@@ -271,14 +254,6 @@ def revoke(
     return RevokeTokenRequest(config).perform(discovery, client=client)
 
 
-def _headers(extra: Mapping[str, str] | None, client_id: str | None, client_secret: str | None) -> dict[str, str]:
-    headers = {**(extra or {}), "Content-Type": FORM_TYPE}
-    if client_secret is not None and client_id:
-        credentials = f"{component(client_id)}:{component(client_secret)}".encode()
-        headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
-    return headers
-
-
 def _tokens(reply: Reply) -> TokenResponse:
     """Parse a token response; an ``error`` counts with any status, because some providers send errors with 200."""
     try:
@@ -288,7 +263,8 @@ def _tokens(reply: Reply) -> TokenResponse:
             raise
         found = {}
     if "error" in found:
-        raise TokenError({name: str(value) for name, value in found.items() if value is not None})
+        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+        raise TokenError({name: text for name, text in texts.items() if found[name] is not None})
     if reply.status >= _SERVER_ERRORS:
         raise TokenError({"error": "server_error", "error_description": f"{shown(reply.url)} returned {reply.status}"})
     if not isinstance(found.get("access_token"), str):

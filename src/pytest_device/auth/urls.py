@@ -1,7 +1,7 @@
 """Encoding and parsing of URLs and forms as in browsers, and checks that URLs are secure."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from pytest_device.errors import AuthConfigError
@@ -12,33 +12,43 @@ MAX_URL_LENGTH: Final = 256 * 1024
 
 
 def form_encoded(params: Mapping[str, str]) -> str:
-    """Encode parameters as ``application/x-www-form-urlencoded`` by the rules of the URL standard."""
-    return "&".join(f"{_form_part(name)}={_form_part(value)}" for name, value in params.items())
+    """Encode parameters as ``application/x-www-form-urlencoded`` by the rules of the URL standard.
 
-
-def _form_part(text: str) -> str:
-    return quote_plus(str(text), safe="*").replace("~", "%7E")
+    Raises AuthConfigError for a text that UTF-8 can't encode.
+    """
+    quoted = ((_quoted(quote_plus, name, "*"), _quoted(quote_plus, value, "*")) for name, value in params.items())
+    return "&".join(f"{name}={value}" for name, value in quoted).replace("~", "%7E")
 
 
 def component(text: str) -> str:
-    """Encode a string as a URI component."""
-    return quote(text, safe="!~*'()")
+    """Encode a string as a URI component. Raises AuthConfigError for a text that UTF-8 can't encode."""
+    return _quoted(quote, text, "!~*'()")
+
+
+def _quoted(encode: Callable[[str, str], str], text: object, safe: str) -> str:
+    try:
+        return encode(str(text), safe)
+    except UnicodeEncodeError:
+        raise AuthConfigError("a parameter contains a lone surrogate, which UTF-8 can't encode") from None
 
 
 def return_params(url: str) -> tuple[dict[str, str], str | None]:
     """Return the parameters and the ``errorCode`` of a returned URL; its fragment takes precedence over its query.
 
-    Raises AuthConfigError if the URL is too long or malformed.
+    Raises AuthConfigError if the URL is too long, malformed or no string.
     """
+    if not isinstance(cast("object", url), str):
+        raise AuthConfigError(f"the returned URL must be a string, not {type(url).__name__}")
     if len(url) > MAX_URL_LENGTH:
         raise AuthConfigError(f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}")
     try:
         parts = urlsplit(url)
     except ValueError as error:
         raise AuthConfigError(f"the returned URL is malformed: {error}") from None
-    params = dict(parse_qsl(parts.query, keep_blank_values=True))
-    error_code = params.pop("errorCode", None)
-    return {**params, **dict(parse_qsl(parts.fragment, keep_blank_values=True))}, error_code
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    error_code = next((value for name, value in query if name == "errorCode"), None)
+    params = {name: value for name, value in query if name != "errorCode"}
+    return params | dict(parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)), error_code
 
 
 def is_redirect(url: str, redirect_uri: str) -> bool:
@@ -72,6 +82,8 @@ def check_issuer(issuer: str) -> str:
 
     Raises AuthConfigError for others.
     """
+    if not isinstance(cast("object", issuer), str):
+        raise AuthConfigError(f"issuer must be a string, not {type(issuer).__name__}")
     if "?" in issuer or "#" in issuer:
         raise AuthConfigError(f"issuer {shown(issuer)!r} must have neither a query nor a fragment")
     return check_secure(issuer, "issuer")

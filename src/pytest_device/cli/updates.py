@@ -79,9 +79,7 @@ def _pair(
     build = read_build(path, vendor=parsed.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
-    if (
-        build.settings is not None and build.settings.code_signing_certificate is None
-    ):  # left out of the config that ships
+    if build.settings and build.settings.code_signing_certificate is None:  # left out of the config that ships
         certificate = ours.code_signing_certificate
         build = replace(build, settings=replace(build.settings, code_signing_certificate=certificate))
     version = resolve_runtime_version(project, platform)

@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.channels import Channels
@@ -73,8 +73,9 @@ class NotificationCenter:
         device_token: str = "device-token",  # noqa: S107  # a placeholder, not a secret
     ) -> None:
         check_platform(platform)
-        if not handler_timeout_seconds > 0:  # nor NaN
-            raise ConfigError(f"handler_timeout_seconds {handler_timeout_seconds} must be more than 0")
+        given = cast("object", handler_timeout_seconds)
+        if not (isinstance(given, int | float) and given > 0):  # nor NaN
+            raise ConfigError(f"handler_timeout_seconds {given!r} must be a number above 0")
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
         self.permissions: Final = Permissions(platform, android_version)
@@ -85,7 +86,7 @@ class NotificationCenter:
         """All notifications that arrived, in order, shown or dropped."""
         self.last_response: NotificationResponse | None = None
         self._clock, self._tz = clock, tz
-        self._timeout = timedelta(seconds=handler_timeout_seconds)
+        self._timeout_seconds = handler_timeout_seconds
         self._handler: NotificationHandler | None = None
         self._device_token = DevicePushToken(device_token, platform)
         self._scheduled: dict[str, _Scheduled] = {}
@@ -264,7 +265,11 @@ class NotificationCenter:
         return min(due, key=lambda one: milliseconds(one.date), default=None)
 
     def _zone(self) -> tzinfo:
-        return zone_of(self._clock().tzinfo if self._tz is None else self._tz)
+        if self._tz is not None:
+            return zone_of(self._tz)
+        now = self._clock()
+        milliseconds(now)  # rejects naive datetimes
+        return zone_of(now.tzinfo)
 
     def _arrive(self, request: NotificationRequest, date: datetime) -> Notification:
         notification = Notification(milliseconds(date), request)
@@ -279,7 +284,9 @@ class NotificationCenter:
     def _judged(self, notification: Notification) -> Presented | Dropped:
         request = notification.request
         channel = request.trigger.channel_id if request.trigger else None
-        behavior = self._decided(notification) if self.app_state == "foreground" else IN_BACKGROUND
+        behavior: NotificationBehavior | str = IN_BACKGROUND
+        if self.app_state == "foreground":
+            behavior = decided(self._handler, notification, self._clock, self._timeout_seconds)
         if isinstance(behavior, str):
             return Dropped(notification, behavior)
         if not self.permissions.status.allows:
@@ -290,7 +297,3 @@ class NotificationCenter:
             return Dropped(notification, "the handler shows neither a banner nor an entry in the list")
         category = self._categories.get(request.content.category_identifier or "")
         return Presented(notification, behavior, category.actions if category else ())
-
-    def _decided(self, notification: Notification) -> NotificationBehavior | str:
-        found = self._handler and decided(self._handler, notification, self._clock, self._timeout)
-        return found or "the app is in the foreground and has no handler"

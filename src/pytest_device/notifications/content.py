@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
@@ -95,9 +95,9 @@ class NotificationContent:
     def __post_init__(self) -> None:
         for name in ("title", "body", "category_identifier", "color"):
             checked_text(name, getattr(self, name))
-        levels = ("passive", "active", "timeSensitive", "critical")
-        if self.interruption_level not in (None, *levels):
-            raise ConfigError(f"interruption_level {self.interruption_level!r} must be {', '.join(levels)}")
+        if self.interruption_level not in (None, *get_args(InterruptionLevel)):
+            levels = ", ".join(get_args(InterruptionLevel))
+            raise ConfigError(f"interruption_level {self.interruption_level!r} must be {levels}")
         for name in ("data", "others"):
             object.__setattr__(self, name, MappingProxyType(dict(mapping(name, getattr(self, name)))))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from pytest_device.notifications.apple_dates import next_match
 from pytest_device.notifications.errors import NotSpecified, TriggerError
@@ -10,13 +10,11 @@ from pytest_device.notifications.java_calendar import JavaCalendar
 from pytest_device.notifications.triggers import (
     CalendarTrigger,
     ChannelTrigger,
-    DailyTrigger,
     DateTrigger,
-    MonthlyTrigger,
     Platform,
+    RecurringTrigger,
     TimeIntervalTrigger,
     Trigger,
-    WeeklyTrigger,
     YearlyTrigger,
     check_platform,
     milliseconds,
@@ -101,10 +99,8 @@ def repeats(trigger: Trigger | None) -> bool:
     match trigger:
         case TimeIntervalTrigger() | CalendarTrigger():
             return trigger.repeats
-        case DailyTrigger() | WeeklyTrigger() | MonthlyTrigger() | YearlyTrigger():
-            return True
         case _:
-            return False
+            return isinstance(trigger, RecurringTrigger)
 
 
 def _next(trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platform) -> datetime | None:
@@ -120,7 +116,7 @@ def _next(trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platfo
             raise TriggerError("calendar triggers are for iOS: use daily, weekly, monthly or yearly on Android")
         case CalendarTrigger():
             return next_match(trigger.components, now, zone)
-        case DailyTrigger() | WeeklyTrigger() | MonthlyTrigger() | YearlyTrigger():
+        case RecurringTrigger():
             return _recurring(trigger, now, zone) if platform == "android" else _on_ios(trigger, now, zone)
         case _:
             raise NotSpecified(f"triggers of type {trigger.type!r} have no trigger date")
@@ -134,29 +130,19 @@ def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float
     return trigger.seconds
 
 
-Recurring: TypeAlias = DailyTrigger | WeeklyTrigger | MonthlyTrigger | YearlyTrigger
-
-
-def _recurring(trigger: Recurring, now: datetime, zone: tzinfo) -> datetime:
+def _recurring(trigger: RecurringTrigger, now: datetime, zone: tzinfo) -> datetime:
     """Return the next date on Android: set the fields on today's calendar, and advance it if that date has passed."""
-    components = _components(trigger)
+    components = trigger.facts()
     found = JavaCalendar(now, zone).set(**components)
     if found.moment >= now:
         return found.moment
-    match trigger:
-        case DailyTrigger() | WeeklyTrigger():
-            return found.add_days(7 if "weekday" in components else 1).moment
-        case MonthlyTrigger() | YearlyTrigger():
-            return found.add_months(12 if "month" in components else 1).moment
+    if "day" in components:
+        return found.add_months(12 if "month" in components else 1).moment
+    return found.add_days(7 if "weekday" in components else 1).moment
 
 
-def _on_ios(trigger: Recurring, now: datetime, zone: tzinfo) -> datetime | None:
-    components = _components(trigger)
+def _on_ios(trigger: RecurringTrigger, now: datetime, zone: tzinfo) -> datetime | None:
+    components = trigger.facts()
     if isinstance(trigger, YearlyTrigger):
         components["month"] += 1  # months start at 1 in Foundation
     return next_match(components, now, zone)
-
-
-def _components(trigger: Recurring) -> dict[str, int]:
-    names = ("month", "day", "weekday", "hour", "minute")
-    return {name: getattr(trigger, name) for name in names if hasattr(trigger, name)}

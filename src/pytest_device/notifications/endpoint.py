@@ -5,12 +5,11 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.tokens import PATH, PushToken
-from pytest_device.serving import AppServer, Journal
+from pytest_device.serving import Failure, Journal, Service, app_of, body_of, need_extra
 from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
@@ -34,29 +33,19 @@ class TokenRequest:
     status: int
 
 
-class PushEndpoint:
+class PushEndpoint(Service[Journal]):
     """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``."""
 
     def __init__(self, port: int = 0) -> None:
-        self._server = AppServer(port)
-        self._journal = Journal[FailureKind]()
+        need_extra("PushEndpoint", "starlette", "uvicorn")
+        super().__init__(Journal(), port)
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
         self._hide: Callable[..., None] = lambda *_secrets: None
-        self.base_url: Final = f"{self._server.url}/"
 
-    def __enter__(self) -> Self:
-        try:
-            app = self._app()
-        except ImportError:
-            self._server.stop()
-            raise ConfigError("the push endpoint needs an extra: pip install 'pytest-device[services]'") from None
-        self._server.start(app)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.stop()
+    @property
+    def base_url(self) -> str:
+        """Base URL for token requests. Raises ConfigError if the port is in use."""
+        return f"{self._server.url}/"
 
     def hide_with(self, hide: Callable[..., None]) -> None:
         """Pass each device token and push token to a function that masks it: a token allows anyone to push."""
@@ -75,14 +64,9 @@ class PushEndpoint:
 
     def fail(self, kind: FailureKind, *, times: int = 1) -> None:
         """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
-        failures: list[FailureKind] = [kind] * times
         if kind not in get_args(FailureKind):
             raise ConfigError(f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}")
-        self._journal.add_failures(*failures)
-
-    def clear_failures(self) -> None:
-        """Cancel the remaining failures."""
-        self._journal.clear_failures()
+        self._journal.add_failure(Failure(PATH, kind, times))
 
     def roll(self, token: PushToken | str) -> PushToken:
         """Replace a token and invalidate the old one. Raises ConfigError for an unknown token."""
@@ -106,25 +90,21 @@ class PushEndpoint:
         return self._tokens[app]
 
     def _app(self) -> "Starlette":
-        from starlette.applications import Starlette
-        from starlette.middleware import Middleware
-        from starlette.middleware.cors import CORSMiddleware
         from starlette.routing import Route
 
-        # The web build of an app runs on another origin.
-        anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
-        return Starlette(routes=[Route(f"/{PATH}", self._answer, methods=["POST"])], middleware=[anywhere])
+        return app_of([Route(f"/{PATH}", self._answer, methods=["POST"])])
 
     async def _answer(self, request: "Request") -> "Response":
         body = await _read(request)
-        failure = self._journal.next_failure()
-        if failure == "hang":
+        failure = self._journal.take_failure(PATH)
+        kind = failure.kind if failure else None
+        if kind == "hang":
             await asyncio.Event().wait()  # until the client disconnects or the endpoint stops
-        response = self._reply(body, failure)
+        response = self._reply(body, kind)
         self._journal.add(TokenRequest(body, response.status_code))
         return response
 
-    def _reply(self, body: Mapping[str, Any], failure: FailureKind | None) -> "Response":
+    def _reply(self, body: Mapping[str, Any], failure: str | None) -> "Response":
         from starlette.responses import JSONResponse, PlainTextResponse
 
         wrong = [name for name, kind in FIELDS.items() if not isinstance(body.get(name), kind)]
@@ -140,13 +120,8 @@ class PushEndpoint:
 
 
 async def _read(request: "Request") -> Mapping[str, Any]:
-    content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MAX_REQUEST_BYTES:
-            return {}
     try:
-        found: Any = json.loads(content)
+        found: Any = json.loads(await body_of(request, MAX_REQUEST_BYTES) or b"")
     except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}

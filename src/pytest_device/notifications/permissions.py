@@ -1,9 +1,9 @@
 """Notification permissions: requests, prompts and statuses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform
@@ -91,11 +91,15 @@ class NotificationPermissionsStatus:
 Answer: TypeAlias = Callable[[NotificationPermissionsRequest | None], Status | IosAuthorizationStatus]
 """Function that responds to the permission prompt."""
 
-_IOS: Final = {
-    "undetermined": IosAuthorizationStatus.NOT_DETERMINED,
-    "granted": IosAuthorizationStatus.AUTHORIZED,
-    "denied": IosAuthorizationStatus.DENIED,
+_STATUSES: Final[Mapping[str, tuple[Status, IosAuthorizationStatus]]] = {
+    "undetermined": ("undetermined", IosAuthorizationStatus.NOT_DETERMINED),
+    "granted": ("granted", IosAuthorizationStatus.AUTHORIZED),
+    "denied": ("denied", IosAuthorizationStatus.DENIED),
+    **{one: ("granted", one) for one in IosAuthorizationStatus},
+    IosAuthorizationStatus.NOT_DETERMINED: ("undetermined", IosAuthorizationStatus.NOT_DETERMINED),
+    IosAuthorizationStatus.DENIED: ("denied", IosAuthorizationStatus.DENIED),
 }
+"""Overall status and status on iOS of an answer."""
 
 
 class Permissions:
@@ -130,30 +134,13 @@ class Permissions:
     def _status(
         self, answer: Status | IosAuthorizationStatus, asked: IosPermissionsRequest | None = None
     ) -> NotificationPermissionsStatus:
-        known = _known(answer)
+        if answer not in _STATUSES:
+            raise ConfigError(f"status {answer!r} must be {', '.join(_STATUSES)}")
+        root, on_ios = _STATUSES[answer]
         if not self._is_ios:
-            return NotificationPermissionsStatus(status=_root(known), android=AndroidPermissions())
-        found = known if isinstance(known, IosAuthorizationStatus) else _IOS[known]
-        ios = IosPermissions(status=found)
+            return NotificationPermissionsStatus(status=root, android=AndroidPermissions())
+        ios = IosPermissions(status=on_ios)
         if asked:
             alert, badge, sound = asked.allow_alert, asked.allow_badge, asked.allow_sound
             ios = replace(ios, allows_alert=alert, allows_badge=badge, allows_sound=sound)
-        return NotificationPermissionsStatus(status=_root(known), ios=ios)
-
-
-def _known(answer: str) -> Status | IosAuthorizationStatus:
-    names: tuple[Status | IosAuthorizationStatus, ...] = (*get_args(Status), *IosAuthorizationStatus)
-    for one in names:
-        if one == answer:
-            return one
-    raise ConfigError(f"status {answer!r} must be {', '.join(names)}")
-
-
-def _root(answer: Status | IosAuthorizationStatus) -> Status:
-    if not isinstance(answer, IosAuthorizationStatus):
-        return answer
-    named: dict[IosAuthorizationStatus, Status] = {
-        IosAuthorizationStatus.NOT_DETERMINED: "undetermined",
-        IosAuthorizationStatus.DENIED: "denied",
-    }
-    return named.get(answer, "granted")
+        return NotificationPermissionsStatus(status=root, ios=ios)

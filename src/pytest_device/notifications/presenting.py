@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from pytest_device.errors import ConfigError
@@ -58,16 +58,21 @@ class Dropped:
 
 
 def decided(
-    handler: NotificationHandler, notification: Notification, clock: Callable[[], datetime], timeout: timedelta
+    handler: NotificationHandler | None,
+    notification: Notification,
+    clock: Callable[[], datetime],
+    timeout_seconds: float,
 ) -> NotificationBehavior | str:
-    """Return the handler's decision, or the reason why the notification is not shown.
+    """Return the handler's decision, or the reason why the notification is not shown in the foreground.
 
     Raises the handler's error if there is no ``handle_error``.
     """
+    if handler is None:
+        return "the app is in the foreground and has no handler"
     identifier, begin = notification.request.identifier, clock()
     try:
         behavior = handler.handle_notification(notification)
-        _check(behavior, clock() - begin, timeout)
+        _check(behavior, (clock() - begin).total_seconds(), timeout_seconds)
     except Exception as error:
         if handler.handle_error is None:
             raise
@@ -78,9 +83,9 @@ def decided(
     return behavior
 
 
-def _check(behavior: object, took: timedelta, timeout: timedelta) -> None:
-    if took > timeout:
-        problem = f"the handler timed out: it took {took.total_seconds():g} s (maximum {timeout.total_seconds():g} s)"
+def _check(behavior: object, seconds: float, most: float) -> None:
+    if seconds > most:
+        problem = f"the handler timed out: it took {seconds:g} s (maximum {most:g} s)"
         raise NotificationError(problem, code=NOT_HANDLED)
     if not isinstance(behavior, NotificationBehavior):
         raise NotificationError("the handler must return a NotificationBehavior", code=NOT_HANDLED)

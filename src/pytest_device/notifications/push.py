@@ -70,15 +70,10 @@ def apns_payload(message: PushMessage) -> dict[str, Any]:
         "alert": {name: text for name, text in alert.items() if text is not None},
         "sound": "default" if message.sound is True else message.sound,
         "category": message.category_identifier,
-        "interruption-level": message.interruption_level and _INTERRUPTIONS[message.interruption_level],
+        "interruption-level": (message.interruption_level or "").replace("timeSensitive", "time-sensitive"),
         "content-available": 1 if message.content_available else None,
     }
     return {"aps": {name: value for name, value in aps.items() if value}, **message.data}
-
-
-_INTERRUPTIONS: Final = {
-    "passive": "passive", "active": "active", "timeSensitive": "time-sensitive", "critical": "critical",
-}  # fmt: skip
 
 
 def broadcast_extras(message: PushMessage) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from pytest_device.errors import ConfigError
+from pytest_device.notifications.content import checked_text
 from pytest_device.notifications.errors import NotificationError
 from pytest_device.notifications.triggers import Platform, check_platform
 from pytest_device.redact import shown
@@ -45,7 +46,7 @@ class PushTokenRequest:
 
     ``base_url`` or ``url`` is required: there is no default push service. ``config_extra`` is ``extra`` of the app
     config. ``development`` selects the sandbox service on iOS, as does ``apns_environment="development"``.
-    Raises ConfigError for an invalid device token.
+    Raises ConfigError for an invalid device token or an option of another type.
     """
 
     def __init__(  # noqa: PLR0913  # the documented options
@@ -64,6 +65,11 @@ class PushTokenRequest:
         url: str | None = None,
     ) -> None:
         check_platform(platform)
+        texts = {"application_id": application_id, "device_id": device_id, "project_id": project_id, "type": type}
+        for name, text in {**texts, "base_url": base_url, "url": url}.items():
+            checked_text(name, text)
+        if not isinstance(cast("object", development), bool | None):
+            raise ConfigError(f"development {development!r} must be True or False")
         self._token_type, self._device_token = _device_token(device_push_token)
         self._is_sandbox = platform == "ios" and apns_environment == "development"
         self._options = {"type": type, "url": url, "base_url": base_url}
@@ -105,7 +111,7 @@ class PushTokenRequest:
         """
         import httpx
 
-        url, body = self.url(), json.dumps(self.body(), separators=(",", ":"), ensure_ascii=False).encode()
+        url, body = self.url(), json.dumps(self.body(), separators=(",", ":")).encode()
         headers = {"content-type": "application/json"}
         try:
             with client.stream("POST", url, headers=headers, content=body, follow_redirects=False) as response:
@@ -120,7 +126,8 @@ class PushTokenRequest:
 
 
 def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
-    found = {"type": token.type, "data": token.data} if isinstance(token, DevicePushToken) else token
+    given = {"type": token.type, "data": token.data} if isinstance(token, DevicePushToken) else token
+    found = given if isinstance(cast("object", given), Mapping) else {}
     kind, data = found.get("type"), found.get("data")
     if not isinstance(kind, str) or not data:
         raise ConfigError("device_push_token must have type and data, for example type 'android' and the token")

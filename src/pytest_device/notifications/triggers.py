@@ -35,10 +35,11 @@ class Trigger:
 
     def native(self) -> dict[str, Any]:
         """Return the trigger as passed to the native module."""
-        found: dict[str, Any] = {"type": self.type, **self._facts()}
+        found: dict[str, Any] = {"type": self.type, **self.facts()}
         return {**found, "channelId": self.channel_id} if self.channel_id else found
 
-    def _facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
+        """Return the fields of the trigger's type."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "channel_id"}
 
 
@@ -75,16 +76,19 @@ class DateTrigger(Trigger):
 
 
 @dataclass(frozen=True, slots=True)
-class _Recurring(Trigger):
+class RecurringTrigger(Trigger):
+    """Trigger that fires whenever the clock has its fields."""
+
     def __post_init__(self) -> None:
-        for name, value in self._facts().items():
+        for name, value in self.facts().items():
             low, high = _RANGES[name]
-            if not low <= _whole(name, value) <= high:
+            if not low <= (whole := _whole(name, value)) <= high:
                 raise _out_of_range(name, low, high, value)
+            object.__setattr__(self, name, whole)
 
 
 @dataclass(frozen=True, slots=True)
-class DailyTrigger(_Recurring):
+class DailyTrigger(RecurringTrigger):
     """Daily trigger."""
 
     type: ClassVar[str] = "daily"
@@ -93,7 +97,7 @@ class DailyTrigger(_Recurring):
 
 
 @dataclass(frozen=True, slots=True)
-class WeeklyTrigger(_Recurring):
+class WeeklyTrigger(RecurringTrigger):
     """Weekly trigger; ``weekday`` is 1 (Sunday) to 7 (Saturday)."""
 
     type: ClassVar[str] = "weekly"
@@ -103,7 +107,7 @@ class WeeklyTrigger(_Recurring):
 
 
 @dataclass(frozen=True, slots=True)
-class MonthlyTrigger(_Recurring):
+class MonthlyTrigger(RecurringTrigger):
     """Monthly trigger."""
 
     type: ClassVar[str] = "monthly"
@@ -113,7 +117,7 @@ class MonthlyTrigger(_Recurring):
 
 
 @dataclass(frozen=True, slots=True)
-class YearlyTrigger(_Recurring):
+class YearlyTrigger(RecurringTrigger):
     """Yearly trigger; ``month`` is 0 (January) to 11 (December)."""
 
     type: ClassVar[str] = "yearly"
@@ -123,7 +127,7 @@ class YearlyTrigger(_Recurring):
     minute: int
 
     def __post_init__(self) -> None:
-        _Recurring.__post_init__(self)
+        RecurringTrigger.__post_init__(self)
         if self.day > _DAYS[self.month]:
             raise _out_of_range(f"day of month {self.month}", 1, _DAYS[self.month], self.day)
 
@@ -145,7 +149,8 @@ class CalendarTrigger(Trigger):
         if (zone := self.components.get("timezone")) is not None:
             zone_of(zone)
 
-    def _facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
+        """Return the components with ``repeats``."""
         return {**self.components, "repeats": self.repeats}
 
 
@@ -233,11 +238,11 @@ def _calendar(given: Mapping[str, Any], channel: str | None) -> Trigger:
     return CalendarTrigger(components, given.get("repeats") or False, channel_id=channel)
 
 
-def _recurring(kind: type[_Recurring]) -> _Parse:
+def _recurring(kind: type[RecurringTrigger]) -> _Parse:
     names = [one.name for one in fields(kind) if one.name != "channel_id"]
 
     def parse(given: Mapping[str, Any], channel: str | None) -> Trigger:
-        return kind(**{name: _whole(name, _present(given, name)) for name in names}, channel_id=channel)
+        return kind(**{name: _present(given, name) for name in names}, channel_id=channel)
 
     return parse
 

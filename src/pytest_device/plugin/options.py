@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
-from pytest_device.plugin.project import additions_of, completed, notes_of
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
 if TYPE_CHECKING:
+    from pytest_device.errors import ConfigError
     from pytest_device.settings import Settings
 
 CHOSEN_DIST: Final = pytest.StashKey[str]()
 """The user's ``--dist``, before pytest-xdist completes it; ``no`` if not given."""
 WIDTH: Final = pytest.StashKey[int]()
 """Number of pytest-xdist workers, 0 without pytest-xdist."""
-_SETTINGS: Final = pytest.StashKey["Settings | ConfigError"]()
+_SETTINGS: Final["pytest.StashKey[Settings | ConfigError]"] = pytest.StashKey()
 
 
 def add(parser: pytest.Parser) -> None:
@@ -47,6 +46,8 @@ def will_run(config: pytest.Config) -> bool:
 def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raise ConfigError with all invalid values."""
     __tracebackhide__ = True
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.project import completed
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
@@ -92,12 +93,16 @@ def header(config: pytest.Config) -> list[str]:
     """Return header lines with the service, its limits and the app's project; with ``-v`` all settings."""
     if not _is_set(config, Options.url, Options.local, Options.app_root):
         return []  # the settings need not be loaded, as in most runs
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.project import additions_of, notes_of
+
     try:
         settings = settings_of(config)
     except ConfigError:
         return []  # reported in full if a test needs a device
     service = [f"device: {', '.join(_facts(settings))}"] if settings.url or settings.local else []
-    sources = [*_sources(settings), *_from_project(config)] if config.get_verbosity() > 0 else []
+    from_project = (f"device app: {name}: {value} ({source})" for name, value, source in additions_of(config))
+    sources = [*_sources(settings), *from_project] if config.get_verbosity() > 0 else []
     return [*service, *(f"device app: {note}" for note in notes_of(config)), *sources]
 
 
@@ -120,14 +125,12 @@ def _sources(settings: "Settings") -> Iterator[str]:
             yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
 
 
-def _from_project(config: pytest.Config) -> Iterator[str]:
-    return (f"device app: {name}: {value} ({source})" for name, value, source in additions_of(config))
-
-
 def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
     if not may_be_dry_run(config):
         return False
+    from pytest_device.errors import ConfigError
+
     try:
         settings = settings_of(config)
     except ConfigError:

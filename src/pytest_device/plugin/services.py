@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -12,6 +12,7 @@ from pytest_device.options import Option, Options
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
+    from typing import Protocol
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
     from pytest_device.updates.service import DeviceUpdateService
 
+    class _Service(Protocol):
+        def hide_with(self, on_secret: Callable[..., Any]) -> None: ...
 
-class _Service(Protocol):
-    def hide_with(self, on_secret: Callable[..., Any]) -> None: ...
 
-
-S = TypeVar("S", bound=_Service)
+S = TypeVar("S", bound="_Service")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
-from pytest_device.service.devices.found import BusyError
+from pytest_device.service.devices.base import BusyError
 from pytest_device.service.effects import ConnectionLostError, FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
@@ -43,11 +43,6 @@ Refuses = Callable[[CreateBody], Awaitable[str | None]]
 """Returns the reason why a session cannot be created for a body, None if it can."""
 
 
-async def refuse_none(_body: CreateBody) -> str | None:
-    """Accept every request."""
-    return None
-
-
 def create_app(
     *,
     sessions: Sessions,
@@ -56,7 +51,7 @@ def create_app(
     any_host: bool = False,
     faults: Faults | None = None,
     more: Sequence[BaseRoute] = (),
-    refuses: Refuses = refuse_none,
+    refuses: Refuses | None = None,
     max_sessions: int | None = None,
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
@@ -93,7 +88,7 @@ _ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconn
 
 class _Api:
     def __init__(
-        self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses, max_sessions: int | None
+        self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses | None, max_sessions: int | None
     ) -> None:
         self._sessions = sessions
         self._accounts = accounts
@@ -108,7 +103,7 @@ class _Api:
         _permit(caller, MAY_CREATE_AND_STOP, owner)
         _admit(owner, body)
         try:
-            reason = await self._refuses(body)
+            reason = await self._refuses(body) if self._refuses else None
         except BusyError as busy:
             raise RefusalError(429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}) from busy
         if reason:

@@ -1,5 +1,6 @@
 """The backend of a service: runs sessions on real programs or simulated devices, and publishes their routes."""
 
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.routing import BaseRoute
 
-from pytest_device.service.api import Refuses, refuse_none
+from pytest_device.service.api import Refuses
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import LOGGER, Log
@@ -25,7 +26,7 @@ class Backend:
 
     runner: Runner
     routes: Callable[[Sessions], Sequence[BaseRoute]]
-    refuses: Refuses
+    refuses: Refuses | None
     prepare: Callable[[Log], Awaitable[None]]
 
 
@@ -38,7 +39,7 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
     async def nothing(_progress: Log) -> None: ...
 
     runner = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
-    return Backend(runner, lambda _sessions: runner.routes(), refuse_none, nothing)
+    return Backend(runner, lambda _sessions: runner.routes(), None, nothing)
 
 
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
@@ -46,14 +47,15 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     from pytest_device.service.devices import routes as devices
     from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.runners.programs import ProgramsRunner
-    from pytest_device.service.runners.resources import Directories
+    from pytest_device.service.runners.resources import Directories, Resources
 
     keys = Keys(url)
     directories = Directories(config.state_dir, config.cache_dir, builds=config.builds_dir)
     preference = DevicePreference(config.real_only, config.avd, config.simulator)
-    runner = ProgramsRunner(
-        keys=keys, directories=directories, log=LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
+    resources = Resources(
+        keys, directories, os.environ, LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
     )
+    runner = ProgramsRunner(resources, log=LOGGER.info)
     http = await stack.enter_async_context(gateway.client())
     stack.push_async_callback(runner.close)
     runner.end_leftovers()
@@ -61,11 +63,11 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     def routes(sessions: Sessions) -> Sequence[BaseRoute]:
         return (
             *gateway.routes(runner, keys, http),
-            *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
+            *devices.routes(runner, keys, directory=directories.apps, note=runner.note),
             *preview.routes(sessions, keys),
         )
 
     async def prepare(progress: Log) -> None:
         await runner.prepare(progress, config.types, config.requests)
 
-    return Backend(runner, routes, runner.refusal, prepare)
+    return Backend(runner, routes, resources.devices.refusal, prepare)

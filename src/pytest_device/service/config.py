@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from types import UnionType
+from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
@@ -110,30 +111,30 @@ def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
     return ServiceConfig(**settings)
 
 
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "token": (str,),
-    "app_id": (str,),
-    "state_dir": (str,),
-    "cache_dir": (str,),
-    "log_path": (str, type(None)),
-    "host": (str,),
-    "port": (int,),
-    "runner": (str,),
-    "testing": (bool,),
-    "role": (str,),
-    "simulator_access": (bool,),
-    "max_duration_minutes": (int,),
-    "boot_seconds": (int, float),
-    "temporary": (bool,),
-    "types": (list,),
-    "requests": (list,),
-    "builds_dir": (str, type(None)),
-    "max_sessions": (int,),
-    "real_only": (bool,),
-    "avd": (str, type(None)),
-    "simulator": (str, type(None)),
-    "allow_insecure": (list,),
+_IN_JSON: Final[Mapping[object, tuple[type, ...]]] = {
+    Path: (str,),
+    Role: (str,),
+    Literal: (str,),
+    float: (int, float),
+    tuple: (list,),
+    Mapping: (dict,),
 }
+"""Types in JSON by types of fields, where they differ."""
+
+
+def json_types(record: type) -> Mapping[str, tuple[type, ...]]:
+    """Return the types that each field of a dataclass may have in JSON."""
+    return {
+        name: tuple(
+            in_json
+            for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))
+            for in_json in _IN_JSON.get(get_origin(one) or one, (one,))
+        )
+        for name, hint in get_type_hints(record).items()
+    }
+
+
+_KINDS: Final = json_types(ServiceConfig)
 
 
 def _read(name: str, value: object) -> Any:
@@ -145,9 +146,10 @@ def _read(name: str, value: object) -> Any:
         case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):
             return Path(value)
         case "role", str():
-            return _role(value)
+            return _named("role must be one of", {role.name.lower(): role for role in Role}, value)
         case "types", list():
-            return tuple(_type(one) for one in cast("list[object]", value))
+            types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
+            return tuple(_named("types must be some of", types, one) for one in cast("list[object]", value))
         case "allow_insecure", list():
             return tuple(map(str, cast("list[object]", value)))
         case "requests", list():
@@ -156,21 +158,13 @@ def _read(name: str, value: object) -> Any:
             return value
 
 
-def _type(name: object) -> SessionType:
-    types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
-    if name not in types:
-        raise ConfigError(f"types must be some of {', '.join(types)}, not {name!r}")
-    return types[str(name)]
+def _named(rule: str, choices: Mapping[str, object], name: object) -> object:
+    if name not in choices:
+        raise ConfigError(f"{rule} {', '.join(choices)}, not {name!r}")
+    return choices[str(name)]
 
 
 def _request(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("platform") not in set(Platform):
         raise ConfigError(f"requests must be create requests, each with a platform, not {value!r}")
     return cast("dict[str, Any]", value)
-
-
-def _role(name: str) -> Role:
-    roles = {role.name.lower(): role for role in Role}
-    if name not in roles:
-        raise ConfigError(f"role must be one of {', '.join(roles)}, not {name!r}")
-    return roles[name]

@@ -1,8 +1,9 @@
 """The test interface: its routes, and the effects of faults on other requests; faults.py documents both."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service.accounts import Caller
+from pytest_device.service.config import json_types
 from pytest_device.service.faults import BOOT, BOOT_EFFECTS, CONTROLLER, DEAD, Fault, Faults, Seen
 from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid, object_in
 from pytest_device.service.runners.simulated import PATH as CONTROLLERS_PATH
@@ -19,55 +21,26 @@ from pytest_device.spec import SESSIONS_PATH
 
 _SESSION: Final = len(SESSIONS_PATH.split("/"))
 """Position of the session ID in a path."""
-OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
-_NEVER: Final = frozenset(
-    (
-        ("create", "expire"),  # no session to expire yet
-        *((operation, DEAD) for operation in ("create", "get", "stop")),
-        *((CONTROLLER, effect) for effect in ("change", "expire")),
-    )
-)
-
-_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "operation": (str,),
-    "effect": (str,),
-    "times": (int, type(None)),
-    "skip": (int,),
-    "seconds": (int, float),
-    "status": (int,),
-    "body": (str,),
-    "headers": (dict,),
-    "carried_out": (bool,),
-    "fields": (dict,),
-    "reason": (str,),
-}
+_KINDS: Final = json_types(Fault)
 
 
 def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]) -> Sequence[Route]:
     """Return the routes; each needs a valid token."""
 
-    async def add(request: Request) -> Response:
-        authenticate(request)
+    async def add(request: Request) -> None:
         faults.add(_fault(object_in(await request.body() or b"{}")))
-        return _done()
 
-    async def reset(request: Request) -> Response:
-        authenticate(request)
+    async def reset(_request: Request) -> None:
         faults.reset()
-        return _done()
 
-    async def requests(request: Request) -> Response:
-        authenticate(request)
-        return JSONResponse({"data": [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]})
+    async def requests(_request: Request) -> object:
+        return [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]
 
-    async def held(request: Request) -> Response:
-        authenticate(request)
+    async def held(_request: Request) -> object:
         sessions.sweep()
-        facts = [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
-        return JSONResponse({"data": facts})
+        return [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
 
-    async def happen(request: Request) -> Response:
-        authenticate(request)
+    async def happen(request: Request) -> None:
         session_id, what = request.path_params["session_id"], request.path_params["what"]
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
@@ -75,18 +48,30 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         if what == "expire":
             sessions.expire(session_id)
         else:
-            faults.failed[session_id] = str(
-                (object_in(await request.body() or b"{}")).get("reason", "a fault of the test interface")
-            )
-        return _done()
+            given = object_in(await request.body() or b"{}")
+            faults.failed[session_id] = str(given.get("reason", "a fault of the test interface"))
 
+    route = partial(_route, authenticate)
     return (
-        Route("/testing/faults", add, methods=["POST"]),
-        Route("/testing/reset", reset, methods=["POST"]),
-        Route("/testing/requests", requests, methods=["GET"]),
-        Route("/testing/sessions", held, methods=["GET"]),
-        Route("/testing/sessions/{session_id}/{what}", happen, methods=["POST"]),
+        route("POST", "faults", add),
+        route("POST", "reset", reset),
+        route("GET", "requests", requests),
+        route("GET", "sessions", held),
+        route("POST", "sessions/{session_id}/{what}", happen),
     )
+
+
+def _route(
+    authenticate: Callable[[Request], Caller],
+    method: str,
+    path: str,
+    carry_out: Callable[[Request], Awaitable[object]],
+) -> Route:
+    async def endpoint(request: Request) -> Response:
+        authenticate(request)
+        return JSONResponse({"data": await carry_out(request)})
+
+    return Route(f"/testing/{path}", endpoint, methods=[method])
 
 
 def _fault(options: Mapping[str, Any]) -> Fault:
@@ -94,22 +79,13 @@ def _fault(options: Mapping[str, Any]) -> Fault:
         if type(value) not in _KINDS.get(name, ()):
             raise invalid(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
     operation, effect = options.get("operation"), options.get("effect")
-    if not _is_applicable(effect, operation):
-        known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
+    if effect not in _EFFECTS_OF.get(str(operation), ()):
+        *others, _ = _EFFECTS_OF
+        known = f"{', '.join(others)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
         raise invalid(
             f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
         )
     return Fault(**options)
-
-
-def _is_applicable(effect: str | None, operation: str | None) -> bool:
-    if operation == BOOT:
-        return effect in BOOT_EFFECTS
-    return operation in OPERATIONS and effect in EFFECTS and (operation, effect) not in _NEVER
-
-
-def _done() -> Response:
-    return JSONResponse({"data": None})
 
 
 class ConnectionLostError(Exception):
@@ -260,6 +236,15 @@ EFFECTS: Final[Mapping[str, Callable[[_AppliedFault], Awaitable[None]]]] = {
     "expire": _expire,
     DEAD: _dead,
 }
+
+_EFFECTS_OF: Final[Mapping[str, Collection[str]]] = {
+    "create": EFFECTS.keys() - {DEAD, "expire"},  # no session to expire yet
+    "get": EFFECTS.keys() - {DEAD},
+    "stop": EFFECTS.keys() - {DEAD},
+    CONTROLLER: EFFECTS.keys() - {"change", "expire"},
+    BOOT: BOOT_EFFECTS,
+}
+"""By operation."""
 
 
 def _operation(scope: Scope) -> str | None:

@@ -43,12 +43,11 @@ The routes, all of which need a valid token:
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Runner
+from pytest_device.service.runners.base import Boot, Booting, Failed, Record, Runner
 
 BOOT: Final = "boot"
 BOOT_EFFECTS: Final = ("delay", "fail")
@@ -133,32 +132,20 @@ class FaultyRunner:
             self._late[session_id] = (self._clock() + fault.seconds, fault)
         self._runner.start(session_id, request)
 
-    def status(self, session_id: str) -> Boot:
-        """Return the state of the boot, as modified by its faults."""
+    def record(self, session_id: str) -> Record:
+        """Return the state of the programs, as modified by their faults."""
+        record = self._runner.record(session_id)
+        boot = self._boot(session_id)
+        return replace(record, boot=boot) if boot else record
+
+    def _boot(self, session_id: str) -> Boot | None:
+        """Return the state of the boot that a fault causes, None without one."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
-        if session_id in self._late:
-            at, fault = self._late[session_id]
-            if self._clock() < at:
-                return Booting()
-            if fault.effect == "fail":
-                return Failed(fault.reason)
-        return self._runner.status(session_id)
-
-    def last_activity(self, session_id: str) -> float | None:
-        return self._runner.last_activity(session_id)
-
-    def failed_by_request(self, session_id: str) -> bool:
-        return self._runner.failed_by_request(session_id)
-
-    def device(self, session_id: str) -> Device | None:
-        return self._runner.device(session_id)
-
-    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        return self._runner.log_entries(session_id)
-
-    def log(self, session_id: str) -> str:
-        return self._runner.log(session_id)
+        at, fault = self._late.get(session_id, (0.0, None))
+        if fault and self._clock() < at:
+            return Booting()
+        return Failed(fault.reason) if fault and fault.effect == "fail" else None
 
     def stop(self, session_id: str) -> None:
         self._runner.stop(session_id)

@@ -6,10 +6,9 @@ ever logged.
 """
 
 import json
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import httpx
 from starlette.requests import Request
@@ -18,12 +17,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from pytest_device.service import rpc
-from pytest_device.service.devices.base import Device
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import NOT_FOUND, refusal
-from pytest_device.service.runners.controller import HOST, Controller
-from pytest_device.service.runners.output_tail import Activity
+from pytest_device.service.runners.base import Record, Runner
+from pytest_device.service.runners.controller import HOST, Controller, over_socket
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
@@ -53,13 +51,6 @@ _HOP_BY_HOP: Final = frozenset(
 )
 
 
-class Reachable(Protocol):
-    """The part of a runner in use: ready controllers, with the record of their activity."""
-
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None: ...
-    def device(self, session_id: str) -> Device | None: ...
-
-
 @asynccontextmanager
 async def client() -> AsyncGenerator[httpx.AsyncClient]:
     """Open the HTTP client for the programs; it adds no headers to a request."""
@@ -68,7 +59,7 @@ async def client() -> AsyncGenerator[httpx.AsyncClient]:
         yield http
 
 
-def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
+def routes(runner: Runner, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
     """Return the routes of the gateway."""
     return [
         Route(
@@ -83,17 +74,13 @@ def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[B
 class _Transport(httpx.AsyncBaseTransport):
     """Connects to the Unix socket in a request's extension ``socket``, for this request only."""
 
-    def __init__(self) -> None:
-        self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        path = str(request.extensions["socket"])
         request.headers["connection"] = "close"
-        return await httpx.AsyncHTTPTransport(uds=path, verify=self._no_tls).handle_async_request(request)
+        return await over_socket(request.extensions["socket"]).handle_async_request(request)
 
 
 class _Gateway:
-    def __init__(self, runner: Reachable, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose) -> None:
+    def __init__(self, runner: Runner, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose) -> None:
         self._purpose: _Purpose = purpose
         self._runner = runner
         self._keys = keys
@@ -101,29 +88,23 @@ class _Gateway:
 
     async def pass_on(self, request: Request) -> Response:
         """Forward a request to the program, and its response to the client."""
-        reached = self._reached(request)
-        if isinstance(reached, Response):
-            return reached
-        controller, activity = reached
-        if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
-            return await self._forwarded(request, controller, _body(request))
-        activity.begin()
-        try:
-            answer = await self._translated(request, controller)
-        except BaseException:
-            activity.end()
-            raise
-        return _Then(answer, activity.end)
-
-    def _reached(self, request: Request) -> tuple[Controller, Activity] | Response:
-        """Return the controller of a request, or the refusal."""
         if "origin" in request.headers:
             return self._refusal(403, FOREIGN_ORIGIN, "a request with an Origin header is refused: it is a web page's")
-        session_id, key = request.path_params["session_id"], request.path_params["key"]
-        reached = self._runner.controller(session_id) if self._keys.fits(self._purpose, session_id, key) else None
-        if reached is None:
+        session_id = request.path_params["session_id"]
+        is_permitted = self._keys.fits(self._purpose, session_id, request.path_params["key"])
+        record = self._runner.record(session_id) if is_permitted else None
+        if record is None or record.controller is None:
             return self._refusal(404, NOT_FOUND, "no controller at this address: its session may have ended")
-        return reached
+        controller = record.controller
+        if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
+            return await self._forwarded(request, controller, _body(request))
+        record.begin_request()
+        try:
+            answer = await self._translated(request, record, controller)
+        except BaseException:
+            record.end_request()
+            raise
+        return _Then(answer, record.end_request)
 
     def _refusal(self, status: int, code: str, message: str) -> Response:
         """Return a refusal in the clients' format: Appium's clients would take any other for success."""
@@ -132,14 +113,14 @@ class _Gateway:
         error = {"error": _ERRORS.get(code, "unknown error"), "message": message, "stacktrace": ""}
         return JSONResponse({"value": error}, status)
 
-    async def _translated(self, request: Request, controller: Controller) -> Response:
+    async def _translated(self, request: Request, record: Record, controller: Controller) -> Response:
         if self._purpose == "appium" and (request.method, request.path_params["path"].strip("/")) == _NEW_SESSION:
             body = await request.body()
             if _asks_for_bidi(body):
                 why = f"the capability {_BIDI} is refused: it would name a port of the machine that runs the service"
                 return self._refusal(500, NO_BIDI, f"{why}. Leave it out.")
             return await self._forwarded(request, controller, body)
-        device = self._runner.device(request.path_params["session_id"])
+        device = record.device
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
         body = await request.body()
@@ -151,7 +132,8 @@ class _Gateway:
     async def _forwarded(
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
     ) -> Response:
-        headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
+        dropped = {*_HOP_BY_HOP, "host", *(["content-length"] if isinstance(content, bytes) else [])}
+        headers = [(name, value) for name, value in request.headers.items() if name not in dropped]
         asked = self._http.build_request(
             request.method,
             self._url(request),
@@ -197,10 +179,6 @@ def _asks_for_bidi(body: bytes) -> bool:
 def _body(request: Request) -> AsyncIterable[bytes] | None:
     """Return the body as a stream, None if the request has none."""
     return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
-
-
-def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in request.headers.items() if name not in {*_HOP_BY_HOP, *besides}]
 
 
 class _Then(Response):

@@ -4,79 +4,44 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pytest_device.service import replies
-from pytest_device.service.rules import MAJOR_VERSION, URL, UUID, WEB_URL
-from pytest_device.spec import (
-    ARCHIVE_URL_MAX_LENGTH,
-    DEFAULT_SESSION_TYPE,
-    DURATION_MAX_MINUTES,
-    DURATION_MIN_MINUTES,
-    IDLE_MAX_MINUTES,
-    IDLE_MIN_MINUTES,
-    NAME_MAX_LENGTH,
-    REQUESTABLE_SESSION_TYPES,
-    SESSIONS_PATH,
-    UNAUTHORIZED_ERROR,
-    Platform,
-    SessionType,
-    Status,
-)
+from pytest_device.service.rules import FIELDS, TEXT, Schema
+from pytest_device.spec import DEFAULT_SESSION_TYPE, SESSIONS_PATH, UNAUTHORIZED_ERROR, Platform, SessionType, Status
 
-_Schema = dict[str, Any]
-
-_TEXT: Final[_Schema] = {"type": "string"}
-_UUID: Final[_Schema] = _TEXT | {"format": "uuid", "pattern": f"^{UUID}$"}
-_WEB_URL: Final[_Schema] = _TEXT | {"format": "uri", "pattern": "^https?://"}
-_TIMESTAMP: Final[_Schema] = _TEXT | {
+_UUID: Final = FIELDS["appId"].schema
+_WEB_URL: Final[Schema] = TEXT | {"format": "uri", "pattern": "^https?://"}
+_TIMESTAMP: Final[Schema] = TEXT | {
     "format": "date-time",
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
 }
-_MINUTES: Final[_Schema] = {"type": "integer", "minimum": DURATION_MIN_MINUTES, "maximum": DURATION_MAX_MINUTES}
-_IDLE_MINUTES: Final[_Schema] = {"type": "integer", "minimum": IDLE_MIN_MINUTES, "maximum": IDLE_MAX_MINUTES}
-# A byte order mark is whitespace in patterns, but not in the rules.
-_NAME: Final[_Schema] = _TEXT | {"minLength": 1, "maxLength": NAME_MAX_LENGTH, "pattern": r"[\S\ufeff]"}
-_ARCHIVE_URL: Final[_Schema] = _TEXT | {
-    "maxLength": ARCHIVE_URL_MAX_LENGTH,
-    "pattern": f"^{WEB_URL}$",
-    "description": "With a host.",
-}
 
 
-def _given(option: str, value: object = None) -> _Schema:
+def _given(option: str, value: object = None) -> Schema:
     """Return the schema of a body that has an option, with any value or a given one."""
     certain = {"properties": {option: {"const": value}}} if value is not None else {}
     return {"required": [option], **certain}
 
 
-def _never(*together: _Schema) -> _Schema:
+def _never(*together: Schema) -> Schema:
     return {"not": {"allOf": list(together)}}
 
 
-def _needs(option: str, *any_of: _Schema) -> _Schema:
+def _needs(option: str, *any_of: Schema) -> Schema:
     return {"if": _given(option), "then": {"anyOf": list(any_of)}}
 
 
 _SOURCES: Final = (_given("buildId"), _given("applicationArchiveUrl"), _given("vendorGo", value=True))
 
-CREATE_BODY: Final[_Schema] = {
+_MORE: Final[Mapping[str, Schema]] = {
+    "type": {"default": DEFAULT_SESSION_TYPE},
+    "maxDurationMinutes": {"description": "The account may set a lower limit."},
+    "maxIdleTimeMinutes": {"description": "Below maxDurationMinutes where both are given."},
+}
+
+CREATE_BODY: Final[Schema] = {
     "type": "object",
     "required": ["appId", "platform"],
     "additionalProperties": False,
-    "properties": {
-        "appId": _UUID,
-        "platform": {"enum": list(Platform)},
-        "name": _NAME,
-        "type": {"enum": list(REQUESTABLE_SESSION_TYPES), "default": DEFAULT_SESSION_TYPE},
-        "packageVersion": _TEXT,
-        "deviceIdentifier": _TEXT,
-        "maxDurationMinutes": _MINUTES | {"description": "The account may set a lower limit."},
-        "maxIdleTimeMinutes": _IDLE_MINUTES | {"description": "Below maxDurationMinutes where both are given."},
-        "buildId": _UUID,
-        "applicationArchiveUrl": _ARCHIVE_URL,
-        "vendorGo": {"type": "boolean"},
-        "sdkVersion": _TEXT | {"pattern": f"^{MAJOR_VERSION}$"},
-        "launchArgs": {"type": "array", "items": _TEXT},
-        "openUrl": _TEXT | {"pattern": f"^{URL}$"},
-    },
+    "properties": {name: rule.schema | _MORE.get(name, {}) for name, rule in FIELDS.items()},
     "allOf": [
         *(_never(one, other) for place, one in enumerate(_SOURCES) for other in _SOURCES[:place]),
         _needs("sdkVersion", _SOURCES[-1]),
@@ -89,19 +54,19 @@ CREATE_BODY: Final[_Schema] = {
 and ports."""
 
 
-def _nullable(schema: _Schema) -> _Schema:
+def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _details(required: Mapping[str, _Schema], optional: Mapping[str, _Schema]) -> _Schema:
+def _details(required: Mapping[str, Schema], optional: Mapping[str, Schema]) -> Schema:
     properties = {**required, **optional}
     return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
 
 
 _PREVIEW: Final = {"webPreviewUrl": _WEB_URL}
-_SECRET: Final = _TEXT | {"format": "password"}
+_SECRET: Final = TEXT | {"format": "password"}
 
-REMOTE_CONFIGS: Final[Mapping[str, _Schema]] = {
+REMOTE_CONFIGS: Final[Mapping[str, Schema]] = {
     SessionType.AGENT_DEVICE: _details(
         {"agentDeviceRemoteSessionUrl": _WEB_URL, "agentDeviceRemoteSessionToken": _SECRET}, _PREVIEW
     ),
@@ -111,21 +76,21 @@ REMOTE_CONFIGS: Final[Mapping[str, _Schema]] = {
 }
 """The connection details of each type."""
 
-_SESSION_FIELDS: Final[Mapping[str, _Schema]] = {
+_SESSION_FIELDS: Final[Mapping[str, Schema]] = {
     "id": _UUID,
     "appId": _UUID,
     "url": _WEB_URL,
-    "jobRunId": _TEXT,
-    "name": _nullable(_NAME),
+    "jobRunId": TEXT,
+    "name": _nullable(FIELDS["name"].schema),
     "type": {"enum": list(SessionType)},
-    "packageVersion": _nullable(_TEXT),
+    "packageVersion": _nullable(TEXT),
     "buildId": _nullable(_UUID),
-    "applicationArchiveUrl": _nullable(_TEXT),
+    "applicationArchiveUrl": _nullable(TEXT),
     "platform": {"enum": list(Platform)},
     "status": {"enum": list(Status)},
     "remoteConfig": {"type": ["object", "null"]},
-    "maxDurationMinutes": _MINUTES,
-    "maxIdleTimeMinutes": _nullable(_IDLE_MINUTES),
+    "maxDurationMinutes": FIELDS["maxDurationMinutes"].schema,
+    "maxIdleTimeMinutes": _nullable(FIELDS["maxIdleTimeMinutes"].schema),
     "startedAt": _nullable(_TIMESTAMP),
     "finishedAt": _nullable(_TIMESTAMP),
     "createdAt": _TIMESTAMP,
@@ -133,13 +98,13 @@ _SESSION_FIELDS: Final[Mapping[str, _Schema]] = {
 }
 
 
-def _when(field: str, value: str, then: Mapping[str, _Schema]) -> _Schema:
+def _when(field: str, value: str, then: Mapping[str, Schema]) -> Schema:
     return {"if": _given(field, value), "then": {"properties": then}}
 
 
-_NULL: Final[_Schema] = {"type": "null"}
+_NULL: Final[Schema] = {"type": "null"}
 
-SESSION: Final[_Schema] = {
+SESSION: Final[Schema] = {
     "type": "object",
     "required": list(_SESSION_FIELDS),
     "additionalProperties": False,
@@ -158,20 +123,20 @@ SESSION: Final[_Schema] = {
 }
 
 
-def _refusal(meaning: str, *codes: str) -> _Schema:
-    fields = {"code": {"enum": list(codes)}, "message": _TEXT, "option": {"type": ["string", "null"]}}
+def _refusal(meaning: str, *codes: str) -> Schema:
+    fields = {"code": {"enum": list(codes)}, "message": TEXT, "option": {"type": ["string", "null"]}}
     error = {"type": "object", "required": list(fields), "properties": fields, "additionalProperties": False}
     errors = {"type": "array", "minItems": 1, "items": error}
     schema = {"type": "object", "required": ["errors"], "properties": {"errors": errors}, "additionalProperties": False}
     return {"description": meaning, "content": {"application/json": {"schema": schema}}}
 
 
-def _header(value: str) -> _Schema:
+def _header(value: str) -> Schema:
     return {"required": True, "schema": {"const": value}}
 
 
 _NO_HEADER: Final = "the Authorization header is missing"
-_REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
+_REFUSED_EVERYWHERE: Final[Mapping[str, Schema]] = {
     "400": _refusal(f"The id is not a UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
     "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
     | {"headers": {"WWW-Authenticate": _header("Bearer")}},
@@ -179,7 +144,7 @@ _REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
     "404": _refusal("No such project or session.", replies.NOT_FOUND),
     "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
 }
-_REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
+_REFUSED_ON_CREATE: Final[Mapping[str, Schema]] = {
     "400": _refusal(
         f"The body is invalid, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
         replies.VALIDATION_ERROR,
@@ -192,14 +157,14 @@ _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
 }
 
 
-def _link(operation: str) -> _Schema:
+def _link(operation: str) -> Schema:
     return {"operationId": operation, "parameters": {_ID: "$response.body#/data/id"}}
 
 
 _ID: Final = "deviceRunSessionId"
 
 
-def _session_reply(links: Iterable[str]) -> _Schema:
+def _session_reply(links: Iterable[str]) -> Schema:
     schema = {"type": "object", "required": ["data"], "additionalProperties": False}
     data = {"data": {"$ref": "#/components/schemas/Session"}}
     return {
@@ -210,12 +175,12 @@ def _session_reply(links: Iterable[str]) -> _Schema:
     }
 
 
-def _operation(operation: str, summary: str, links: Iterable[str] = (), **refused: _Schema) -> dict[str, Any]:
+def _operation(operation: str, summary: str, links: Iterable[str] = (), **refused: Schema) -> dict[str, Any]:
     answers = {"200": _session_reply(links), **_REFUSED_EVERYWHERE, **refused}
     return {"operationId": operation, "summary": summary, "responses": answers}
 
 
-DOCUMENT: Final[_Schema] = {
+DOCUMENT: Final[Schema] = {
     "openapi": "3.1.0",
     "info": {"title": "Device sessions", "version": "2"},
     "servers": [{"url": "/"}],

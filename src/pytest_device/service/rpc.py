@@ -8,12 +8,13 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, cast
 
 from starlette.responses import JSONResponse, Response
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import AppState, Device
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.links import parts_of
 from pytest_device.spec import Platform
 
@@ -22,13 +23,6 @@ _PLATFORMS: Final = frozenset(("platform", "lockPlatform"))
 _PHONES: Final = frozenset(str(platform) for platform in Platform)
 _MOBILE: Final = "mobile"
 _FAILED: Final = -32000
-
-
-@runtime_checkable
-class Browsing(Protocol):
-    """A browser; ``address`` is the URL of the current page."""
-
-    async def address(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,7 @@ async def _done_by_device(request: _Request, device: Device) -> str:
         case "open", [target, *more]:
             await _open(device, target, more[0] if more else None, request.flags)
             # The page is already open when the daemon opens it.
-            request.params["positionals"] = [await device.address()] if isinstance(device, Browsing) else []
+            request.params["positionals"] = [await device.address()] if isinstance(device, Chromium) else []
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
             request.params["positionals"] = []

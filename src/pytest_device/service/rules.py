@@ -101,32 +101,36 @@ _SHOWN_LENGTH: Final = 80
 _REMOVED: Final = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
 
 
+Schema = dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The requirement for a value, and its check."""
+    """The requirement for a value in words, its check, and the requirement as a JSON schema."""
 
     must_be: str
     holds: Callable[[Any], bool]
+    schema: Schema
 
 
 def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
     for option in ("appId", "platform"):
         if option not in options:
-            yield Problem(option, f"{option} is missing: it must be {_FIELDS[option].must_be}")
+            yield Problem(option, f"{option} is missing: it must be {FIELDS[option].must_be}")
 
 
 def _invalid(options: Mapping[str, object]) -> Iterator[Problem]:
     for option, value in options.items():
-        if option not in _FIELDS:
+        if option not in FIELDS:
             yield Problem(option, _unknown(option))
-        elif not _FIELDS[option].holds(value):
+        elif not FIELDS[option].holds(value):
             removed = _REMOVED if option == "type" and value == SessionType.SERVE_SIM else ""
-            yield Problem(option, f"{option} must be {_FIELDS[option].must_be}{removed}, not {_shown(value)}")
+            yield Problem(option, f"{option} must be {FIELDS[option].must_be}{removed}, not {_shown(value)}")
 
 
 def _unknown(option: str) -> str:
-    near = difflib.get_close_matches(option, _FIELDS, n=1)
-    hint = f": did you mean {near[0]}?" if near else f": the options are {', '.join(_FIELDS)}"
+    near = difflib.get_close_matches(option, FIELDS, n=1)
+    hint = f": did you mean {near[0]}?" if near else f": the options are {', '.join(FIELDS)}"
     return f"{_shown(option)} is not an option of a create request{hint}"
 
 
@@ -150,16 +154,23 @@ def _is_text(value: object) -> bool:
 
 
 def _one_of(*choices: str) -> _Rule:
-    return _Rule(f"one of {', '.join(choices)}", lambda value: value in choices)
+    return _Rule(f"one of {', '.join(choices)}", lambda value: value in choices, {"enum": list(choices)})
 
 
 def _integer(least: int, most: int) -> _Rule:
-    # bool is a subclass of int
-    return _Rule(f"an integer from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
+    return _Rule(
+        f"an integer from {least} to {most}",
+        lambda value: type(value) is int and least <= value <= most,  # bool is a subclass of int
+        {"type": "integer", "minimum": least, "maximum": most},
+    )
 
 
-def _like(pattern: str, must_be: str) -> _Rule:
-    return _Rule(must_be, lambda value: _is_text(value) and re.fullmatch(pattern, value) is not None)
+def _like(pattern: str, must_be: str, **schema: str) -> _Rule:
+    return _Rule(
+        must_be,
+        lambda value: _is_text(value) and re.fullmatch(pattern, value) is not None,
+        TEXT | schema | {"pattern": f"^{pattern}$"},
+    )
 
 
 def _is_web_url(text: str) -> bool:
@@ -170,14 +181,17 @@ def _is_web_url(text: str) -> bool:
         return False
 
 
-_TEXT: Final = _Rule("a string", _is_text)
-_UUID: Final = _like(UUID, "a UUID")
-_FIELDS: Final[Mapping[str, _Rule]] = {
+TEXT: Final[Schema] = {"type": "string"}
+_TEXT: Final = _Rule("a string", _is_text, TEXT)
+_UUID: Final = _like(UUID, "a UUID", format="uuid")
+FIELDS: Final[Mapping[str, _Rule]] = {
     "appId": _UUID,
     "platform": _one_of(*Platform),
     "name": _Rule(
         f"a string that is not blank, of up to {NAME_MAX_LENGTH} characters",
         lambda value: _is_text(value) and bool(value.strip()) and len(value) <= NAME_MAX_LENGTH,
+        # A byte order mark is whitespace in patterns, but not here.
+        TEXT | {"minLength": 1, "maxLength": NAME_MAX_LENGTH, "pattern": r"[\S\ufeff]"},
     ),
     "type": _one_of(*REQUESTABLE_SESSION_TYPES),
     "packageVersion": _TEXT,
@@ -188,12 +202,14 @@ _FIELDS: Final[Mapping[str, _Rule]] = {
     "applicationArchiveUrl": _Rule(
         f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters",
         lambda value: _is_text(value) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value),
+        TEXT | {"maxLength": ARCHIVE_URL_MAX_LENGTH, "pattern": f"^{WEB_URL}$", "description": "With a host."},
     ),
-    "vendorGo": _Rule("true or false", lambda value: isinstance(value, bool)),
+    "vendorGo": _Rule("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
     "sdkVersion": _like(MAJOR_VERSION, 'a major version such as "54"'),
     "launchArgs": _Rule(
         "an array of strings",
         lambda value: isinstance(value, list) and all(_is_text(one) for one in cast("list[object]", value)),
+        {"type": "array", "items": TEXT},
     ),
     # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
     "openUrl": _like(URL, "a URL with its scheme"),

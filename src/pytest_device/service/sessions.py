@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Event, Occurrence, Session, change, due
 from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
@@ -53,8 +54,22 @@ class Sessions:
 
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
         """Create a session from a valid request and start booting its device."""
-        archive_url = _archive_url(body, self._client_url)
-        session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes, archive_url)
+        now = self._clock()
+        session = Session(
+            id=self._new_id(),
+            app_id=body["appId"],
+            job_run_id=self._new_id(),
+            name=body.get("name"),
+            type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
+            package_version=body.get("packageVersion"),
+            build_id=body.get("buildId"),
+            application_archive_url=_archive_url(body, self._client_url),
+            platform=Platform(body["platform"]),
+            max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
+            max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
+            created_at=now,
+            updated_at=now,
+        )
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
@@ -80,8 +95,12 @@ class Sessions:
         """Return the connection details of a session in progress; only the runner's memory holds them."""
         if session.status is not Status.IN_PROGRESS:
             return None
-        boot = self.runner.status(session.id)
+        boot = self.runner.record(session.id).boot
         return boot.remote_config if isinstance(boot, Running) else None
+
+    def device(self, session: Session) -> Device | None:
+        """Return the device of a session in progress."""
+        return self.runner.record(session.id).device if session.status is Status.IN_PROGRESS else None
 
     def count_active(self) -> int:
         """Return the number of sessions that have not ended."""
@@ -109,8 +128,8 @@ class Sessions:
 
     def _up_to_date(self, session: Session) -> Session:
         while session.status not in TERMINAL:  # at most twice: every event leads to another status
-            boot = self.runner.status(session.id)
-            occurrence = due(session, boot, self.runner.last_activity(session.id), self._clock())
+            record = self.runner.record(session.id)
+            occurrence = due(session, record.boot, record.last_activity, self._clock())
             if occurrence is None:
                 break
             session = self._apply(session.id, occurrence)
@@ -129,26 +148,6 @@ class Sessions:
         self._store.save(changed)
         self._changed(changed)
         return changed
-
-
-def _new_session(
-    body: CreateBody, session_id: str, job_run_id: str, now: float, default_minutes: int, archive_url: str | None
-) -> Session:
-    return Session(
-        id=session_id,
-        app_id=body["appId"],
-        job_run_id=job_run_id,
-        name=body.get("name"),
-        type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
-        package_version=body.get("packageVersion"),
-        build_id=body.get("buildId"),
-        application_archive_url=archive_url,
-        platform=Platform(body["platform"]),
-        max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
-        max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:

@@ -1,18 +1,19 @@
 """One attempt to start a session: the create call, the polls until it is ready, and the service's latest response."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pytest_device.errors import (
     ConfigError,
+    LeaseTimeoutError,
     NoCapacityError,
     NotFoundError,
     ServiceError,
     SessionFailedError,
     UnexpectedReplyError,
 )
-from pytest_device.sessions.breaker import Gate
+from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, Gate
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.events import (
     Attached,
@@ -28,6 +29,7 @@ from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
     WaitPolicy,
+    check_attachable,
     check_kind,
     lost_answer,
     next_poll,
@@ -36,10 +38,10 @@ from pytest_device.sessions.lifecycle import (
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import is_suspicious, is_temporary, retry_after_of
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, TERMINAL
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 HEARTBEAT_SECONDS: Final = 30.0
 """Seconds after which an unchanged state is reported again: a CI log without output for longer looks like a hang."""
@@ -76,20 +78,22 @@ class SessionConfig:
     attempts: int = 1
     """Maximum number of sessions to create, one after the other, until one starts."""
     gate: Gate = field(default_factory=Gate)
+    past_boots: Callable[[str], Sequence[float]] = lambda _boot_key: ()
+    """Returns the boot times of earlier sessions with this key, in seconds, newest last."""
 
 
 class Attempt:
     """One create call and the polls after it, timed by this process's clock. Each call returns the resulting state."""
 
-    def __init__(self, request: SessionRequest, policy: WaitPolicy, config: SessionConfig) -> None:
-        self._request, self._policy, self._config = request, policy, config
+    def __init__(self, requirement: DeviceRequirement, policy: WaitPolicy, config: SessionConfig) -> None:
+        self._request, self._attach = requirement.request, requirement.attach
+        self._policy, self._config = policy, config
         self.session: Session | None = None
         """The service's latest response."""
         self.session_id: str | None = None
         """Known even if the rest of the response was malformed."""
         self.is_known = False
         """Whether the service has returned this session for its ID."""
-        self.is_attached = False
         self.taken_over_at: float | None = None
         """When this run took over a session that another run created."""
         self.ready_at: float | None = None
@@ -129,30 +133,34 @@ class Attempt:
         self._config.relay.event(TakenOver(self.ref(), warm.session.device_name))
         return State.READY
 
-    def attach(self, session_id: str) -> State:
-        """Attach to an existing session; raises a ServiceError, or ConfigError if the session cannot be used."""
+    def delay_behind_others(self) -> float:
+        """Return the seconds until asking again for permission to begin; raises LeaseTimeoutError to give up."""
+        if self.waited < self._policy.timeout_seconds:
+            return ASK_AGAIN_SECONDS
+        raise LeaseTimeoutError(
+            f"identical attempts by other workers have neither succeeded nor failed for {self.waited:.0f} s"
+        )
+
+    def begin(self) -> State | None:
+        """Create the session, unless the service had no capacity and the retry is not due yet; or attach to it.
+
+        Raises a ServiceError, except for lack of capacity, and ConfigError for a session that it cannot attach to.
+        """
+        return self._use_existing() if self._attach else self._create()
+
+    def _use_existing(self) -> State:
         try:
-            session = self._as_requested(self._config.client.get(session_id))
+            session = self._as_requested(self._config.client.get(self._attach))
         except NotFoundError as error:
-            raise ConfigError(f"cannot attach to session {session_id}: {error}") from error
-        if session.status in TERMINAL:
-            raise ConfigError(f"cannot attach to session {session_id}: it has ended, {session.status} ({session.page})")
-        asked, found = f"{self._request.platform} {self._request.type}", f"{session.platform} {session.type}"
-        if found != asked:
-            raise ConfigError(
-                f"cannot attach to session {session_id}: it is {found}, the test needs {asked} ({session.page})"
-            )
+            raise ConfigError(f"cannot attach to session {self._attach}: {error}") from error
+        check_attachable(self._request, session, self._attach)
         self.session, self.session_id = session, str(session.id)
-        self.is_known = self.is_attached = True
+        self.is_known = True
         self._reported = (session.described_status, self._config.clock())
         self._config.relay.event(Attached(self.ref()))
         return State.STARTING
 
-    def create(self) -> State | None:
-        """Create the session, unless the service had no capacity and the retry is not due yet.
-
-        Raises a ServiceError, except for lack of capacity.
-        """
+    def _create(self) -> State | None:
         if self._backoff and not self._backoff.is_due(self.waited):
             return None
         try:
@@ -244,7 +252,7 @@ class Attempt:
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
-            boot_key = "" if self.is_attached else self._request.boot_key
+            boot_key = "" if self._attach else self._request.boot_key
             ready = Ready(self.ref(), session.device_name, boot_key, session.boot_seconds)
             self._config.relay.event(ready)
             if self._invalid:  # by now the same for all sessions, so that a run reports them once

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.reporter import Relay
+from pytest_device.sessions.states import AdvancedBy
 
 _SLICE_SECONDS: Final = 1.0
 """Seconds of each wait for a lock: on Windows, a signal cannot interrupt the wait."""

@@ -9,7 +9,6 @@ One breaker serves a whole run: each process asks, through its ``Gate``, before 
 
 import hashlib
 import json
-import math
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,7 +18,7 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pytest_device.errors import DeviceError, LeaseTimeoutError, NotAttemptedError, UnauthorizedError
+from pytest_device.errors import DeviceError, NotAttemptedError, UnauthorizedError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -109,8 +108,8 @@ class _Circuit:
 class Breaker:
     """The circuits of a run, all closed at first; ``limit`` is the maximum number of consecutive failures."""
 
-    def __init__(self, limit: int, clock: Callable[[], float], pause_seconds: float = PAUSE_SECONDS) -> None:
-        self._limit, self._clock, self._pause = max(limit, FEWEST_IN_A_ROW), clock, pause_seconds
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        self._limit, self._clock = max(limit, FEWEST_IN_A_ROW), clock
         self._circuits: dict[str, _Circuit] = {}
         self._lock = threading.Lock()
 
@@ -130,7 +129,7 @@ class Breaker:
             return circuit.cause
         if circuit.failures < circuit.limit:
             return Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
-        is_half_open = self._clock() - circuit.since >= self._pause and not others
+        is_half_open = self._clock() - circuit.since >= PAUSE_SECONDS and not others
         return Turn.GO if is_half_open else circuit.cause
 
     def ready(self, key: str, ticket: Ticket) -> None:
@@ -245,8 +244,8 @@ class AttemptHandle:
         self._is_under_way = False
         self._failure: DeviceError | None = None
 
-    def may_begin(self, waited_seconds: float = 0.0, limit_seconds: float = math.inf) -> bool:
-        """Return whether to make it now; if not, call again. Raises LeaseTimeoutError at the time limit.
+    def may_begin(self) -> bool:
+        """Return whether to make it now; if not, call again.
 
         Raises NotAttemptedError if it is refused, or its own error if it has failed before.
         """
@@ -254,10 +253,6 @@ class AttemptHandle:
         if isinstance(answer, Cause):
             raise self._failure or NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
         self._is_under_way |= answer is Turn.GO
-        if not self._is_under_way and waited_seconds >= limit_seconds:
-            raise LeaseTimeoutError(
-                f"identical attempts by other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
-            )
         return self._is_under_way
 
     def ready(self) -> None:

@@ -27,8 +27,7 @@ from pytest_device.sessions import retry_policy
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same, path_of
-from pytest_device.sessions.replies import is_temporary, no_answer, read_session, retry_after_of
-from pytest_device.sessions.reply_body import body_of, check_whole
+from pytest_device.sessions.replies import body_of, check_whole, is_temporary, no_answer, read_session, retry_after_of
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token

@@ -1,7 +1,7 @@
 """One session from its request to its end."""
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -16,15 +16,14 @@ from pytest_device.errors import (
     StopFailedError,
 )
 from pytest_device.sessions import events
-from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
-from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
+from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.states import Outcome, State, moved
+from pytest_device.sessions.states import AdvancedBy, Outcome, State, moved
 
 
 class DeviceSession:
@@ -67,7 +66,7 @@ class DeviceSession:
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
-        self._attempt = Attempt(requirement.request, policy, config)
+        self._attempt = Attempt(requirement, policy, config)
         self._key = key_of(requirement.request, requirement.attach or None)
         self._start = config.gate.attempt(self._key)
 
@@ -139,7 +138,7 @@ class DeviceSession:
         Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
-            self.due = self._config.clock() + ASK_AGAIN_SECONDS
+            self.due = self._config.clock() + self._attempt.delay_behind_others()
             return
         if self._has_timed_out and self.state is State.STARTING:
             self._start.may_begin()  # raises where others have timed out as well since
@@ -164,13 +163,12 @@ class DeviceSession:
         if find and (warm := find()):
             self._move(self._attempt.take_over(warm))
             return True
-        return self._start.may_begin(self._attempt.waited, self._policy.timeout_seconds)
+        return self._start.may_begin()
 
     def _step(self) -> None:
         match self.state:
             case State.REQUESTED | State.QUEUED:
-                attach = self.requirement.attach
-                if state := self._attempt.attach(attach) if attach else self._attempt.create():
+                if state := self._attempt.begin():
                     self._move(state)
             case State.STARTING:
                 self._attempt.refresh()
@@ -184,7 +182,7 @@ class DeviceSession:
         self._config.relay.event(events.StartFailed(self.ref(), str(error), limit - self._attempts_left + 1, limit))
         self.stop(then=State.REQUESTED)
         self._attempts_left -= 1
-        self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
+        self._attempt, self.outcome = Attempt(self.requirement, self._policy, self._config), None
         self._attempt.count_from(began)
         self.due = self._config.clock()
 
@@ -212,18 +210,14 @@ class DeviceSession:
     def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
         if isinstance(answer, NotFoundError) and not self._attempt.is_known:
             answer = ServiceError(NEVER_THERE)
-        event = self._counted(events.stop_event_of(of, answer))
+        event, since = events.stop_event_of(of, answer), self._attempt.taken_over_at
+        if isinstance(event, events.Stopped) and event.running_seconds is not None and since is not None:
+            # This run's share of the running time of a session that another run created.
+            event = replace(event, running_seconds=min(event.running_seconds, self._config.clock() - since))
         self.outcome = events.outcome_of(event)
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
             raise not_stopped(of, event.reason, self._config.client.base_url)
-
-    def _counted(self, event: events.StopEvent) -> events.StopEvent:
-        """Count only this run's share of the running time of a session that another run created."""
-        since = self._attempt.taken_over_at
-        if since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
-            return event
-        return replace(event, running_seconds=min(event.running_seconds, self._config.clock() - since))
 
     @contextmanager
     def _ending(self) -> Generator[None]:
@@ -273,13 +267,9 @@ class DeviceSession:
         Returns None if it is, or if the service does not respond: the next call will show.
         """
         try:
-            answer: Session | NotFoundError = self._config.client.get(self.session.id)
-        except NotFoundError as error:
-            if error.is_page:
-                return None
+            answer: Session | ServiceError = self._config.client.get(self.session.id)
+        except ServiceError as error:
             answer = error
-        except ServiceError:
-            return None
         return loss_of(self.ref(), answer)
 
     # Reporting.
@@ -293,3 +283,17 @@ class DeviceSession:
 
     def _move(self, to: State) -> None:
         self.state = moved(self.state, to)
+
+
+def advance_due(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> list[DeviceSession]:
+    """Wait until any session is due, advance those that are, and return them; raises the error of one that gives up."""
+    first = min(session.due for session in sessions)
+    if (delay := first - clock()) > 0:
+        sleep(delay)
+    now = max(clock(), first)  # a suite may have frozen the clock
+    due = [session for session in sessions if session.due <= now]
+    for session in due:
+        session.advance()
+    return due

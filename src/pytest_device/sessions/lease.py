@@ -7,13 +7,12 @@ from typing import Final
 
 from pytest_device.sessions.attempt import ProblemOf, SessionConfig, skip_controller_check
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Relay, Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import wait_until_ready
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 
@@ -39,7 +38,8 @@ def lease(
     config = SessionConfig(client, clock, Relay(reporter), problem_of)
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:
-        wait_until_ready([session], clock, sleep)
+        while not session.is_ready:
+            advance_due([session], clock, sleep)
         yield session.session
     except BaseException as error:
         session.stop_after(error)

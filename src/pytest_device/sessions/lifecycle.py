@@ -7,9 +7,11 @@ from typing import Final
 
 from pytest_device.errors import (
     NOT_STARTED,
+    ConfigError,
     LeaseTimeoutError,
     NoCapacityError,
     NotFoundError,
+    ServiceError,
     SessionError,
     SessionFailedError,
     SessionStoppedError,
@@ -22,7 +24,7 @@ from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.polling import schedule_of
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, Status
+from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, TERMINAL, Status
 
 NEVER_THERE: Final = "the service doesn't know this ID: the session may be running under another ID"
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
@@ -104,10 +106,11 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
     return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
 
 
-def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
-    """Return the error for a session that is no longer in progress, None if it still is."""
-    if isinstance(answer, NotFoundError):
-        return _lost(SessionStoppedError, of, Gone.status)
+def loss_of(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
+    """Return the error for a session that is no longer in progress, None if it still is, or if nobody knows."""
+    if isinstance(answer, ServiceError):
+        is_gone = isinstance(answer, NotFoundError) and not answer.is_page
+        return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
     seconds = answer.running_seconds
     ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
     why = f": {answer.reason}" if answer.reason else ""
@@ -152,6 +155,15 @@ def check_kind(request: SessionRequest, session: Session) -> None:
     got = f"{session.platform or request.platform} {session.type or request.type}"
     if got != asked:
         raise UnexpectedReplyError(f"create: requested {asked}, the service returned {got}")
+
+
+def check_attachable(request: SessionRequest, session: Session, attach: str) -> None:
+    """Raise ConfigError if the session to attach to has ended, or is of another type or platform."""
+    if session.status in TERMINAL:
+        raise ConfigError(f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})")
+    asked, found = f"{request.platform} {request.type}", f"{session.platform} {session.type}"
+    if found != asked:
+        raise ConfigError(f"cannot attach to session {attach}: it is {found}, the test needs {asked} ({session.page})")
 
 
 class CapacityBackoff:

@@ -3,43 +3,26 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
-from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
+from pytest_device.errors import ConfigError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
-from pytest_device.sessions.advanced_by import AdvancedBy
-from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.attempt import SessionConfig, WarmSession
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import PoolObserver, Roster, advance_due, is_good, run_concurrently
+from pytest_device.sessions.roster import Roster, WarmDevices, is_good
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
 """Maximum seconds to wait at the end for background calls: as long as a test's teardown waits for its stop."""
-_TIMEOUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
-"""Timeouts that do not fail a prefetched session: no test has waited for it."""
 
 Acquisition = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None for those that do not exist yet."""
-
-
-class SessionFactory(Protocol):
-    """Creates the sessions of a pool, possibly in another thread."""
-
-    def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
-    ) -> DeviceSession:
-        """Return a session that is not created yet; it reports to the pool's ``relay``.
-
-        Before its creation it may take over a session that an earlier run kept warm, but none that is needed for
-        ``upcoming``: the requirements of other sessions that also look for one.
-        """
-        ...
 
 
 class Pool:
@@ -55,28 +38,28 @@ class Pool:
 
     def __init__(
         self,
-        factory: SessionFactory,
-        observer: PoolObserver,
+        config: SessionConfig,
         *,
-        clock: Callable[[], float],
         sleep: Callable[[float], None],
-        relay: Relay,
+        warm: WarmDevices | None = None,
+        before_stop: Callable[[DeviceSession], None] = lambda _session: None,
         slots: Slots | None = None,
         exclusive: Callable[[str], Slots | None] = lambda _session_id: None,
         patience: tuple[type[BaseException], ...] = (SessionTimeoutError,),
     ) -> None:
-        """Create a pool; ``relay`` reports background events when a test gets the session, or at the end.
+        """Create a pool; background events are reported when a test gets the session, or at the end.
+
+        Before a session is created, an equal one of ``warm`` is taken over if there is one. ``before_stop`` is called
+        with a session in progress that is about to be stopped.
 
         ``exclusive`` returns the only slot of an existing session, by its ID: only one process may use it at a time.
 
         ``patience`` lists the errors by which a test stops waiting for a session that may still become ready.
         """
-        self._factory = factory
-        self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
+        self._config, self._sleep, self._warm, self._slots = config, sleep, warm, slots
         self._exclusive, self._patience = exclusive, patience
         self._pid = os.getpid()
-        self._background = Background(clock, relay)
-        self._roster = Roster(self._background, observer, relay)
+        self._roster = Roster(config, warm, before_stop)
 
     @property
     def has_any(self) -> bool:
@@ -101,11 +84,13 @@ class Pool:
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif not self._start_ahead(requirement, policy, begun):
+                elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
                     return
+                else:
+                    begun.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
             for session in begun:
-                self._background.add(session)
+                self._roster.start_ahead(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         """Return a session for each requirement; those that must be created start concurrently.
@@ -114,11 +99,10 @@ class Pool:
         that were prefetched for these requirements, except those that a later test may find ready: sessions that
         have not survived a timeout before.
         """
-        self._roster.reconcile()
         acquiring: Acquisition = []
         try:
             for one in requirements:  # one by one, because an error ends the loop
-                acquiring.append(self._reused(one) or self._expected(one) or self._attached(one, policy))
+                acquiring.append(self._roster.find(one) or self._attached(one, policy))
             self._fill(acquiring, requirements, policy)
             self._wait(acquiring, requirements, policy)
         except BaseException as error:
@@ -143,12 +127,7 @@ class Pool:
         for session in self._roster.starting_ahead():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
-        doomed: list[DeviceSession] = []
-        try:
-            self._roster.retire(done, doomed, may_stay=True)
-        finally:
-            with self._roster.delivering(doomed):
-                run_concurrently([session.stop for session in doomed])
+        self._roster.end(done, may_stay=True)
 
     def keep(self, session: DeviceSession) -> None:
         """Deliberately leave a session running."""
@@ -166,30 +145,6 @@ class Pool:
             self._roster.close(CLOSE_SECONDS)
 
     # Existing sessions.
-
-    def _reused(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        for session in [session for session in self._roster.idle() if session.requirement == requirement]:
-            if is_good(session, requirement.minutes) and not session.check_alive():
-                session.in_use = True
-                return session
-            self._roster.end([session])
-        return None
-
-    def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        """Return a prefetched session for a requirement; raises the error that ended its start."""
-        session = next((one for one in self._roster.starting_ahead() if one.requirement == requirement), None)
-        if session is None:
-            return None
-        self._roster.withdraw(session)
-        if session.error:
-            self._roster.sessions.remove(session)
-            if isinstance(session.error, _TIMEOUTS):
-                return None
-            raise session.error
-        if not session.is_created:
-            session.count_from()
-        session.in_use = True
-        return session
 
     def _attached(self, requirement: DeviceRequirement, policy: WaitPolicy) -> DeviceSession | None:
         """Return the session that a requirement names, once no other process uses it."""
@@ -219,8 +174,7 @@ class Pool:
         session.in_use = False
         session.deliver()
         if not session.is_ready:
-            session.advanced_by = AdvancedBy.BACKGROUND
-            self._background.add(session)
+            self._roster.start_ahead(session)
 
     # Starting sessions.
 
@@ -242,9 +196,9 @@ class Pool:
     def _wait(self, acquiring: Acquisition, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
         patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
-        since = self._clock()
+        since = self._config.clock()
         while waiting := [session for session in acquiring if session and not session.is_ready]:
-            advanced = advance_due(waiting, self._clock, self._sleep)
+            advanced = advance_due(waiting, self._config.clock, self._sleep)
             refused = [session for session in waiting if not session.is_created]
             if not refused:
                 self._fill(acquiring, requirements, policy, since)
@@ -253,18 +207,13 @@ class Pool:
                     patience *= 2  # stopping sessions had no effect and cost a boot
                 self._give_up(acquiring, but=refused)
 
-    def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
-        """Start a session in the background; False if no slot is free."""
-        slots = self._slots.try_take(1) if self._slots else [None]
-        if slots is None:
-            return False
-        session = self._new(requirement, policy, slots[0])
-        session.advanced_by = AdvancedBy.BACKGROUND
-        begun.append(session)
-        return True
-
     def _new(self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None) -> DeviceSession:
-        session = self._factory.new_session(requirement, policy, partial(self._roster.upcoming, requirement))
+        find_warm: Callable[[], WarmSession | None] | None = None
+        if self._warm and not requirement.attach:
+            find_warm = partial(self._warm.claim, requirement, partial(self._roster.upcoming, requirement))
+        if policy.learned and not policy.past_boots:
+            policy = replace(policy, past_boots=self._config.past_boots(requirement.request.boot_key))
+        session = DeviceSession(requirement, policy, self._config, find_warm=find_warm)
         session.slot = slot
         self._roster.sessions.append(session)
         return session
@@ -278,11 +227,11 @@ class Pool:
         while (free := slots.try_take(missing)) is None:
             if not self._roster.release_idle_session():
                 self._give_up(acquiring)
-                since = self._clock()
+                since = self._config.clock()
                 try:
                     return list(slots.take(len(acquiring), self._roster.release_idle_session))
                 finally:
-                    self._relay.event(Queued(self._clock() - since))
+                    self._config.relay.event(Queued(self._config.clock() - since))
         return list(free)
 
     def _check(self, missing: int, most: int) -> None:

@@ -1,9 +1,11 @@
-"""Interprets the bytes of a response: as a session, or as an error. Pure: no network."""
+"""Interprets responses: reads the complete body, up to a maximum size, and returns a session or raises an error."""
 
 import json
 import re
 from html import unescape
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
+
+import httpx
 
 from pytest_device.errors import (
     ForbiddenError,
@@ -16,11 +18,13 @@ from pytest_device.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
+from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
 from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_success, is_temporary_status
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
+MAX_REPLY_BYTES: Final = 1024 * 1024
 DETAIL_MAX_LENGTH: Final = 500
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
@@ -45,6 +49,43 @@ _REDIRECTS: Final = (
     "the service redirects. Redirects are not followed, because they would receive the access token: set the service's "
     "final URL"
 )
+
+
+class Body(NamedTuple):
+    """The decoded body of a response, and the number of bytes that arrived."""
+
+    content: bytes
+    arrived: int
+
+
+def body_of(operation: str, reply: httpx.Response) -> Body:
+    """Return the body; raises UnexpectedReplyError if it is too large or, for a create call, was cut off."""
+    encoding = reply.headers.pop("content-encoding", "")  # otherwise httpx would decode it without a limit
+    body = bytearray()
+    try:
+        for chunk in reply.iter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                message = f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
+                raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
+    except httpx.HTTPError as error:
+        session_id = session_id_in(bytes(body))
+        if operation == "create" and session_id:  # other calls can be repeated
+            raise UnexpectedReplyError(
+                f"{operation}: the response was cut off ({error})", session_id=session_id
+            ) from None
+        raise
+    try:
+        return Body(unpacked(bytes(body), encoding, MAX_REPLY_BYTES), len(body))
+    except CompressionError as error:
+        raise UnexpectedReplyError(f"{operation}: {error}", session_id=session_id_in(error.part)) from None
+
+
+def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
+    """Raise TransportError for a partial response that the transport took for complete."""
+    length = reply.headers.get("content-length", "")
+    if length not in {"", str(arrived)}:
+        raise TransportError(f"{operation}: only {arrived} of {length} bytes of the error response arrived", sent=True)
 
 
 def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:

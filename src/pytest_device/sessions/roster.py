@@ -2,38 +2,44 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from typing import Final, Protocol
 
-from pytest_device.sessions.advanced_by import AdvancedBy
+from pytest_device.errors import LeaseTimeoutError, SessionTimeoutError
+from pytest_device.sessions.attempt import SessionConfig, WarmSession
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.states import AdvancedBy
 
+_TIMEOUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
+"""Timeouts that do not fail a prefetched session: no test has waited for it."""
 _MOST: Final = 32
 """Maximum number of threads; each takes 8 MiB of address space, which containers may limit."""
 
 
-class PoolObserver(Protocol):
-    """Is called when tests are done with sessions."""
+class WarmDevices(Protocol):
+    """The sessions that runs keep warm for the next one: what a pool needs of a ``WarmStore``."""
 
-    def before_stop(self, session: DeviceSession) -> None:
-        """Observe a session in progress before it is stopped."""
-        ...
-
-    def keep_warm(self, session: DeviceSession) -> str | None:
-        """Keep a session warm that no test needs any more; return until when, None if it must be stopped."""
-        ...
+    def claim(
+        self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> WarmSession | None: ...
+    def keep_warm(self, held: DeviceSession) -> str | None: ...
 
 
 class Roster:
-    """The sessions of a pool, including prefetched ones, which the background thread advances."""
+    """The sessions of a pool, including prefetched ones, which the background thread advances.
 
-    def __init__(self, background: Background, observer: PoolObserver, relay: Relay) -> None:
+    ``before_stop`` is called with a session in progress that is about to be stopped.
+    """
+
+    def __init__(
+        self, config: SessionConfig, warm: WarmDevices | None, before_stop: Callable[[DeviceSession], None]
+    ) -> None:
         self.sessions: list[DeviceSession] = []
-        self._background, self._observer, self._relay = background, observer, relay
+        self._relay, self._warm, self._before_stop = config.relay, warm, before_stop
+        self._background = Background(config.clock, config.relay)
         self._dropped: list[DeviceSession] = []
         """Sessions that the background thread stops."""
         self._unused: list[DeviceSession] = []
@@ -44,6 +50,40 @@ class Roster:
 
     def idle(self) -> list[DeviceSession]:
         return [session for session in self.sessions if session.is_ready and not session.in_use]
+
+    def find(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        """Return a session for a requirement, idle or prefetched, that a test uses from now on; None if there is none.
+
+        Raises the error that ended the start of a prefetched session.
+        """
+        self.reconcile()
+        session = self._reusable(requirement) or self._expected(requirement)
+        if session:
+            session.in_use = True
+        return session
+
+    def _reusable(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        for session in [session for session in self.idle() if session.requirement == requirement]:
+            if is_good(session, requirement.minutes) and not session.check_alive():
+                return session
+            self.end([session])
+        return None
+
+    def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        """Return a prefetched session for a requirement; raises the error that ended its start."""
+        session = next((one for one in self.starting_ahead() if one.requirement == requirement), None)
+        if session is None:
+            return None
+        self._background.withdraw(session)
+        session.deliver()
+        if session.error:
+            self.sessions.remove(session)
+            if isinstance(session.error, _TIMEOUTS):
+                return None
+            raise session.error
+        if not session.is_created:
+            session.count_from()
+        return session
 
     def starting_ahead(self) -> list[DeviceSession]:
         ahead = [session for session in self.sessions if session.advanced_by is AdvancedBy.BACKGROUND]
@@ -65,10 +105,10 @@ class Roster:
             upcoming.remove(but)
         return upcoming
 
-    def withdraw(self, session: DeviceSession) -> None:
-        """Take a starting session from the background thread, for a test that waits for it."""
-        self._background.withdraw(session)
-        session.deliver()
+    def start_ahead(self, session: DeviceSession) -> None:
+        """Let the background thread advance a session, for later tests."""
+        session.advanced_by = AdvancedBy.BACKGROUND
+        self._background.add(session)
 
     def release_idle_session(self) -> bool:
         """Stop a session that no test uses, so that others can start; False if there is none."""
@@ -93,41 +133,38 @@ class Roster:
         self._dropped.append(session)
         self._background.drop(session)
 
-    def end(self, ending: Iterable[DeviceSession]) -> None:
+    def end(self, ending: Iterable[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool and stop them concurrently, except those that ``may_stay`` and are kept warm.
+
+        Raises StopFailedError if one may still be running, after all stops were requested.
+        """
         doomed: list[DeviceSession] = []
         try:
-            self.retire(ending, doomed)
+            with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
+                for session in list(ending):
+                    self.sessions.remove(session)
+                    doomed.append(session)
+                    each.callback(self._retire, session, doomed, may_stay=may_stay)
         finally:
-            with self.delivering(doomed):
+            try:
                 run_concurrently([session.stop for session in doomed])
+            finally:
+                for session in doomed:
+                    if session not in self._unused:
+                        session.deliver()
 
-    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
-        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
-        with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
-            for session in list(ending):
-                self.sessions.remove(session)
-                doomed.append(session)
-                each.callback(self._retire_one, session, doomed, may_stay=may_stay)
-
-    def _retire_one(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
+    def _retire(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
             self._unused.append(session)
         with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
-            if may_stay and is_good(session) and (until := self._observer.keep_warm(session)):
+            if may_stay and is_good(session) and (until := self._kept_warm(session)):
                 doomed.remove(session)
                 session.keep_warm(until)
             elif session.is_ready:
-                self._observer.before_stop(session)
+                self._before_stop(session)
 
-    @contextmanager
-    def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
-        """Report the sessions' events once all of them are stopped."""
-        try:
-            yield
-        finally:
-            for session in doomed:
-                if session not in self._unused:
-                    session.deliver()
+    def _kept_warm(self, session: DeviceSession) -> str | None:
+        return self._warm.keep_warm(session) if self._warm and not session.requirement.attach else None
 
     def close(self, timeout_seconds: float) -> None:
         """Report the events of sessions without a test, once the background has stopped them or time is up."""
@@ -181,28 +218,3 @@ def _raised(call: Callable[[], object]) -> list[BaseException]:
     except BaseException as error:  # noqa: BLE001  # raised once all calls have ended
         return [error]
     return []
-
-
-def wait_until_ready(
-    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
-) -> None:
-    """Advance sessions until all of them are ready; raises the error of one that gives up."""
-    while waiting := [session for session in sessions if not session.is_ready]:
-        advance_due(waiting, clock, sleep)
-
-
-def advance_due(
-    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
-) -> list[DeviceSession]:
-    """Wait until one of these sessions is due, advance those that are, and return them.
-
-    Raises the error of a session that gives up.
-    """
-    first = min(session.due for session in sessions)
-    if (delay := first - clock()) > 0:
-        sleep(delay)
-    now = max(clock(), first)  # a suite may have frozen the clock
-    due = [session for session in sessions if session.due <= now]
-    for session in due:
-        session.advance()
-    return due

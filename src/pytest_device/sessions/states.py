@@ -45,6 +45,19 @@ def moved(state: State, to: State) -> State:
     return to
 
 
+class AdvancedBy(StrEnum):
+    """Who advances a session that is not ready yet."""
+
+    TEST = "test"
+    """The test that waits for it."""
+    BACKGROUND = "background"
+    """The background thread, for later tests; stays so if it becomes ready before a test uses it."""
+    DROPPED = "dropped"
+    """The background thread, which stops it: no test needs it any more."""
+    NOBODY = "nobody"
+    """Nobody: it was prefetched and is being stopped unused."""
+
+
 class Outcome(StrEnum):
     """The outcome of a session."""
 

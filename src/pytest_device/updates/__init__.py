@@ -1,7 +1,5 @@
 """Over-the-air updates: load checks, a launch model, code signing and a service; independent of pytest."""
 
-from pytest_device.updates.errors import CertificateError as CertificateError
-from pytest_device.updates.errors import UpdateError as UpdateError
 from pytest_device.updates.events import NOT_SPECIFIED as NOT_SPECIFIED
 from pytest_device.updates.events import Checked as Checked
 from pytest_device.updates.events import Cleaned as Cleaned
@@ -37,7 +35,9 @@ from pytest_device.updates.snapshots import state_of as state_of
 from pytest_device.updates.values import NOTHING as NOTHING
 from pytest_device.updates.values import Asset as Asset
 from pytest_device.updates.values import Build as Build
+from pytest_device.updates.values import CertificateError as CertificateError
 from pytest_device.updates.values import Code as Code
 from pytest_device.updates.values import Reason as Reason
 from pytest_device.updates.values import Update as Update
+from pytest_device.updates.values import UpdateError as UpdateError
 from pytest_device.updates.values import Verdict as Verdict

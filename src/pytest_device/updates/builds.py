@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
@@ -18,7 +18,7 @@ from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ProjectError
 from pytest_device.spec import VENDOR
 from pytest_device.updates.settings import UpdateSettings
-from pytest_device.updates.values import Build, Update, in_utc
+from pytest_device.updates.values import Build, Update, moment_of
 
 CONFIG: Final = "app.config"
 MANIFEST: Final = "app.manifest"
@@ -144,10 +144,6 @@ def _object(found: dict[str, bytes], name: str, path: Path) -> Object:
 
 def _date(value: Json, path: Path) -> datetime | None:
     try:
-        if isinstance(value, str):
-            return in_utc(datetime.fromisoformat(value))
-        if isinstance(value, int | float):
-            return datetime.fromtimestamp(value / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
+        return moment_of(value)
+    except ValueError:
         raise ProjectError("has an invalid creation time", path=path) from None
-    return None

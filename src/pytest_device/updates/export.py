@@ -7,6 +7,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,6 @@ from pytest_device.updates.values import Asset, Update
 METADATA: Final = "metadata.json"
 PLATFORMS: Final = ("ios", "android")
 MAX_FILES: Final = 20_000
-_CHUNK: Final = 1024 * 1024
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -114,12 +114,11 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
     suffix = (extension or path.suffix).lstrip(".")
     if not path.is_file():
         return ExportedFile(path, path.name, suffix, None, None)
-    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     try:
         with path.open("rb") as content:
-            while chunk := content.read(_CHUNK):
-                sha256.update(chunk)
-                md5.update(chunk)
+            sha256 = hashlib.file_digest(content, "sha256")
+            content.seek(0)
+            md5 = hashlib.file_digest(content, partial(hashlib.md5, usedforsecurity=False))
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())

@@ -1,10 +1,10 @@
 """Check whether a build will load an update."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 from pytest_device.errors import ConfigError
-from pytest_device.updates.settings import UpdateSettings, problem_of
+from pytest_device.updates.settings import problem_of
 from pytest_device.updates.values import (
     INVALID,
     MISSING,
@@ -71,24 +71,19 @@ def _sameness(update: Update, build: Build) -> Iterator[Reason]:
             yield Reason(code, f"the {what} of the update is {ours!r}, that of the build {theirs!r}")
 
 
+_SIGNATURES: Final[Mapping[str | None, Reason | None]] = {
+    VALID: None,
+    MISSING: Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed"),
+    INVALID: Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate"),
+    None: _unknown("the signature of the update"),
+}
+
+
 def _signature(update: Update, build: Build) -> Iterator[Reason]:
-    if build.settings is None or not _is_signed(build.settings):
+    if build.settings is None or build.settings.code_signing_certificate is None:
         return
-    match update.signature:
-        case str(state) if state == VALID:
-            return
-        case str(state) if state == MISSING:
-            yield Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed")
-        case str(state) if state == INVALID:
-            yield Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate")
-        case None:
-            yield _unknown("the signature of the update")
-        case _:
-            yield _unknown("whether the signature of the update is valid")
-
-
-def _is_signed(settings: UpdateSettings) -> bool:
-    return settings.code_signing_certificate is not None
+    if reason := _SIGNATURES.get(update.signature, _unknown("whether the signature of the update is valid")):
+        yield reason
 
 
 def asset_reasons(update: Update) -> Iterator[Reason]:

@@ -1,12 +1,13 @@
 """Encoding and decoding of ``multipart/mixed`` replies, byte for byte, since signatures cover bytes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from typing import Final, NoReturn
 
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import Reply
+from pytest_device.updates.values import UpdateError
 
 PARTS: Final = "multipart/mixed"
 _MAX_PARTS: Final = 16
@@ -36,10 +37,10 @@ def refuse(problem: str) -> NoReturn:
 
 def parts_of(reply: Reply) -> list[Part]:
     """Decode the parts of a reply; a reply that isn't multipart is a single manifest."""
-    kind, boundary = _content_type(reply.headers.get("content-type", ""))
-    if kind != PARTS:
+    kind = reply.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != PARTS:
         return [Part("manifest", reply.headers, reply.body)]
-    if not boundary:
+    if not (boundary := _parameter(kind, "boundary")):
         refuse("the reply has no boundary between its parts")
     _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
     ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
@@ -53,15 +54,12 @@ def _part(piece: bytes) -> Part:
     if not found:
         refuse("a part of the reply has unterminated headers")
     try:
-        lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n") if line.strip()]
+        unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("utf-8"))  # RFC 5322 section 2.2.3
+        lines = [line.partition(":") for line in unfolded.split("\r\n") if line.strip()]
     except UnicodeDecodeError:
         refuse("the headers of a part are not UTF-8")
     headers = {name.strip().lower(): value.strip() for name, _, value in lines}
     return Part(_parameter(headers.get("content-disposition", ""), "name"), headers, body)
-
-
-def _content_type(header: str) -> tuple[str, str]:
-    return header.partition(";")[0].strip().lower(), _parameter(header, "boundary")
 
 
 def _parameter(header: str, name: str) -> str:

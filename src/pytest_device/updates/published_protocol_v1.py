@@ -11,13 +11,13 @@ from typing import Any, Final, cast
 
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError
+from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.errors import CertificateError, UpdateError
 from pytest_device.updates.events import Offer
 from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
 from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, Sign, UpdateRequest
-from pytest_device.updates.signing import ALGORITHM, need_extra, verify
-from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Update, in_utc
+from pytest_device.updates.signing import ALGORITHM, verify
+from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, CertificateError, Update, UpdateError, in_utc
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 _JSON: Final = "application/json"
@@ -28,13 +28,10 @@ _NO_CONTENT: Final = 204
 
 def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
     """Return the header of a base64 signature. Raises ConfigError for texts that are not ASCII."""
-    need_extra("http_sf")
-    import http_sf
-
-    try:
-        return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
-    except (ValueError, http_sf.StructuredFieldError):
-        raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII") from None
+    for text in cast("tuple[object, ...]", (sig, keyid)):
+        if not (isinstance(text, str) and text.isascii() and text.isprintable()):
+            raise ConfigError(f"sig and keyid {keyid!r} must be printable ASCII")
+    return _serialized(keyid, sig=sig)
 
 
 class PublishedProtocolV1:
@@ -52,7 +49,7 @@ class PublishedProtocolV1:
             "channel-name": request.channel,
             "current-update-id": request.current_update_id,
             "embedded-update-id": request.embedded_update_id,
-            "expect-signature": request.keyid and _expectation(request.keyid),
+            "expect-signature": request.keyid and _serialized(request.keyid),
         }
         accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
         return {"accept": accepted, **{self._name(name): value for name, value in own.items() if value}}
@@ -151,15 +148,15 @@ def _takes_parts(accept: str) -> bool:
     return bool(kinds & {PARTS, "multipart/*", "*/*"})
 
 
-def _expectation(keyid: str) -> str:
-    need_extra("http_sf")
+def _serialized(keyid: str, *, sig: str | bool = True) -> str:
+    need_extra("the update protocol", "http_sf")
     import http_sf
 
-    return http_sf.ser({"sig": True, "keyid": keyid, "alg": ALGORITHM})
+    return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
-    need_extra("http_sf")
+    need_extra("the update protocol", "http_sf")
     import http_sf
 
     try:

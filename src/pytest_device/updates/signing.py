@@ -2,16 +2,15 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError
-from pytest_device.updates.errors import CertificateError, UpdateError
-from pytest_device.updates.values import in_utc
+from pytest_device.serving import need_extra
+from pytest_device.updates.values import CertificateError, UpdateError, in_utc
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
-    from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage, Name
+    from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage
 
 ALGORITHM: Final = "rsa-v1_5-sha256"
 _KEY_BITS: Final = 2048
@@ -75,17 +74,21 @@ def validate_certificate(
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
     """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
+    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-    from cryptography.x509 import CertificateBuilder, random_serial_number
 
+    is_text = isinstance(cast("object", common_name), str) and common_name.isprintable()  # surrogates are not
+    if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
+        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters")
     if not (isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS):
         raise ConfigError(f"years={years!r} must be above 0, at most {_LONGEST_YEARS}")
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
-    start, name = in_utc(now or datetime.now(UTC)), _name(common_name)
-    builder = CertificateBuilder(name, name, key.public_key(), random_serial_number(), start, _later(start, years))
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
+    start, number = in_utc(now or datetime.now(UTC)), x509.random_serial_number()
+    builder = x509.CertificateBuilder(name, name, key.public_key(), number, start, _later(start, years))
     for extension in _usages():
         builder = builder.add_extension(extension, critical=True)
     certificate = builder.sign(key, SHA256())
@@ -100,36 +103,21 @@ def _later(start: datetime, years: float) -> datetime:
         raise ConfigError(f"years={years!r} must end before the year 10000") from None
 
 
-def _name(common_name: str) -> "Name":
-    from cryptography.x509 import Name, NameAttribute
-    from cryptography.x509.oid import NameOID
-
-    if not (isinstance(cast("object", common_name), str) and 1 <= len(common_name) <= _LONGEST_NAME):
-        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} characters")
-    return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
 def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
-    from cryptography.x509 import ExtendedKeyUsage, KeyUsage
-    from cryptography.x509.oid import ExtendedKeyUsageOID
+    from cryptography import x509
 
     # Only digitalSignature is set: the other usages are for other kinds of certificates.
-    usage = KeyUsage(True, False, False, False, False, False, False, False, False)
-    return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
-
-
-def need_extra(module: str) -> None:
-    """Raise ConfigError if a module from the ``services`` extra is not installed."""
-    try:
-        import_module(module)
-    except ImportError:
-        raise ConfigError(f"{module} is not installed: pip install 'pytest-device[services]'") from None
+    usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
+    return usage, x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.CODE_SIGNING])
 
 
 def _bytes(body: bytes | str) -> bytes:
     if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
         raise ConfigError(f"body must be bytes or a text, is of type {type(body).__name__}")
-    return body.encode() if isinstance(body, str) else body
+    try:
+        return body.encode() if isinstance(body, str) else body
+    except UnicodeEncodeError:
+        raise ConfigError("body has a lone surrogate, which UTF-8 can't encode: pass bytes") from None
 
 
 def _refuse(code: str, what: str) -> NoReturn:
@@ -137,7 +125,7 @@ def _refuse(code: str, what: str) -> NoReturn:
 
 
 def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -154,7 +142,7 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
 
 def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
-    need_extra("cryptography")
+    need_extra("code signing", "cryptography")
     from cryptography.x509 import Certificate, load_pem_x509_certificate
 
     if isinstance(certificate, Certificate):
@@ -189,12 +177,11 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
 
 
 def _signs_code(extensions: "Extensions") -> bool:
-    from cryptography.x509 import ExtendedKeyUsage, ExtensionNotFound, KeyUsage
-    from cryptography.x509.oid import ExtendedKeyUsageOID
+    from cryptography import x509
 
     try:
-        usage = extensions.get_extension_for_class(KeyUsage).value
-        purposes = extensions.get_extension_for_class(ExtendedKeyUsage).value
-    except ExtensionNotFound:
+        usage = extensions.get_extension_for_class(x509.KeyUsage).value
+        purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
         return False
-    return usage.digital_signature and ExtendedKeyUsageOID.CODE_SIGNING in purposes
+    return usage.digital_signature and x509.oid.ExtendedKeyUsageOID.CODE_SIGNING in purposes

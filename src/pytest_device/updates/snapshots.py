@@ -4,14 +4,13 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.events import Mode
 from pytest_device.updates.model import LaunchModel
-from pytest_device.updates.values import in_utc
+from pytest_device.updates.values import UpdateError, moment_of
 
 _TEXT: Final = (str, type(None))
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -142,21 +141,11 @@ def _checked(name: str, ours: str, value: object) -> object:
     if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
         raise UpdateError(f"{name} must not be of type {type(value).__name__}", code="malformed")
     if ours == "created_at":
-        return _date(value)
+        try:
+            return moment_of(value)
+        except ValueError:
+            raise UpdateError("createdAt must be a date", code="malformed") from None
     return MappingProxyType(dict(cast("Mapping[str, object]", value))) if isinstance(value, Mapping) else value
-
-
-def _date(value: object) -> datetime | None:
-    try:
-        if isinstance(value, str):
-            return in_utc(datetime.fromisoformat(value))
-        if isinstance(value, datetime):
-            return in_utc(value)
-        if isinstance(value, int | float):  # milliseconds, as in JavaScript
-            return datetime.fromtimestamp(value / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        raise UpdateError("createdAt must be a date", code="malformed") from None
-    return None
 
 
 def _is_canonical(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Updates, builds and verdicts, independent of any file or wire format."""
+"""Updates, builds, verdicts and errors, independent of any file or wire format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,31 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, cast
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, DeviceError
 from pytest_device.updates.settings import UpdateSettings
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 MISSING: Final = "missing"
 """States of a signature, with `VALID` and `INVALID`; any other string is an unverified signature."""
+
+
+class UpdateError(DeviceError):
+    """An update, or a protocol message, that can't be read or must not be used.
+
+    ``code`` is ``malformed``, ``too_large``, ``not_specified``, ``signature_missing`` or ``signature_invalid``.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CertificateError(UpdateError, ConfigError, ValueError):
+    """A certificate or key that must not be used for signing.
+
+    ``code`` is ``expired``, ``not_yet_valid``, ``wrong_usage``, ``key_mismatch`` or ``malformed``.
+    """
 
 
 class Code(StrEnum):
@@ -107,6 +125,19 @@ class Verdict:
 
     ok: bool | None
     reasons: list[Reason]
+
+
+def moment_of(value: object) -> datetime | None:
+    """Return a time that an app or a file states, as ISO 8601 or in milliseconds as in JavaScript, or None for none.
+
+    Raises ValueError for a text or number that is no time.
+    """
+    try:
+        if isinstance(value, str | datetime):
+            return in_utc(value)
+        return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
+    except (ConfigError, OverflowError, OSError):
+        raise ValueError(f"{value!r} is no time") from None
 
 
 def in_utc(time: datetime | str) -> datetime:

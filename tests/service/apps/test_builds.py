@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
-from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.builds import App, Builds
 from pytest_device.spec import Platform
 
 BUILD_ID = "7D7A1F0E-0f4c-4f2e-9b0a-0c9d6a1f2b3c"

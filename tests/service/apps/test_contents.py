@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.archive import Limits
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.apps.contents import NEEDS, app_of
 from tests.service.apps.archives import APK, PAGE, SIMULATOR_BUILD, WEB_BUILD, everything_in, tarred, zipped
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
-from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.builds import App, Builds
 from pytest_device.service.apps.source import Sources
 from tests.service.apps.archives import APK, PAGE, WEB_BUILD, everything_in, zipped
 from tests.service.apps.web import Answer, web

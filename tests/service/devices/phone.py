@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from websockets.asyncio.client import ClientConnection, connect
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.config import cache_directory
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.devices.chromium import Chromium

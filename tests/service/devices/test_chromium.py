@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState
 from pytest_device.service.runners.processes import find_processes
 from tests.service.devices.phone import APP, Phone, booted

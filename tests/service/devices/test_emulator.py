@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Device
-from pytest_device.service.devices.emulator import Emulator, borrow
+from pytest_device.service.devices.emulator import Emulator
 from pytest_device.service.devices.found import Found
 from tests.service.devices.recorded import Recorded
 
@@ -54,7 +54,7 @@ def phone(tmp_path: Path) -> Generator[Phone]:
     adb = Recorded.made(tmp_path / "bin" / "adb")
     found = Found("emulator", program=adb.program, appium_home=tmp_path / ".appium")
     reported: list[str] = []
-    lending = borrow(SERIAL, found, environ=dict(os.environ), log=reported.append)
+    lending = Emulator(SERIAL, found, environ=dict(os.environ), log=reported.append)
     yield Phone(adb, asyncio.run(lending.__aenter__()), reported)
     adb.answers({"*pm list*": f"{NOTES}\n{OTHER}", "*uninstall*": "Success"})
     asyncio.run(lending.__aexit__(None, None, None))
@@ -268,7 +268,7 @@ def give_back(phone: Phone, **answers: str) -> list[str]:
     found, reported = Found("emulator", program=phone.adb.program), list[str]()
 
     async def scenario() -> None:
-        async with borrow(SERIAL, found, environ=dict(os.environ), log=reported.append) as device:
+        async with Emulator(SERIAL, found, environ=dict(os.environ), log=reported.append) as device:
             phone.adb.answers({"*install*": "Success"})
             await device.install(App(path=phone.adb.program, application_id="com.example.notes"))
             await device.rotate("LANDSCAPE")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.fake import Fake
 from pytest_device.spec import Platform

@@ -11,9 +11,8 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.choice import Choice, choose
 from pytest_device.service.devices.emulator import parse as parse_adb
-from pytest_device.service.devices.found import ConnectedDevice, Found
+from pytest_device.service.devices.found import Choice, ConnectedDevice, Found, choose
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.devices.simulator import parse as parse_simctl
 from pytest_device.service.runners.guard import Guard

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Device, Orientation
+from pytest_device.service.apps.builds import App
+from pytest_device.service.devices.base import AppState, Orientation
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.routes import routes
 from pytest_device.service.keys import Keys
+from pytest_device.service.runners.base import Record
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.testing import transport_of
 
@@ -21,15 +23,16 @@ SESSION_ID = "0b6ce8a5-4a3a-4a52-9a52-6d3e7f6b3c11"
 ORIGIN = "http://127.0.0.1:1"
 
 
-class Phone:
+class Phone(Chromium):
     """A device that notes what is asked of it."""
-
-    kind = "chromium"
-    lines: Sequence[Line] = (Line(1.5, "SEVERE", "it broke"),)
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
         self.installed: list[App] = []
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        return (Line(1.5, "SEVERE", "it broke"),)
 
     async def install(self, app: App) -> str:
         self.installed.append(app)
@@ -70,8 +73,8 @@ class OnePhone(SimulatedRunner):
         super().__init__(clock=lambda: 0.0)
         self._phone = phone
 
-    def device(self, session_id: str) -> Device | None:
-        return cast("Device", self._phone) if session_id == SESSION_ID else None
+    def record(self, session_id: str) -> Record:
+        return Record(session_id, {}, device=self._phone if session_id == SESSION_ID else None)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Device
 from pytest_device.service.devices.found import Found
-from pytest_device.service.devices.simulator import Simulator, borrow
+from pytest_device.service.devices.simulator import Simulator
 from tests.service.devices.recorded import Recorded
 
 _Result = TypeVar("_Result")
@@ -65,7 +65,7 @@ def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     found, reported = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(parents=True)
     environ = {**os.environ, "HOME": str(tmp_path)}
-    lending = borrow(UDID, found, environ=environ, directory=tmp_path, log=reported.append)
+    lending = Simulator(UDID, found, environ=environ, directory=tmp_path, log=reported.append)
     yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, reported)
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
@@ -76,7 +76,7 @@ def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(phone: Phone
     found = Found("simulator", program=phone.xcrun.program, appium_home=tmp_path / ".appium")
 
     async def scenario() -> object:
-        async with borrow(
+        async with Simulator(
             UDID, found, environ={"HOME": str(tmp_path)}, directory=tmp_path, log=phone.reported.append
         ) as device:
             return device.tools.capabilities["appium:wdaLaunchTimeout"]
@@ -213,7 +213,7 @@ def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
     found = Found("simulator", program=phone.xcrun.program)
 
     async def scenario() -> None:
-        lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.reported.append)
+        lending = Simulator(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.reported.append)
         async with lending as device:
             await device.install(App(path=phone.app))
             phone.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})

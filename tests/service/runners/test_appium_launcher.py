@@ -12,13 +12,15 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device, Tools
 from pytest_device.service.devices.fake import Fake
 from pytest_device.service.runners.controller import Controller, LaunchContext
-from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.launchers import AppiumLauncher
+from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
 from pytest_device.service.runners.processes import find_processes
 from pytest_device.service.runners.program import workspace
+from pytest_device.service.runners.resources import for_sessions
 from pytest_device.service.runners.toolchain import Toolchain
-from pytest_device.spec import Platform
+from pytest_device.spec import Platform, SessionType
+
+APPIUM = LAUNCHERS[SessionType.APPIUM]
 
 
 class RealDevice(Fake):
@@ -49,7 +51,7 @@ class Stand:
     allow_insecure: Sequence[str] = ()
 
     @asynccontextmanager
-    async def running(self, launcher: AppiumLauncher, device: Device) -> AsyncGenerator[Controller]:
+    async def running(self, launcher: Launcher, device: Device) -> AsyncGenerator[Controller]:
         async with workspace(self.directory, self.guard) as work:
             yield await launcher.launch(
                 LaunchContext(
@@ -65,7 +67,7 @@ class Stand:
                 device,
             )
 
-    def run(self, launcher: AppiumLauncher, device: Device) -> None:
+    def run(self, launcher: Launcher, device: Device) -> None:
         """Run a server."""
 
         async def scenario() -> None:
@@ -89,7 +91,7 @@ def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> St
 
 def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: Stand, fake: Fake) -> None:
     async def scenario() -> None:
-        async with stand.running(AppiumLauncher(), fake) as server:
+        async with stand.running(APPIUM, fake) as server:
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
             programs = {program.pid for program in find_processes([stand.directory])}
@@ -104,14 +106,14 @@ def test_an_appium_that_dies_while_it_boots_reports_how_and_why(stand: Stand, fa
     with pytest.raises(
         ControllerError, match=r"Appium ended at its start with exit status 3; the end of its log:\n    no such"
     ):
-        broken.run(AppiumLauncher(), fake)
+        broken.run(APPIUM, fake)
     assert not stand.directory.exists()
 
 
 def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     hanging = stand.of(tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
     with pytest.raises(ControllerError, match=r"not ready within 1 s; the end of its log:"):
-        hanging.run(AppiumLauncher(boot_limit_seconds=1), fake)
+        hanging.run(replace(APPIUM, boot_limit_seconds=1), fake)
     assert not find_processes([stand.directory])
     assert not stand.directory.exists()
 
@@ -126,7 +128,7 @@ def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Sta
     )
 
     async def scenario() -> str:
-        async with parent.running(AppiumLauncher(), fake) as server, asyncio.timeout(20):
+        async with parent.running(APPIUM, fake) as server, asyncio.timeout(20):
             return await server.ended()
 
     assert "Appium ended by itself: exit status 9" in asyncio.run(scenario())
@@ -138,7 +140,7 @@ def test_a_program_that_cannot_be_started_is_an_error_that_leaves_no_directory(
 ) -> None:
     gone = replace(stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node"))
     with pytest.raises(FileNotFoundError):
-        gone.run(AppiumLauncher(), fake)
+        gone.run(APPIUM, fake)
     assert not stand.directory.exists()
 
 
@@ -148,12 +150,12 @@ def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_pat
         "const {HOME, APPIUM_HOME} = process.env; console.log(HOME, APPIUM_HOME); process.exit(1)",
     )
     with pytest.raises(ControllerError, match=f"{tmp_path}/home {tmp_path}/home/.appium"):
-        printing.run(AppiumLauncher(), RealDevice(tmp_path / "home/.appium"))
+        printing.run(APPIUM, RealDevice(tmp_path / "home/.appium"))
 
 
 def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, fake: Fake) -> None:
     async def scenario() -> int | None:
-        async with stand.running(AppiumLauncher(), fake) as server:
+        async with stand.running(APPIUM, fake) as server:
             reader, writer = await asyncio.open_unix_connection(server.socket)
             writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
@@ -170,6 +172,6 @@ def test_insecure_features_are_allowed_by_name(stand: Stand, fake: Fake, tmp_pat
     allowing = replace(talks, allow_insecure=("uiautomator2:adb_shell", "*:session_discovery"))
 
     with pytest.raises(ControllerError, match=r"--allow-insecure uiautomator2:adb_shell,\*:session_discovery"):
-        allowing.run(AppiumLauncher(), fake)
+        allowing.run(APPIUM, fake)
     with pytest.raises(ControllerError, match="--shutdown-timeout 0"):
-        talks.run(AppiumLauncher(), fake)
+        talks.run(APPIUM, fake)

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_device import nodejs
 from pytest_device.errors import ConfigError
-from pytest_device.service.runners import node, toolchain
+from pytest_device.service.runners import toolchain
 
 Script = Callable[[str, str], Path]
 
@@ -38,7 +38,9 @@ def test_appium_runs_on_the_versions_it_names(version: str, fits: bool) -> None:
     ("required", "oldest", "too_old"),
     [(AGENT_DEVICE, "24.0.0", "22.12.0"), (ARGENT, "20.12.0", "20.11.1"), (ARGENT, "21.0.0", "18.20.8")],
 )
-def test_each_program_has_an_oldest_version_of_its_own(required: node.Requirement, oldest: str, too_old: str) -> None:
+def test_each_program_has_an_oldest_version_of_its_own(
+    required: toolchain.Requirement, oldest: str, too_old: str
+) -> None:
     assert (required.fits(oldest), required.fits(too_old)) == (True, False)
 
 
@@ -51,13 +53,13 @@ def test_the_real_program_is_taken_and_not_what_wraps_it(script: Script, tmp_pat
     npm = tmp_path / "real/lib/node_modules/npm/bin/npm-cli.js"
     npm.parent.mkdir(parents=True)
     npm.touch()
-    found = asyncio.run(node.inspect(fake_node(script, "24.1.0", real), {"PATH": "/usr/bin:/bin"}, APPIUM))
-    assert found == node.Node(real, (real, npm))
+    found = asyncio.run(toolchain.inspect(fake_node(script, "24.1.0", real), {"PATH": "/usr/bin:/bin"}, APPIUM))
+    assert found == toolchain.Node(real, (real, npm))
 
 
 def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_path: Path) -> None:
     wrapper, npm = fake_node(script, "24.1.0", tmp_path / "real/bin/node"), script("npm", "")
-    found = asyncio.run(node.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}, APPIUM))
+    found = asyncio.run(toolchain.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}, APPIUM))
     assert found.npm == (str(npm),)
 
 
@@ -73,7 +75,7 @@ def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_pat
 )
 def test_it_is_reported_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
     with pytest.raises(ConfigError, match=message):
-        asyncio.run(node.inspect(script("node", text), {"PATH": "/no/such/directory"}, APPIUM))
+        asyncio.run(toolchain.inspect(script("node", text), {"PATH": "/no/such/directory"}, APPIUM))
 
 
 def test_the_node_on_path_comes_first(script: Script) -> None:

@@ -1,34 +1,11 @@
-import itertools
-
 import pytest
 
-from pytest_device.service.runners.output_tail import Activity, AppiumOutputTail, OutputTail, TokenOutputTail
-
-
-@pytest.fixture
-def activity() -> Activity:
-    seconds = itertools.count(100)
-    return Activity(clock=lambda: next(seconds))
+from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
 
 
 @pytest.fixture
 def tail() -> AppiumOutputTail:
     return AppiumOutputTail()
-
-
-def test_a_server_is_in_use_while_it_carries_out_a_command(activity: Activity) -> None:
-    activity.begin()
-    assert activity.last == 101
-    assert activity.last == 102
-    activity.end()
-    assert activity.last == 103
-    assert activity.last == 103
-
-
-def test_an_answer_without_a_question_does_not_outweigh_the_next_command(activity: Activity) -> None:
-    activity.end()
-    activity.begin()
-    assert [activity.last, activity.last] == [102, 103]
 
 
 def test_lines_are_read_whole_however_they_arrive(tail: AppiumOutputTail) -> None:

@@ -21,9 +21,8 @@ from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
 from pytest_device.service.runners.processes import end, find_processes
-from pytest_device.service.runners.programs import ProgramsRunner
-from pytest_device.service.runners.resources import Directories
-from pytest_device.service.runners.session_programs import check
+from pytest_device.service.runners.programs import ProgramsRunner, check
+from pytest_device.service.runners.resources import Directories, Resources
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, SessionType
 from tests.service.runners.programs import alive, eventually, guards
@@ -52,12 +51,8 @@ def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
     environ.pop("APPIUM_HOME", None)
 
     def make(**more: str) -> ProgramsRunner:
-        return ProgramsRunner(
-            keys=KEYS,
-            directories=Directories(state_dir, cache_dir, tmp_path / "home"),
-            log=print,
-            environ=environ | more,
-        )
+        directories = Directories(state_dir, cache_dir, tmp_path / "home")
+        return ProgramsRunner(Resources(KEYS, directories, environ | more, print), log=print)
 
     return make
 
@@ -81,15 +76,15 @@ async def reaching(runner: ProgramsRunner) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def booted(runner: ProgramsRunner, session_id: str) -> Mapping[str, Any]:
-    await eventually(lambda: not isinstance(runner.status(session_id), Booting))
-    boot = runner.status(session_id)
+    await eventually(lambda: not isinstance(runner.record(session_id).boot, Booting))
+    boot = runner.record(session_id).boot
     assert isinstance(boot, Running), boot
     return boot.remote_config
 
 
 async def failed(runner: ProgramsRunner, session_id: str) -> str:
-    await eventually(lambda: isinstance(runner.status(session_id), Failed))
-    return reason(runner.status(session_id))
+    await eventually(lambda: isinstance(runner.record(session_id).boot, Failed))
+    return reason(runner.record(session_id).boot)
 
 
 def reason(boot: Boot) -> str:
@@ -103,7 +98,7 @@ def nodes() -> set[psutil.Process]:
 
 
 def reported(runner: ProgramsRunner, session_id: str) -> list[str]:
-    return [entry.text for entry in runner.log_entries(session_id)]
+    return [entry.text for entry in runner.record(session_id).entries]
 
 
 async def create(client: httpx.AsyncClient, config: Mapping[str, Any], **capabilities: str) -> str:
@@ -125,7 +120,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
     async def scenario() -> None:
         async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
-            assert runner.status("one") == Booting()
+            assert runner.record("one").boot == Booting()
             config = await booted(runner, "one")
             assert set(config) == {"appiumUrl", "capabilities"}
             assert config["appiumUrl"].startswith("http://127.0.0.1:")
@@ -140,7 +135,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
             runner.stop("one")
             runner.stop("one")
             await eventually(lambda: not find_processes([directory]) and not directory.exists())
-            assert "it was stopped" in reason(runner.status("one"))
+            assert "it was stopped" in reason(runner.record("one").boot)
 
     asyncio.run(scenario())
 
@@ -196,7 +191,7 @@ def test_what_happened_to_a_session_is_reported_also_after_its_end(make_runner: 
                 "stopping processes",
                 "processes exited",
             ]
-            assert "listener started on" in runner.log("one")
+            assert "listener started on" in runner.record("one").output.text
 
     asyncio.run(scenario())
 
@@ -226,15 +221,15 @@ def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: 
             config = await booted(runner, "one")
             for _ in range(3):
                 await client.get(f"{config['appiumUrl']}/status")
-            assert runner.last_activity("one") is None
+            assert runner.record("one").last_activity is None
 
             session = await create(client, config)
-            await eventually(lambda: runner.last_activity("one"))
-            created = runner.last_activity("one")
+            await eventually(lambda: runner.record("one").last_activity)
+            created = runner.record("one").last_activity
             await client.get(f"{session}/source")
-            await eventually(lambda: runner.last_activity("one") != created)
+            await eventually(lambda: runner.record("one").last_activity != created)
 
-        assert runner.last_activity("one") is None
+        assert runner.record("one").last_activity is None
 
     asyncio.run(scenario())
 
@@ -301,9 +296,9 @@ def test_another_version_is_refused_by_the_name_of_the_installed_one(project: An
 
 def test_a_session_of_an_earlier_service_is_distinguished_from_one_that_boots(make_runner: MakeRunner) -> None:
     runner = make_runner()
-    assert "was restarted" in reason(runner.status("one"))
-    assert runner.last_activity("one") is None
-    assert (list(runner.log_entries("one")), runner.log("one"), runner.device("one")) == ([], "", None)
+    assert "was restarted" in reason(runner.record("one").boot)
+    record = runner.record("one")
+    assert (list(record.entries), record.output.text, record.device, record.last_activity) == ([], "", None, None)
 
 
 def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
@@ -320,16 +315,17 @@ from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Booting
 from pytest_device.service.runners.programs import ProgramsRunner
-from pytest_device.service.runners.resources import Directories
+from pytest_device.service.runners.resources import Directories, Resources
 
 async def serve(request, state_dir, cache_dir):
     directories = Directories(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
-    runner = ProgramsRunner(keys=Keys("http://127.0.0.1:9"), directories=directories, log=lambda text: None)
+    resources = Resources(Keys("http://127.0.0.1:9"), directories, os.environ, lambda text: None)
+    runner = ProgramsRunner(resources, log=lambda text: None)
     await runner.prepare(lambda text: None)
     runner.start("one", eval(request))
-    while runner.status("one") == Booting():
+    while runner.record("one").boot == Booting():
         await asyncio.sleep(0.02)
-    print(runner.status("one"), flush=True)
+    print(runner.record("one").boot, flush=True)
     await asyncio.sleep(99)
 
 asyncio.run(serve(*sys.argv[1:]))

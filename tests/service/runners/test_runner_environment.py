@@ -1,7 +1,7 @@
 import pytest
 
 from pytest_device.child_environment import passed_on
-from pytest_device.service.runners.environment import for_sessions
+from pytest_device.service.runners.resources import for_sessions
 
 USER = {
     "PATH": "/usr/bin",

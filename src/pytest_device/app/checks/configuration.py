@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_device.app.checks.finding import Finding, config_path, failed, in_config
+from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
 from pytest_device.app.document import Json, Object, at, object_at, text_at
 from pytest_device.app.key import NEWEST_SDK, Key
 from pytest_device.app.keys import KEYS, setting
@@ -66,7 +66,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
 
 def _whole(project: Project) -> Iterator[Finding]:
     for warning in project.warnings:
-        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.key}")
+        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.word}")
     if project.static:
         for trail in project.static.duplicates:
             shown, place = ".".join(map(str, trail)), project.static.place(*trail)
@@ -78,14 +78,14 @@ def _whole(project: Project) -> Iterator[Finding]:
 
 
 def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
-    installed = project.package.installed_version(project.vendor.key)
+    installed = project.package.installed_version(project.vendor.word)
     major = (installed or "").partition(".")[0]
-    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0"):
+    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0", installed):
         what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
-        trail = tuple((project_id_path or f"extra.{project.vendor.key}.projectId").split("."))
+        trail = tuple((project_id_path or f"extra.{project.vendor.word}.projectId").split("."))
         yield in_config(project, "config-project-id", trail, "is not a UUID", "copy it from the project's page")
 
 
@@ -156,15 +156,15 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 def _matches_a_file(root: Path, pattern: str) -> bool:
     try:
         return any(path.is_file() for path in root.glob(pattern))
-    except (ValueError, NotImplementedError):  # an empty or absolute pattern
+    except (OSError, ValueError, NotImplementedError):  # a pattern that is too long, empty or absolute
         return False
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
     for name in ("icon", "ios.icon", "ios.servicesFile", "updates.codeSigningCertificate"):
         path = text_at(project.config, *name.split("."))
-        if path and "://" not in path and not (project.root / path).exists():
-            yield in_config(project, "config-missing-file", tuple(name.split(".")), f"is {path!r}", "add the file")
+        if path and "://" not in path:
+            yield from missing_file(project, tuple(name.split(".")), path)
     yield from _libraries(project)
 
 

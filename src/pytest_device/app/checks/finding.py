@@ -1,5 +1,7 @@
 """Findings of a project's checks, and the table of rules."""
 
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -95,10 +97,14 @@ def config_path(project: Project) -> Path:
 
 def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str) -> Finding:  # noqa: A002
     """Return a finding about a key, with its position if the static file contains it."""
-    static = project.static
-    shown = ".".join(map(str, trail))
-    if static:
-        for full in ((project.vendor.key, *trail), trail):
-            if place := static.place(*full):
-                return failed(id, static.path, f"{shown} {what}".strip(), fix, place)
-    return failed(id, config_path(project), f"{shown} {what}".strip(), fix)
+    place = project.place(*trail)
+    path = project.static.path if project.static and place else config_path(project)
+    return failed(id, path, f"{'.'.join(map(str, trail))} {what}".strip(), fix, place)
+
+
+def missing_file(
+    project: Project, trail: tuple[str | int, ...], path: str, exists: Callable[[Path], bool] = os.path.exists
+) -> Iterator[Finding]:
+    """Yield a finding unless a file exists; unlike `Path.exists`, the default accepts names of any length."""
+    if not exists(project.root / path):
+        yield in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")

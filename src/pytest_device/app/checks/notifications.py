@@ -1,33 +1,35 @@
 """Checks for the config plugin of the notifications library."""
 
-import re
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.checks.finding import Finding, in_config, settled
+from pytest_device.app.checks.finding import Finding, in_config, missing_file, settled
 from pytest_device.app.document import Json, Object, at, object_at
-from pytest_device.app.key import HEX
+from pytest_device.app.key import HEX, Key
 from pytest_device.app.png import PngError, read_png
 from pytest_device.app.project import Project
 
 ICON_SIZE: Final = (96, 96)
 _MODE: Final = "remote-notification"
-_KINDS: Final = {
-    "icon": str, "color": str, "defaultChannel": str, "sounds": list, "enableBackgroundRemoteNotifications": bool,
-}  # fmt: skip
+_OPTIONS: Final = (
+    Key("icon", ("string",)),
+    Key("color", ("string",), form=HEX),
+    Key("defaultChannel", ("string",)),
+    Key("sounds", ("array",)),
+    Key("enableBackgroundRemoteNotifications", ("boolean",)),
+)
 
 
 def check_notifications(project: Project) -> Iterator[Finding]:
     """Yield findings for the plugin's assets, color, default channel and background mode."""
     index, options = _plugin(project)
     trail = ("plugins", index, 1)
-    for name, kind in _KINDS.items():
-        if options.get(name) is not None and not isinstance(options[name], kind):
-            what = f"must be of type {_named(kind)}"
-            yield in_config(project, "notifications-value", (*trail, name), what, f"change the value of {name}")
-    if isinstance(color := options.get("color"), str) and not re.fullmatch(HEX.pattern, color, re.ASCII):
-        yield in_config(project, "notifications-value", (*trail, "color"), f"must be {HEX.rule}", "for example #ffffff")
+    for key in _OPTIONS:
+        if (value := options.get(key.name)) is not None and (problem := key.problem(value)):
+            fix = "for example #ffffff" if problem.endswith(HEX.rule) else f"change the value of {key.name}"
+            yield in_config(project, "notifications-value", (*trail, key.name), problem, fix)
     if isinstance(icon := options.get("icon"), str):
         yield from _icon(project, (*trail, "icon"), icon)
     yield from _sounds(project, (*trail, "sounds"), options.get("sounds"))
@@ -51,18 +53,13 @@ def _plugin(project: Project) -> tuple[int, Object]:
     return 0, {}
 
 
-def _named(kind: type) -> str:
-    return {str: "string", list: "array", bool: "boolean"}[kind]
-
-
 def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator[Finding]:
     fix = "save a PNG of 96x96 pixels, white on transparent"
-    path = project.root / icon
-    if not path.exists():  # nor has a path with a zero byte a file
-        yield _missing(project, trail, icon)
+    if missing := list(missing_file(project, trail, icon)):
+        yield from missing
         return
     try:
-        header, colors = read_png(path, ICON_SIZE)
+        header, colors = read_png(project.root / icon, ICON_SIZE)
     except (PngError, OSError) as error:
         problem = str(error) if isinstance(error, PngError) else f"cannot be read: {error.strerror}"
         yield in_config(project, "notifications-icon", trail, problem, fix)
@@ -82,14 +79,9 @@ def _sounds(project: Project, trail: tuple[str | int, ...], sounds: Json) -> Ite
         if not isinstance(sound, str):
             yield in_config(project, "notifications-value", place, "must be of type string", "name a local file")
             continue
-        if not (project.root / sound).is_file():
-            yield _missing(project, place, sound)
+        yield from missing_file(project, place, sound, os.path.isfile)
         if Path(sound).suffix.lower() != ".wav":
             yield in_config(project, "notifications-sound", place, f"is {sound!r}", "convert it to .wav")
-
-
-def _missing(project: Project, trail: tuple[str | int, ...], path: str) -> Finding:
-    return in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")
 
 
 def _uses_tasks(project: Project) -> bool:

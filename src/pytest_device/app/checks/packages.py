@@ -1,13 +1,13 @@
 """Checks of ``package.json``: native directories, versions and known libraries."""
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, settled
-from pytest_device.app.checks.versions import fits
 from pytest_device.app.document import Place, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
@@ -15,12 +15,15 @@ from pytest_device.errors import ProjectError
 
 PATTERN_SECONDS: Final = 3.0
 
+Version: TypeAlias = tuple[int, int, int]
+
 _SYNCED = (
     *("ios", "android", "plugins", "icon", "scheme", "userInterfaceStyle", "splash", "updates", "orientation"),
     *("backgroundColor", "primaryColor", "notification", "androidStatusBar", "androidNavigationBar", "jsEngine"),
     "locales",
 )
 
+_VERSION: Final = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d+)(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?[^\s|,]*")
 _SEARCH: Final = """\
 import json, re, sys
 patterns, names = json.load(sys.stdin)
@@ -70,23 +73,15 @@ def directory_check(project: Project, directory: Mapping[str, str] | None) -> li
         return [settled("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
     if directory is None:
         return [settled("library-directory", project, "skipped", "pass a table of the known libraries")]
-    names = list(project.package.dependencies)
-    excluded = _excluded(project, check.exclude, names)
-    names = [name for name in names if name not in excluded]
-    found = list(_judged(project, names, directory, list_unknown=check.list_unknown_packages))
-    return found or [settled("library-directory", project, "passed")]
-
-
-def _judged(
-    project: Project, names: list[str], directory: Mapping[str, str], *, list_unknown: bool
-) -> Iterator[Finding]:
-    document = project.package.document
-    for name in names:
-        problem = directory.get(name, "is unknown" if list_unknown else "")
-        if problem:
-            fix = "replace it, or add it to reactNativeDirectoryCheck.exclude"
-            place = document.place("dependencies", name)
-            yield failed("library-directory", document.path, f"{name} {problem}", fix, place)
+    excluded = _excluded(project, check.exclude, list(project.package.dependencies))
+    names = [name for name in project.package.dependencies if name not in excluded]
+    unknown = "is unknown" if check.list_unknown_packages else ""
+    problems = {name: problem for name in names if (problem := directory.get(name, unknown))}
+    document, fix = project.package.document, "replace it, or add it to reactNativeDirectoryCheck.exclude"
+    return [
+        failed("library-directory", document.path, f"{name} {problem}", fix, document.place("dependencies", name))
+        for name, problem in problems.items()
+    ] or [settled("library-directory", project, "passed")]
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
@@ -101,9 +96,39 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
             timeout=PATTERN_SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        trail = (project.vendor.key, "doctor", "reactNativeDirectoryCheck", "exclude")
+        trail = (project.vendor.word, "doctor", "reactNativeDirectoryCheck", "exclude")
         place = project.package.document.place(*trail) or Place(0, 0)
         problem = f"{'.'.join(trail[1:])} has a pattern that searches for more than {PATTERN_SECONDS:g} s: simplify it"
         path = project.package.document.path
         raise ProjectError(problem, path=path, line=place.line, column=place.column) from None
     return {*entries, *json.loads(done.stdout)}
+
+
+def fits(version: str, wanted: str) -> bool:
+    """Return whether a version, or the lowest version of a range, satisfies a range."""
+    found = _VERSION.search(version)
+    if not found:
+        return False
+    actual = _numbers(found)[0]
+    return any(all(_holds(actual, part) for part in _VERSION.finditer(one)) for one in wanted.split("||"))
+
+
+def _numbers(part: re.Match[str]) -> tuple[Version, int]:
+    """Return the three numbers of a version, and how many of them were given."""
+    given = [int(one) for one in part.groups()[1:] if one and one.isdecimal()]
+    return (given[0], (given[1:2] or [0])[0], (given[2:3] or [0])[0]), len(given)
+
+
+def _holds(actual: Version, part: re.Match[str]) -> bool:
+    base, given = _numbers(part)
+    operator = part[1] or "="
+    if operator in (">=", "<=", ">", "<"):
+        return {">=": actual >= base, "<=": actual <= base, ">": actual > base, "<": actual < base}[operator]
+    same = {"^": _caret(base, given), "~": min(given, 2), "=": given}[operator]
+    return actual >= base and actual[:same] == base[:same]
+
+
+def _caret(base: Version, given: int) -> int:
+    """Return how many leading numbers must match: up to and including the first that is not 0."""
+    leading = next((index for index, number in enumerate(base) if number), given - 1)
+    return min(leading + 1, given)

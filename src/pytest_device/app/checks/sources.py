@@ -1,18 +1,19 @@
-"""Checks of the sources: environment variable reads, styles, and secrets that would ship with the app."""
+"""Checks of the sources: environment variable reads, styles, secrets that would ship with the app, and routes."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from pytest_device.app.bundler import css_module_name
 from pytest_device.app.checks.finding import Finding, failed, in_config
-from pytest_device.app.document import Place, place_of
+from pytest_device.app.document import Place, at, place_of
 from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
 from pytest_device.app.needles import SECRETS, is_secret, secret_trails
 from pytest_device.app.project import Project
+from pytest_device.app.routes.entries import IGNORE, TSCONFIG, default_include, is_ignored, lacking, tsconfig
 from pytest_device.errors import ProjectError
 
 MAX_FILES: Final = 50_000
@@ -105,3 +106,32 @@ def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
         yield failed("bundler-sass-missing", path, path.name, "install sass")
     for imported in re.finditer(r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE):
         yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))
+
+
+def check_routes(project: Project, declaration: str | None, include: Sequence[str] | None) -> Iterator[Finding]:
+    """Yield findings about invalid route files and about missing entries for typed routes.
+
+    ``declaration`` is the name of the generated declaration, ``include`` the entries required in ``tsconfig.json``.
+    """
+    directory = project.app_directory
+    if directory is None:
+        return
+    for problem in project.routes.problems:
+        yield failed("routes-file", directory / problem.file, problem.problem, "rename or move the file")
+    for route in project.routes.all:
+        names = [one.name for one in route.parameters]
+        if len(set(names)) < len(names):
+            yield failed("routes-parameter", directory / route.file, route.page, "rename one of the parameters")
+    if at(project.config, "experiments", "typedRoutes") is True:
+        name = declaration or f"{project.vendor.word}-env.d.ts"
+        yield from _typed_routes(project, name, include or default_include(project.vendor.word, name))
+
+
+def _typed_routes(project: Project, name: str, include: Sequence[str]) -> Iterator[Finding]:
+    fix = f"run pytest-device app routes --typescript {name}"
+    if not is_ignored(project.root, name):
+        yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
+    document = tsconfig(project.root)
+    place = document.place("include") if document else None
+    for entry in lacking(document, include):
+        yield failed("typed-routes-included", project.root / TSCONFIG, entry, fix, place)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.document import Document, at
-from pytest_device.app.files import read_text
+from pytest_device.app.files import read_existing
 from pytest_device.errors import ProjectError
 
 IGNORE: Final = ".gitignore"
@@ -23,7 +23,7 @@ def default_include(vendor: str, declaration: str) -> tuple[str, ...]:
 
 def is_ignored(root: Path, name: str) -> bool:
     """Return whether ``.gitignore`` lists a file in the project root."""
-    return name in {line.strip().removeprefix("/") for line in _text(root / IGNORE).splitlines()}
+    return name in {line.strip().removeprefix("/") for line in (read_existing(root / IGNORE) or "").splitlines()}
 
 
 def tsconfig(root: Path) -> Document | None:
@@ -42,7 +42,7 @@ def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
 
 def completed(root: Path, name: str, include: Sequence[str]) -> Iterator[tuple[Path, str]]:
     """Yield both files with the missing entries added and everything else unchanged."""
-    ignore = _text(root / IGNORE)
+    ignore = read_existing(root / IGNORE) or ""
     if not is_ignored(root, name):
         ignore += ("\n" if ignore and not ignore.endswith("\n") else "") + f"{name}\n"
     yield root / IGNORE, ignore
@@ -74,10 +74,3 @@ def _inserted(document: Document, offset: int, entries: Sequence[str], *, more: 
     separator = blank or " "
     inserted = (blank if more else "") + f",{separator}".join(entries) + ("," + ("" if blank else " ") if more else "")
     return text[:offset] + inserted + text[offset:]
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path)
-    except FileNotFoundError:
-        return ""

@@ -2,22 +2,23 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote, urlencode
 
-from pytest_device.app.routes.names import NOT_FOUND, Parameter, parameter, without_groups
+from pytest_device.app.routes.match import Match
+from pytest_device.app.routes.names import NOT_FOUND, Parameter, parameter
 from pytest_device.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class Linkable:
-    """Routes that links can target, with their parameters; ``special`` files and layouts are no valid targets."""
+    """Routes that links can target, with their parameters; ``special`` files are no valid targets."""
 
     routes: Mapping[str, tuple[Parameter, ...]]
     special: tuple[str, ...]
-    layouts: tuple[str, ...]
+    match: Callable[[str], Match | None]
 
 
 def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
@@ -38,11 +39,11 @@ def _split(route: str) -> tuple[str, str]:
 
 
 def _with_query(tail: str, query: Mapping[str, object]) -> str:
-    if not query:
+    pairs = urlencode({name: _text(value) for name, value in query.items()}, doseq=True, quote_via=quote)
+    if not pairs:
         return tail
     before, hash_sign, fragment = tail.partition("#")
-    pairs = urlencode({name: _text(value) for name, value in query.items()}, doseq=True, quote_via=quote)
-    return f"{before}{'&' if before else '?'}{pairs}{hash_sign}{fragment}"
+    return f"{before or '?'}{'&' if before[1:] else ''}{pairs}{hash_sign}{fragment}"
 
 
 def _text(value: object) -> object:
@@ -95,9 +96,10 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
         return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
     if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
         return f"route {route!r} is a special file, which cannot be linked to"
-    if "[" not in path and (template := _template(known, path)):
-        values = ", ".join(f"{one.name!r}: …" for one in known.routes[template])
-        return f"route {route!r} is a path of {template!r}: use {template!r} with params={{{values}}}"
+    found = known.match(path) if "[" not in path else None
+    if found and found.kind == "html" and found.params:
+        values = ", ".join(f"{name!r}: …" for name in found.params)
+        return f"route {route!r} is a path of {found.route!r}: use {found.route!r} with params={{{values}}}"
     return f"route {route!r} is unknown: did you mean {_closest(known, path)!r}?"
 
 
@@ -106,12 +108,3 @@ def _closest(known: Linkable, path: str) -> str:
     if trimmed in known.routes:
         return trimmed
     return next(iter(difflib.get_close_matches(path, known.routes, 1, 0.0)), "/")
-
-
-def _template(known: Linkable, path: str) -> str | None:
-    """Return the dynamic route that matches a concrete path, or None."""
-    from pytest_device.app.routes.match import Matcher
-
-    dynamic = [name for name, parameters in known.routes.items() if parameters]
-    found = Matcher.of(("html", "", name, name, tuple(name[1:].split("/"))) for name in dynamic).match(path)
-    return "/" + "/".join(without_groups(tuple(found.page[1:].split("/")))) if found else None

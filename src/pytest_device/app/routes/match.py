@@ -1,17 +1,17 @@
 """Matching of URLs to routes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from pytest_device.app.routes.names import is_group, parameter
+from pytest_device.app.routes.names import Route, is_group, parameter
 from pytest_device.errors import ConfigError
 
 MAX_LENGTH: Final = 8192
 
 Kind: TypeAlias = Literal["html", "api", "not_found"]
-Raw: TypeAlias = "tuple[tuple[str, str | None], ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +48,31 @@ class _Step:
         return kind.setdefault(name, _Step())
 
 
-@dataclass(frozen=True)
 class Matcher:
-    """A tree of routes with shared prefixes, in order of precedence."""
+    """A tree of routes with shared prefixes; of several that match, the first wins."""
 
-    routes: tuple[tuple[str, str, str, str], ...]
-    root: _Step
-
-    @classmethod
-    def of(cls, routes: Iterable[tuple[str, str, str, str, tuple[str, ...]]]) -> "Matcher":
-        known: list[tuple[str, str, str, str]] = []
-        root = _Step()
-        for kind, file, page, name, segments in routes:
-            step = root
-            for segment in segments:
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = routes
+        self._root = _Step()
+        for number, route in enumerate(routes):
+            step = self._root
+            for segment in route.visible:
                 step = step.next(segment)
-            step.ends.append(len(known))
-            known.append((kind, file, page, name))
-        return cls(tuple(known), root)
+            step.ends.append(number)
 
     def match(self, url: str) -> Match | None:
         if len(url) > MAX_LENGTH:
             raise ConfigError(f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum")
         path = _path(url).removeprefix("/").removesuffix("/")
-        best = min(_found(self.root, tuple(path.split("/")) if path else ()), default=None, key=lambda one: one[0])
+        segments = tuple(path.split("/")) if path else ()
+        best = _Search(segments).best(self._root, 0)
         if best is None:
             return None
-        kind, file, page, name = self.routes[best[0]]
-        raw = dict(best[1])
-        catch_alls = {found.name for segment in page.split("/") if (found := parameter(segment)) and found.catch_all}
-        params = {one: _decoded(value, one in catch_alls) for one, value in raw.items()}
-        return Match(cast("Kind", kind), name, page, file, params, raw)
+        route = self._routes[best.number]
+        raw = {name: "/".join(segments[start:stop]) or None for name, start, stop in best.spans}
+        catch_alls = {one.name for one in route.parameters if one.catch_all}
+        params = {name: _decoded(value, name in catch_alls) for name, value in raw.items()}
+        return Match(cast("Kind", route.kind), route.name, route.page, route.file, params, raw)
 
 
 def _path(url: str) -> str:
@@ -99,33 +93,57 @@ def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT0
     return unquote(value or "")
 
 
-def _found(step: _Step, segments: tuple[str, ...], raw: "Raw" = ()) -> "Iterator[tuple[int, Raw]]":
-    """Yield the routes under a node that match all segments, each with its parameters."""
-    if not segments:
-        yield from ((index, raw) for index in step.ends)
-    else:
-        yield from _by_one(step, segments, raw)
-    for name, child in step.group.items():
-        if segments and segments[0] == name:
-            yield from _found(child, segments[1:], raw)
-        yield from _found(child, segments, raw)
-    for name, child in step.several.items():
-        yield from _by_several(name, child, segments, raw)
+class _Found(NamedTuple):
+    """The number of a matching route, and each parameter with the indexes where its segments start and stop."""
+
+    number: int
+    spans: tuple[tuple[str, int, int], ...] = ()
 
 
-def _by_one(step: _Step, segments: tuple[str, ...], raw: "Raw") -> "Iterator[tuple[int, Raw]]":
-    head, rest = segments[0], segments[1:]
-    for literal in {head, unquote(head)} & step.literal.keys():
-        yield from _found(step.literal[literal], rest, raw)
-    if head:
-        for name, child in step.single.items():
-            yield from _found(child, rest, (*raw, (name, head)))
+class _Search:
+    """A search that tries each node once with each rest of the segments, so that catch-alls don't multiply the work."""
 
+    def __init__(self, segments: tuple[str, ...]) -> None:
+        self._segments = segments
+        self._best: dict[tuple[_Step, int], _Found | None] = {}
+        self._stops: dict[_Step, list[int]] = {}
 
-def _by_several(name: str, step: _Step, segments: tuple[str, ...], raw: "Raw") -> "Iterator[tuple[int, Raw]]":
-    everything = (*raw, (name, "/".join(segments) or None))
-    yield from ((index, everything) for index in step.ends)
-    if step.literal or step.group or step.single or step.several:
-        for count in (*range(1, len(segments) + 1), 0):
-            taken = (*raw, (name, "/".join(segments[:count]) or None))
-            yield from (one for one in _found(step, segments[count:], taken) if one[0] not in step.ends)
+    def best(self, step: _Step, at: int) -> _Found | None:
+        """Return the first route under a node that matches all segments from an index."""
+        if (step, at) not in self._best:
+            found = (one for one in self._candidates(step, at) if one)
+            self._best[step, at] = min(found, default=None, key=lambda one: one.number)
+        return self._best[step, at]
+
+    def _candidates(self, step: _Step, at: int) -> "Iterator[_Found | None]":
+        head = self._segments[at] if at < len(self._segments) else None
+        if head is None:
+            yield from map(_Found, step.ends)
+        else:
+            for literal in {head, unquote(head)} & step.literal.keys():
+                yield self.best(step.literal[literal], at + 1)
+        for name, child in step.single.items() if head else ():
+            yield self._taken(name, child, at, at + 1)
+        for name, child in step.group.items():
+            if head == name:
+                yield self.best(child, at + 1)
+            yield self.best(child, at)
+        for name, child in step.several.items():
+            yield from (self._taken(name, child, at, stop) for stop in (*self._stops_of(child)[at + 1 : at + 2], at))
+
+    def _taken(self, name: str, step: _Step, at: int, stop: int) -> _Found | None:
+        rest = self.best(step, stop)
+        return rest and _Found(rest.number, ((name, at, stop), *rest.spans))
+
+    def _stops_of(self, step: _Step) -> list[int]:
+        """Return, for each index, the best of the indexes from there where the segments of a catch-all can stop."""
+        if step not in self._stops:
+            stops: list[int] = []
+            for at in range(len(self._segments), -1, -1):
+                stops.append(min((at, *stops[-1:]), key=lambda stop: self._rank(step, stop)))
+            self._stops[step] = stops[::-1]
+        return self._stops[step]
+
+    def _rank(self, step: _Step, at: int) -> float:
+        found = self.best(step, at)
+        return math.inf if found is None else found.number

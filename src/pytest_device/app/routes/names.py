@@ -1,9 +1,9 @@
-"""Naming conventions of route files: segments, groups, parameters, platforms and special files."""
+"""Routes and the naming conventions of their files: segments, groups, parameters, platforms and special files."""
 
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,34 +33,29 @@ class RouteFile:
     path: str
     name: str
     kind: str
-    """One of ``html``, ``api``, ``not_found``, ``layout`` and ``ignored``."""
+    """One of ``html``, ``api``, ``not_found`` and ``layout``."""
     platform: str | None
     problem: str = ""
 
 
 def route_file(path: str) -> RouteFile | None:
-    """Classify a file; return None if it is not a source file."""
+    """Classify a file; return None if it is not the source of a route or layout."""
     if path.endswith("/"):
-        return RouteFile(path[:-1], path, "ignored", None, "links to directories are not followed: move it here")
+        return RouteFile(path[:-1], path, "html", None, "links to directories are not followed: move it here")
     if not _EXTENSION.search(path):
         return None
     bare = _EXTENSION.sub("", path)
     api = bare.endswith("+api")
     name, platform = _without_platform(bare.removesuffix("+api"))
-    kind = "api" if api else _kind(name)
+    if name in _ROOT_FILES and not api:
+        return None
+    kind = "api" if api else {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(name.rpartition("/")[2], "html")
     return RouteFile(path, name, kind, platform, _problem(name, kind, platform))
 
 
 def _without_platform(name: str) -> tuple[str, str | None]:
     bare, _, ending = name.rpartition(".")
     return (bare, ending) if ending in PLATFORMS and "/" not in ending else (name, None)
-
-
-def _kind(name: str) -> str:
-    last = name.rpartition("/")[2]
-    if name in _ROOT_FILES:
-        return "ignored"
-    return {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(last, "html")
 
 
 def _problem(name: str, kind: str, platform: str | None) -> str:
@@ -88,15 +83,19 @@ def parameter(segment: str) -> Parameter | None:
     return Parameter(name.removeprefix("..."), name.startswith("...")) if name != "..." else None
 
 
+def unique(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """Leave out repeated names, which a type or a function can't have; `check` reports them."""
+    return tuple({one.name: one for one in parameters}.values())
+
+
 def is_group(segment: str) -> bool:
     return segment.startswith("(") and segment.endswith(")") and segment != "()"
 
 
 def alternatives(segment: str) -> list[str]:
     """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
-    if not is_group(segment) or "," not in segment:
-        return [segment]
-    return [f"({name.strip()})" for name in segment[1:-1].split(",") if name.strip()]
+    names = [name.strip() for name in segment[1:-1].split(",")] if is_group(segment) and "," in segment else []
+    return [f"({name})" for name in names if name] or [segment]
 
 
 def spread(name: str) -> Iterator[str]:
@@ -106,3 +105,37 @@ def spread(name: str) -> Iterator[str]:
 
 def without_groups(segments: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(segment for segment in segments if not is_group(segment))
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route; ``segments`` is the file's path with arrays of groups expanded, including a trailing ``index``."""
+
+    file: str
+    """Path relative to the routes directory, with a leading ``./``."""
+    kind: str
+    """One of ``html``, ``api`` and ``not_found``."""
+    segments: tuple[str, ...]
+
+    @property
+    def page(self) -> str:
+        return "/" + "/".join(self.segments)
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """Segments without a trailing ``index``."""
+        return self.segments[:-1] if self.segments[-1] == "index" else self.segments
+
+    @property
+    def name(self) -> str:
+        """Name for links, without groups and ``/index``."""
+        return "/" + "/".join(without_groups(self.visible))
+
+    @property
+    def grouped_name(self) -> str:
+        """Name for links, including groups."""
+        return "/" + "/".join(self.visible)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(found for segment in self.segments if (found := parameter(segment)))

@@ -8,57 +8,23 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.routes import href as hrefs
+from pytest_device.app.routes.declarations import typescript_declaration
 from pytest_device.app.routes.match import Match, Matcher
 from pytest_device.app.routes.names import (
     PLATFORMS,
     Parameter,
+    Route,
     RouteFile,
     is_group,
     parameter,
     route_file,
     spread,
-    without_groups,
 )
-from pytest_device.app.routes.typescript import declaration
 from pytest_device.errors import ConfigError, ProjectError
 
 MAX_FILES: Final = 100_000
 MAX_DEPTH: Final = 50
 _SKIPPED: Final = frozenset(("node_modules", ".git"))
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A route; ``segments`` is the file's path with arrays of groups expanded, including a trailing ``index``."""
-
-    file: str
-    """Path relative to the routes directory, with a leading ``./``."""
-    kind: str
-    """One of ``html``, ``api`` and ``not_found``."""
-    segments: tuple[str, ...]
-
-    @property
-    def page(self) -> str:
-        return "/" + "/".join(self.segments)
-
-    @property
-    def visible(self) -> tuple[str, ...]:
-        """Segments without a trailing ``index``."""
-        return self.segments[:-1] if self.segments[-1] == "index" else self.segments
-
-    @property
-    def name(self) -> str:
-        """Name for links, without groups and ``/index``."""
-        return "/" + "/".join(without_groups(self.visible))
-
-    @property
-    def grouped_name(self) -> str:
-        """Name for links, including groups."""
-        return "/" + "/".join(self.visible)
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(found for segment in self.segments if (found := parameter(segment)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +91,7 @@ class Routes:
 
     def typescript_declaration(self) -> str:
         """Return the TypeScript declaration that makes invalid links type errors."""
-        return declaration(tuple(self.linkable.items()), self.vendor)
+        return typescript_declaration(self.linkable, self.vendor)
 
     @cached_property
     def linkable(self) -> dict[str, tuple[Parameter, ...]]:
@@ -135,11 +101,12 @@ class Routes:
 
     @cached_property
     def _linkable(self) -> hrefs.Linkable:
-        return hrefs.Linkable(self.linkable, tuple(one.page for one in self.all if one.kind != "html"), self.layouts)
+        special = tuple(one.page for one in self.all if one.kind != "html")
+        return hrefs.Linkable(self.linkable, special, self.match)
 
     @cached_property
     def _matcher(self) -> Matcher:
-        return Matcher.of((one.kind, one.file, one.page, one.name, one.visible) for one in self.all)
+        return Matcher(self.all)
 
 
 def _in_tree(path: str) -> tuple[tuple[int, str], ...]:
@@ -175,7 +142,7 @@ class _Tree:
             self.problems.append(RouteProblem(found.path, found.problem))
         elif found.kind == "layout":
             self.layouts.append(found.name)
-        elif found.kind != "ignored":
+        else:
             self._add_route(found)
 
     def _add_route(self, found: RouteFile) -> None:

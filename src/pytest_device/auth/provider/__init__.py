@@ -2,12 +2,9 @@
 
 # ruff: noqa: E402  # a missing package is reported before the imports fail
 
-from importlib.util import find_spec
+from pytest_device.serving import need_extra
 
-for _name in ("starlette", "uvicorn", "joserfc", "cryptography"):
-    if find_spec(_name) is None:
-        _problem = f"pytest_device.auth.provider needs {_name}: pip install 'pytest-device[services]'"
-        raise ModuleNotFoundError(_problem, name=_name)
+need_extra("pytest_device.auth.provider", "starlette", "uvicorn", "joserfc", "cryptography")
 
 from pytest_device.auth.provider.model import Authorization as Authorization
 from pytest_device.auth.provider.model import Client as Client

@@ -11,11 +11,9 @@ from urllib.parse import urlsplit
 from starlette.responses import RedirectResponse, Response
 
 from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
-from pytest_device.auth.provider.grants import Grant, OAuthError
-from pytest_device.auth.provider.journal import Journal
-from pytest_device.auth.provider.model import Authorization, Client, FailureKind
+from pytest_device.auth.provider.model import Authorization, Client, FailureKind, Journal
 from pytest_device.auth.provider.page import message_page, sign_in_page
-from pytest_device.auth.provider.settings import Session, Settings
+from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 from pytest_device.redact import is_loopback
@@ -123,7 +121,7 @@ class Authorize:
         self.journal.on_secret(code)
         return self._redirect(asked, {"code": code}, kind)
 
-    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: FailureKind | None = None) -> Response:
+    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: str | None = None) -> Response:
         state = asked.params.get("state")
         if failure == "wrong_state":
             state = secrets.token_urlsafe(8)

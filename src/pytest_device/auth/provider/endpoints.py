@@ -11,11 +11,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
 from pytest_device.auth.provider.exchange import NO_STORE, Exchange
-from pytest_device.auth.provider.grants import Grant, OAuthError
-from pytest_device.auth.provider.journal import Journal
-from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
+from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens, Journal
 from pytest_device.auth.provider.page import message_page
-from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.state import Grant, OAuthError, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 
@@ -128,7 +126,7 @@ class Endpoints:
         sign = "&" if "?" in target else "?"
         return RedirectResponse(f"{target}{sign}{form_encoded(state)}" if state else target, 303, headers=NO_STORE)
 
-    def _tokens(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
+    def _tokens(self, grant: Grant, grant_type: str, failure: str | None) -> dict[str, Any]:
         access_token, refresh_token = self.settings.grants.issue_tokens(grant)
         id_token = None
         if "openid" in grant.scopes:
@@ -145,7 +143,7 @@ class Endpoints:
             **({"id_token": id_token} if id_token else {}),
         }
 
-    def _id_claims(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
+    def _id_claims(self, grant: Grant, grant_type: str, failure: str | None) -> dict[str, Any]:
         issuer, now = self.settings.issuer, get_current_time_in_seconds()
         is_first = grant_type == AUTHORIZATION_CODE  # OpenID Connect Core section 12.2: no nonce on refresh
         return {

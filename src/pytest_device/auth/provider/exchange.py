@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from pytest_device.auth.provider.grants import OAuthError
-from pytest_device.auth.provider.journal import Journal
-from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, SeenRequest
+from pytest_device.auth.provider.model import Endpoint, FailureKind, Journal, SeenRequest
 from pytest_device.auth.provider.page import Page
+from pytest_device.auth.provider.state import OAuthError
+from pytest_device.serving import Failure, body_of
 
 MAX_BODY_BYTES: Final = 64 * 1024
 _TRICKLE_SECONDS: Final = 0.02
@@ -62,11 +62,9 @@ class Door:
 
 
 async def _read(request: Request) -> Exchange:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
+    body = await body_of(request, MAX_BODY_BYTES)
+    if body is None:
+        raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
     try:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:

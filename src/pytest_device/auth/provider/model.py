@@ -1,10 +1,11 @@
-"""Settings and recorded events of the identity provider."""
+"""Settings of the identity provider, and the journal of what it received and issued."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from pytest_device import serving
 from pytest_device.errors import AuthConfigError
 
 Endpoint: TypeAlias = Literal["discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"]
@@ -53,6 +54,11 @@ class Client:
     scopes: Sequence[str] = ("openid", "profile", "email", "address", "phone", "offline_access")
     post_logout_redirect_uris: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
+            if isinstance(value := getattr(self, name), str):
+                raise AuthConfigError(f"{name} {value!r} must be a list, for example {value.split()}")
+
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
@@ -65,15 +71,14 @@ class Lifetimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(serving.Failure):
     """Failure of the next ``times`` requests to an endpoint; ``seconds`` is the duration of a delay."""
 
     endpoint: Endpoint
     kind: FailureKind
-    times: int = 1
-    seconds: float = 1.0
 
     def __post_init__(self) -> None:
+        serving.Failure.__post_init__(self)
         if self.endpoint not in ENDPOINTS:
             raise AuthConfigError(f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})")
         possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
@@ -133,3 +138,29 @@ class ProviderClock:
     def advance(self, seconds: float) -> None:
         """Move the clock forward, which ages all codes and tokens issued so far."""
         self._advanced += seconds
+
+
+_SECRETS: Final = frozenset(
+    ("code", "code_verifier", "client_secret", "access_token", "refresh_token", "token", "id_token_hint")
+)
+"""Request parameters that are secrets."""
+
+
+class Journal(serving.Journal):
+    """Requests, authorizations and tokens so far, and pending failures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_secret: Callable[..., Any] = lambda *_secrets: None
+        """Callback that receives each secret before a client does."""
+
+    def add(self, entry: object) -> None:
+        """Record an entry and report its secrets."""
+        match entry:
+            case SeenRequest():
+                self.on_secret(*(value for name, value in entry.params.items() if name in _SECRETS))
+            case IssuedTokens():
+                self.on_secret(entry.access_token, entry.refresh_token, entry.id_token or "")
+            case _:
+                pass
+        super().add(entry)

@@ -1,14 +1,13 @@
 """OpenID Connect provider on this machine whose responses a test controls."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.routing import Route
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import Door, Respond
-from pytest_device.auth.provider.grants import Grants
-from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
     Authorization,
@@ -17,17 +16,18 @@ from pytest_device.auth.provider.model import (
     Failure,
     FailureKind,
     IssuedTokens,
+    Journal,
     Lifetimes,
     ProviderClock,
     SeenRequest,
     User,
 )
-from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.provider.sign_in import SignIn
+from pytest_device.auth.provider.state import Grants, Settings
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
-from pytest_device.errors import AuthConfigError
-from pytest_device.serving import AppServer
+from pytest_device.errors import AuthConfigError, ConfigError
+from pytest_device.serving import Service, app_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class IdentityProvider:
+class IdentityProvider(Service[Journal]):
     """OpenID Connect provider; use it as a context manager.
 
     With ``sessions``, a cookie remembers who signed in on the page, as ``prompt=none`` and ``max_age`` require.
@@ -59,16 +59,13 @@ class IdentityProvider:
         issuer = check_issuer(public_url).removesuffix("/") if public_url else None
         if automatic_user is not None:
             _known("user", automatic_user, named_users)
+        super().__init__(Journal(), port)
         self.clock = ProviderClock()
-        self._journal = Journal()
         try:
-            self._server = AppServer(port)
-        except OSError as error:
-            raise AuthConfigError(
-                f"port {port} is not available: {error.strerror}. To share one provider between workers, use "
-                "--device-identity-scope=run"
-            ) from None
-        self.local_url = self._server.url
+            self.local_url = self._server.url
+        except ConfigError as error:
+            hint = "To share one provider between workers, use --device-identity-scope=run"
+            raise AuthConfigError(f"{error}. {hint}") from None
         self._settings = Settings(
             issuer=issuer or self.local_url,
             users=named_users,
@@ -81,14 +78,8 @@ class IdentityProvider:
         )
         self._sign_in = SignIn(self._settings, self.local_url)
 
-    def __enter__(self) -> Self:
-        self._server.start(_app(self._settings, self._journal))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.stop()
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         self._sign_in.close()
 
     def sign_in(
@@ -139,11 +130,7 @@ class IdentityProvider:
 
     def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
         """Make the next requests to an endpoint fail. Raises AuthConfigError for a failure unknown at the endpoint."""
-        self._journal.add_failures(Failure(endpoint, kind, times, seconds))
-
-    def clear_failures(self) -> None:
-        """Remove all pending failures."""
-        self._journal.clear_failures()
+        self._journal.add_failure(Failure(endpoint, kind, times, seconds))
 
     def rotate_keys(self, *, keep_old: bool = True) -> None:
         """Sign ID tokens with a new key; the old keys remain published if ``keep_old`` is True."""
@@ -172,6 +159,19 @@ class IdentityProvider:
             raise TimeoutError(f"{problem}. The provider's last replies: {seen or 'none'}")
         return tokens
 
+    def _app(self) -> "Starlette":
+        journal, endpoints = self._journal, Endpoints(self._settings, self._journal)
+        doors: list[tuple[str, Endpoint, Respond, list[str]]] = [
+            ("/.well-known/openid-configuration", "discovery", endpoints.discovery, ["GET"]),
+            ("/authorize", "authorize", Authorize(self._settings, journal), ["GET", "POST"]),
+            ("/token", "token", endpoints.token, ["POST"]),
+            ("/revoke", "revoke", endpoints.revoke, ["POST"]),
+            ("/userinfo", "userinfo", endpoints.userinfo, ["GET", "POST"]),
+            ("/jwks", "jwks", endpoints.jwks, ["GET"]),
+            ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
+        ]
+        return app_of([Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors])
+
     def user(self, name: str) -> User:
         """Return a user. Raises AuthConfigError for an unknown name."""
         return _known("user", name, self._settings.users)
@@ -194,28 +194,3 @@ def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
         raise AuthConfigError(f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})")
     return known[name]
-
-
-def _app(settings: Settings, journal: Journal) -> "Starlette":
-    from starlette.applications import Starlette
-    from starlette.middleware import Middleware
-    from starlette.middleware.cors import CORSMiddleware
-    from starlette.routing import Route
-
-    endpoints = Endpoints(settings, journal)
-    authorize = Authorize(settings, journal)
-    doors: list[tuple[str, Endpoint, Respond, list[str]]] = [
-        ("/.well-known/openid-configuration", "discovery", endpoints.discovery, ["GET"]),
-        ("/authorize", "authorize", authorize, ["GET", "POST"]),
-        ("/token", "token", endpoints.token, ["POST"]),
-        ("/revoke", "revoke", endpoints.revoke, ["POST"]),
-        ("/userinfo", "userinfo", endpoints.userinfo, ["GET", "POST"]),
-        ("/jwks", "jwks", endpoints.jwks, ["GET"]),
-        ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
-    ]
-    # Allow all origins: web builds of an app are on another origin, and these endpoints accept tokens, not cookies.
-    anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
-    return Starlette(
-        routes=[Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors],
-        middleware=[anywhere],
-    )

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import httpx
 
 from pytest_device.auth.config import DiscoveryDocument
-from pytest_device.auth.provider.grants import OAuthError
 from pytest_device.auth.provider.model import Client, User
-from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.state import OAuthError, Settings
 from pytest_device.auth.request import AuthRequest
 from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
 from pytest_device.errors import AuthError, TokenError, TransportError, UnexpectedReplyError

@@ -1,4 +1,4 @@
-"""``pytest-device app check``: check a project."""
+"""``pytest-device app check | bundle``: check a project, or a build of it."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from pytest_device.cli.command import Command
 from pytest_device.errors import ConfigError
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_check(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     add_format(parser)
     parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
@@ -25,7 +25,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.app import check
 
     project = project_of(parsed)
@@ -54,6 +54,23 @@ def _table(path: Path | None) -> dict[str, str] | None:
     return cast("dict[str, str]", known)
 
 
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", type=Path, metavar="PATH", help="bundle, archive or directory of a build")
+    add_project(parser, option="--root")
+    add_format(parser)
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="NAME", help="variable that may be in the build"
+    )
+
+
+def _bundle(parsed: argparse.Namespace) -> int:
+    from pytest_device.app.bundle import inspect_bundle
+
+    found = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
+    facts = {"public": found.public, "addresses": found.addresses, "debug_ids": found.debug_ids}
+    return report(found.findings, parsed.format, **facts, not_checked=found.unchecked, files=found.files)
+
+
 CHECK: Final = Command(
     name="check",
     summary="check the app config, packages, sources and routes",
@@ -63,6 +80,17 @@ CHECK: Final = Command(
         "app check ../app --format github": "check another one, with annotations for GitHub",
     },
     statuses=statuses("findings that are errors"),
-    add_options=_add_options,
-    run=_run,
+    add_options=_add_check,
+    run=_check,
+)
+BUNDLE: Final = Command(
+    name="bundle",
+    summary="search a build for secrets, public values and debug IDs",
+    description="""\
+Search a build for the values of the project's environment files: which public ones it carries, and any secret that
+leaked into it. Values shorter than 8 characters are not searched for, but listed.""",
+    examples={"app bundle dist --root ../app": "search the exported files of a project"},
+    statuses=statuses("a secret in the build, or debug IDs that differ"),
+    add_options=_add_bundle,
+    run=_bundle,
 )

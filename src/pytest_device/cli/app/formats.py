@@ -14,8 +14,8 @@ from pytest_device.escape import escaped
 if TYPE_CHECKING:
     from pytest_device.app import Finding
 
-_LEVELS: Final = {"error": "error", "warning": "warning", "note": "note"}
 _ANNOTATIONS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+"""GitHub's words for the severities."""
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
         if one.status == "skipped":
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
     passed = sum(one.status == "passed" for one in findings)
-    counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _LEVELS]
+    counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _ANNOTATIONS]
     kept = [("rule passed", passed)] if passed else []
     print(", ".join(_counted(noun, count) for noun, count in (*counts, *kept)))
 
@@ -104,7 +104,7 @@ def _result(finding: "Finding") -> dict[str, object]:
     )
     return {
         "ruleId": finding.id,
-        "level": _LEVELS[finding.severity],
+        "level": finding.severity,
         "message": {"text": f"{finding.rule}. Fix: {finding.fix}"},
         "locations": [{"physicalLocation": place}],
     }

@@ -53,8 +53,8 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[Path, str]]":
     """Yield the files to write with their content, including the entries that the declaration needs."""
+    from pytest_device.app.routes.declarations import python_module
     from pytest_device.app.routes.entries import completed, default_include
-    from pytest_device.app.routes.python import python_module
 
     if path := parsed.write:
         root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()

@@ -30,7 +30,7 @@ async def _available(
     from pytest_device.service.config import cache_directory
     from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.devices.kinds import Machine, availability
-    from pytest_device.service.runners.environment import for_sessions
+    from pytest_device.service.runners.resources import for_sessions
 
     preference = DevicePreference()
     if settings:

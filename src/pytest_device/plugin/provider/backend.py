@@ -35,7 +35,48 @@ _CHOOSES_DEVICE: Final = ("platform", "type", "deviceIdentifier")
 """Request fields that decide which device of this machine is used."""
 
 
-class LocalBackend:
+class _Backend:
+    """What both kinds of service have in common: slots that limit concurrent sessions."""
+
+    log_path: Path | None = None
+
+    def __init__(self, settings: Settings, service: Endpoint, reporter: Reporter, state_dir: Path | None) -> None:
+        self.service = service
+        self._settings, self._reporter, self._state_dir = settings, reporter, state_dir
+
+    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
+        """Return the slots that limit concurrent sessions, None without a limit.
+
+        They are in the store that machines share, or in the state directory, which all runs of this user share.
+        """
+        if self._settings.max_sessions is None:
+            return None
+        place: Path | Store | None = self._shared_store(gate or Gate())
+        if place is None and self._state_dir:
+            place = slots_directory(self._state_dir, self.service.url)
+        if place is None:
+            source = self._settings.source("max_sessions")
+            raise ConfigError(f"{source} needs a state directory: set {Options.state_dir.flag}")
+        return self._slots(place, self._settings.max_sessions, holder)
+
+    def exclusive(self, holder: str, session_id: str) -> Slots | None:
+        """Return the only slot of an existing session, None without a state directory."""
+        if self._state_dir is None:
+            return None
+        place = slots_directory(self._state_dir, f"{self.service.url}/{session_id}")
+        return self._slots(place, 1, holder, of=session_id)
+
+    def _shared_store(self, gate: Gate) -> Store | None:
+        """Return the store that machines share, None if they share none."""
+        del gate
+        return None
+
+    def _slots(self, place: Path | Store, most: int, holder: str, of: str = "") -> Slots:
+        timeout = self._settings.wait_timeout_seconds
+        return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=self._reporter, of=of)
+
+
+class LocalBackend(_Backend):
     """The local service of the run: started here, or by the coordinator, which sends its URL.
 
     Programs that sessions for ``requests`` need are installed before the first session is created.
@@ -49,7 +90,6 @@ class LocalBackend:
         requests: "Collection[SessionRequest]" = (),
     ) -> None:
         self._open = ExitStack()
-        self._settings, self._reporter = settings, reporter
         if given is None:
             bodies = [request.to_wire() for request in requests]
             asked = dict.fromkeys(tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies)
@@ -61,23 +101,14 @@ class LocalBackend:
             )
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
-        self.log_path = Path(given["log_path"])
-        self.service = Endpoint(given["url"], given["token"])
+        self.log_path = log_path = Path(given["log_path"])
+        super().__init__(settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent)
         # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
         self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
 
     def sessions(self) -> SessionClient:
         """Return the client of this process."""
         return self._client
-
-    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
-        """Return the slots that limit concurrent sessions, in a directory of the service, which is removed with it."""
-        del gate
-        return _slots(slots_directory(self.log_path.parent, self.service.url), self._settings, holder, self._reporter)
-
-    def exclusive(self, holder: str, session_id: str) -> Slots:
-        """Return the only slot of an existing session."""
-        return _exclusive(self.log_path.parent, self.service.url, session_id, self._settings, holder, self._reporter)
 
     def keep(self, session_id: str) -> None:
         """Refuse to leave a session running: the service ends with the run."""
@@ -97,14 +128,13 @@ class LocalBackend:
         return []
 
 
-class RemoteBackend:
+class RemoteBackend(_Backend):
     """A service that outlives the run: this process, and each process forked from it, owns its sessions."""
 
-    log_path: Path | None = None
-
     def __init__(self, settings: Settings, *, run: OwnRun | None, worker: str | None, reporter: Reporter) -> None:
-        self.service = endpoint_at(str(settings.url), settings.token)
-        self._settings, self._run, self._worker, self._reporter = settings, run, worker, reporter
+        state_dir = Path(settings.state_dir) if settings.state_dir else None
+        super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
+        self._run, self._worker = run, worker
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
@@ -140,21 +170,8 @@ class RemoteBackend:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
-        """Count in the state directory, which all runs of this user share, or in the store that machines share."""
-        place: Path | Store | None = None
-        if self._shares_slots():
-            place = _OnFirstUse(partial(self._store, gate or Gate()))
-        elif self._settings.state_dir:
-            place = slots_directory(Path(self._settings.state_dir), self.service.url)
-        return _slots(place, self._settings, holder, self._reporter)
-
-    def exclusive(self, holder: str, session_id: str) -> Slots | None:
-        """Return the only slot of an existing session, None without a state directory."""
-        if self._settings.state_dir is None:
-            return None
-        place = Path(self._settings.state_dir)
-        return _exclusive(place, self.service.url, session_id, self._settings, holder, self._reporter)
+    def _shared_store(self, gate: Gate) -> Store | None:
+        return _OnFirstUse(partial(self._store, gate)) if self._shares_slots() else None
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
@@ -218,46 +235,19 @@ class CurrentClient:
 
     @property
     def base_url(self) -> str:
-        """The service's URL."""
         return self._backend.sessions().base_url
 
     def create(self, request: "SessionRequest") -> "Session":
-        """Create a session; it is billed until it is stopped."""
         return self._backend.sessions().create(request)
 
     def get(self, session_id: "UUID | str") -> "Session":
-        """Return the session with its current status."""
         return self._backend.sessions().get(session_id)
 
     def stop(self, session_id: "UUID | str") -> "Session":
-        """Stop a session; one that has ended is returned unchanged."""
         return self._backend.sessions().stop(session_id)
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that failed with this error may have left a session whose ID is unknown."""
         return self._backend.sessions().leaves_unknown(error)
-
-
-def _slots(place: Path | Store | None, settings: Settings, holder: str, reporter: Reporter) -> Slots | None:
-    most, timeout = settings.max_sessions, settings.wait_timeout_seconds
-    if most is None:
-        return None
-    if place is None:
-        raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
-    return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=reporter)
-
-
-def _exclusive(
-    state_dir: Path, service_url: str, session_id: str, settings: Settings, holder: str, reporter: Reporter
-) -> Slots:
-    return Slots(
-        slots_directory(state_dir, f"{service_url}/{session_id}"),
-        1,
-        holder=holder,
-        timeout_seconds=settings.wait_timeout_seconds,
-        reporter=reporter,
-        of=session_id,
-    )
 
 
 def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:

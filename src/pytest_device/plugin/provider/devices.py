@@ -5,13 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
-from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy, warm_store
+from pytest_device.plugin.provider.factory import new_gate, notify_stopping, session_config, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.forks import ForkedJudge
 from pytest_device.plugin.provider.held_drivers import TAKEN, HeldDrivers, Sessions, sessions_of
@@ -70,7 +71,6 @@ class Devices:
         """The current or last test."""
         self._plan: Plan | None = None
         self.held_drivers = HeldDrivers(self._keep)
-        self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
         self.children = ForkedJudge(settings.start_attempts)
         self.warm = warm_store(settings, backend, relay=self._relay)
@@ -185,7 +185,7 @@ class Devices:
     def _note_start(self, held: DeviceSession) -> None:
         """Record the start page of a new session's device, if it is to be reset to it."""
         if held.requirement.returns_to_start:
-            self._cleanup_of_all().note_start(held.session)
+            self._cleanup.note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
@@ -195,14 +195,14 @@ class Devices:
             stays_warm = self.warm is not None and self.warm.may_stay(need)
             is_left = stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
             if name in uses and not held.unusable and is_left:
-                held.unusable = not self._cleanup_of_all().reset(held.session, uses[name])
+                held.unusable = not self._cleanup.reset(held.session, uses[name])
         uses.clear()
 
-    def _cleanup_of_all(self) -> "Cleanup":
+    @cached_property
+    def _cleanup(self) -> "Cleanup":
         from pytest_device.plugin.provider.cleanup import Cleanup
 
-        self._cleanup = self._cleanup or Cleanup()
-        return self._cleanup
+        return Cleanup()
 
     def taken(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
@@ -275,14 +275,11 @@ class Devices:
         return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
-        attempts, history = self.settings.start_attempts, self._lookahead.history
-        factory = Factory(self.backend, self.warm, history, self._relay, attempts=attempts, gate=self.gate)
         return Pool(
-            factory,
-            factory,
-            clock=time.monotonic,
+            session_config(self.settings, self.backend, self._lookahead.history, self._relay, self.gate),
             sleep=self._log.sleep,
-            relay=self._relay,
+            warm=self.warm,
+            before_stop=notify_stopping,
             slots=self.backend.slots(self._names.holder(), self.gate),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,

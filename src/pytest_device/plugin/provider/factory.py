@@ -1,9 +1,6 @@
-"""Creates the sessions of a process's pool, or takes over warm ones, and notifies hooks before they stop."""
+"""Creates what a process's pool works with, from the run's settings."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,42 +14,24 @@ from pytest_device.sessions.breaker import Breaker, Gate, Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
 
-class Factory:
-    """Creates sessions that try warm devices first, and notifies hooks before one is stopped."""
+def session_config(settings: Settings, backend: Backend, history: History, relay: Relay, gate: Gate) -> SessionConfig:
+    """Return the configuration of this process's sessions; a forked child needs its own."""
+    from pytest_device.controllers.health import problem_of
 
-    def __init__(
-        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int, gate: Gate
-    ) -> None:
-        from pytest_device.controllers.health import problem_of
+    return SessionConfig(
+        backend.sessions(), time.monotonic, relay, problem_of, settings.start_attempts, gate, history.boots
+    )
 
-        self._warm, self._history = warm, history
-        # Per process: a forked child gets its own pool, and so its own factory.
-        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts, gate)
 
-    def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
-    ) -> DeviceSession:
-        """Return a session that is not created yet, polled according to the boot times of earlier equal ones."""
-        if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
-        find_warm = partial(self._warm.claim, requirement, upcoming) if self._warm and not requirement.attach else None
-        return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
-
-    def before_stop(self, session: DeviceSession) -> None:
-        """Notify the suite's hooks of a used session that is about to be stopped."""
-        if isinstance(session.user, pytest.Item) and not session.requirement.attach:
-            session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
-
-    def keep_warm(self, session: DeviceSession) -> str | None:
-        """Keep a session warm if the next run can use it; return until when, None if it cannot."""
-        return self._warm.keep_warm(session) if self._warm and not session.requirement.attach else None
+def notify_stopping(session: DeviceSession) -> None:
+    """Notify the suite's hooks of a used session that is about to be stopped."""
+    if isinstance(session.user, pytest.Item) and not session.requirement.attach:
+        session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
 
 
 def wait_policy(settings: Settings) -> WaitPolicy:
@@ -88,16 +67,6 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
         owner=backend.sessions,  # a forked child has its own
         problem_of=problem_of,
         relay=relay,
-        has_room=lambda sessions: _has_room(slots, sessions),
+        has_room=slots.has_room if slots else lambda _sessions: True,
     )
     return WarmStore(config)
-
-
-def _has_room(slots: Slots | None, sessions: int) -> bool:
-    """Return whether that many sessions fit besides those in use."""
-    if slots is None:
-        return True
-    free = slots.try_take(sessions) if sessions <= slots.most else None
-    for slot in free or ():
-        slot.release()
-    return free is not None

@@ -6,39 +6,33 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from pytest_device.sessions.breaker import Answer, Breaker, Cause, Ticket
+from pytest_device.sessions.breaker import Breaker, Cause, Ticket
 
 _CHUNK_BYTES: Final = 64 * 1024
 
 
-class ForkedJudge:
+class ForkedJudge(Breaker):
     """Decides in children based on the parent's knowledge at the fork; a pipe reports their results to the parent.
 
     Test reports would not do, since they are lost if a child dies.
     """
 
     def __init__(self, attempts: int) -> None:
-        self._breaker = Breaker(attempts, time.monotonic)
+        super().__init__(attempts, time.monotonic)
         self._ends = os.pipe()
         for end in self._ends:
             os.set_blocking(end, False)  # what does not fit is lost, and will be found again
 
-    def ask(self, key: str, ticket: Ticket) -> Answer:
-        return self._breaker.ask(key, ticket)
-
     def ready(self, key: str, ticket: Ticket) -> None:
-        self._breaker.ready(key, ticket)
+        super().ready(key, ticket)
         self._send("ready", key)
 
     def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
-        self._breaker.failed(key, ticket, cause, is_final=is_final)
+        super().failed(key, ticket, cause, is_final=is_final)
         self._send("failed", key, *cause, is_final)
 
-    def released(self, key: str, ticket: Ticket) -> None:
-        self._breaker.released(key, ticket)
-
     def note_affected_test(self, key: str, test: str) -> None:
-        self._breaker.note_affected_test(key, test)
+        super().note_affected_test(key, test)
         self._send("met", key, test)
 
     def learn(self) -> None:
@@ -60,10 +54,10 @@ class ForkedJudge:
     def _note(self, message: list[Any]) -> None:
         match message:
             case ["failed", key, *cause, is_final]:
-                self._breaker.failed(key, ("", -1), Cause(*cause), is_final=is_final)
+                super().failed(key, ("", -1), Cause(*cause), is_final=is_final)
             case ["met", key, test]:
-                self._breaker.note_affected_test(key, test)
+                super().note_affected_test(key, test)
             case [_, key]:
-                self._breaker.ready(key, ("", -1))
+                super().ready(key, ("", -1))
             case _:
                 raise ValueError(f"a message {message!r} of a child")

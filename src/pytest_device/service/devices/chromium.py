@@ -1,8 +1,8 @@
 """A browser as a session's device: its apps, the app in front, its screen."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
+from pytest_device.service.apps.site import serving
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
@@ -27,9 +28,6 @@ from pytest_device.service.runners.program import first
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
 """ID of an app without an ID of its own."""
-
-Serve = Callable[[Path], AbstractAsyncContextManager[str]]
-"""Serves a web build and yields its URL."""
 
 _HOME: Final = (
     "<!doctype html><html data-home><meta charset=utf-8><meta name=viewport content='width=device-width'>"
@@ -53,13 +51,12 @@ class Chromium:
 
     kind = KIND
 
-    def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, serve: Serve, tools: Tools) -> None:
+    def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, tools: Tools) -> None:
         self.tools = tools
         self._browser = browser
         self._tabs = tabs
         self.name = profile.name
         self.platform = profile.platform
-        self._serve = serve
         self._apps: dict[str, _Installed] = {}
         self._center = NotificationCenter(browser.connection, self._show)
         tabs.on_call = self._center.on_event
@@ -74,7 +71,7 @@ class Chromium:
         application_id = app.application_id or UNNAMED
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
-            base = await stack.enter_async_context(self._serve(_web_build(app.path))) if app.path else app.url
+            base = await stack.enter_async_context(serving(_web_build(app.path))) if app.path else app.url
             if base is None or urlsplit(base).scheme not in WEB_SCHEMES:
                 raise ControllerError(f"{base} is not the URL of a web app: it must start with https:// or http://")
             self._apps[application_id] = _Installed(base, app.scheme, stack.pop_all())
@@ -240,7 +237,6 @@ async def booted(
     directory: Path,
     environ: Mapping[str, str],
     guard: Guard,
-    serve: Serve,
     log: Log,
 ) -> AsyncGenerator[Chromium, None]:
     """Run a browser that emulates a phone, with its files below ``directory``; ``programs`` are it and chromedriver.
@@ -260,7 +256,7 @@ async def booted(
             debugging_port=port,
             environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)} if chromedriver else {},
         )
-        device = Chromium(browser, tabs, profile, serve, tools)
+        device = Chromium(browser, tabs, profile, tools)
         try:
             await device.go_home()
             yield device

@@ -1,23 +1,28 @@
 """An Android emulator or device, controlled by `adb`."""
 
+import asyncio
 import base64
 import binascii
 import os
 import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
-from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
+from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import ask, last_line
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.runners.processes import finish_despite_cancellation, remove
+from pytest_device.service.runners.program import Program, ask, last_line
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -26,6 +31,11 @@ _READY: Final = "device"
 
 _FIX: Final = "install Android's platform-tools, and start an emulator"
 _LAUNCHER: Final = "android.intent.category.LAUNCHER"
+_PORTS: Final = range(5554, 5682, 2)
+"""Ports on which adb finds emulators."""
+_FLAGS: Final = ("-no-window", "-no-audio", "-no-boot-anim", "-no-snapshot-save")
+"""The live preview shows the screen, and there may be no display. A snapshot of a test run is useless."""
+_POLL_SECONDS: Final = 0.5
 _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
 
 
@@ -62,6 +72,41 @@ async def _named(avd: str, devices: Sequence[ConnectedDevice], adb: Path, enviro
     return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
 
 
+async def start(found: Found, environ: Mapping[str, str], guard: Guard, stack: AsyncExitStack) -> None:
+    """Start the named emulator and wait until it has booted; ``stack`` stops it, or else the guard.
+
+    Raises ControllerError if it exits or does not boot in time.
+    """
+    running = await Tool(found.tool, (), environ).ask("devices")
+    port = next((port for port in _PORTS if f"emulator-{port}" not in running), None)
+    if port is None or found.starter is None:
+        raise ControllerError(f"the emulator {found.to_start} cannot be started: adb has no free port")
+    command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
+    tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
+    directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # the guard removes it
+    try:
+        process = await guard.start(command, directory=directory, environ=environ)
+        program = Program.reading(f"emulator -avd {found.to_start}", process, OutputTail())
+        await program.ready(lambda: _booted(tool), BOOT_SECONDS)
+    except BaseException as error:
+        await finish_despite_cancellation(asyncio.to_thread(remove, [directory]))
+        if isinstance(error, OSError):
+            raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
+        raise
+    stack.push_async_callback(tool.succeeds, "emu", "kill")
+
+
+async def _booted(tool: Tool) -> bool | None:
+    """Return True if an emulator has booted, None otherwise."""
+    try:
+        if (await tool.ask("shell", "getprop", "sys.boot_completed")).strip() == "1":
+            return True
+    except ControllerError:
+        pass  # not reachable through adb yet
+    await asyncio.sleep(_POLL_SECONDS)
+    return None
+
+
 def parse(printed: str) -> Sequence[ConnectedDevice]:
     """Parse `adb devices -l`. A device's names are its serial number, product, model and device."""
     rows = [line.split() for line in printed.splitlines()]
@@ -75,14 +120,20 @@ def parse(printed: str) -> Sequence[ConnectedDevice]:
 
 
 class Emulator(Borrowed):
-    """A device, see ``devices.base.Device``. Created by ``borrow``."""
+    """A running device that a session borrows."""
 
     kind = KIND
     platform = Platform.ANDROID
 
-    def __init__(self, serial: str, adb: Tool, appium_home: Path | None) -> None:
-        tools = Tools(capabilities(self.platform, serial), appium_home, environ={"ANDROID_SERIAL": serial})
-        super().__init__(serial, tools, tool=adb, alive=("get-state",), gone=f"adb no longer reaches {serial}")
+    def __init__(self, serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> None:
+        super().__init__(
+            serial,
+            Tools(capabilities(self.platform, serial), found.appium_home, environ={"ANDROID_SERIAL": serial}),
+            tool=Tool(found.tool, ("-s", serial), environ),
+            alive=("get-state",),
+            gone=f"adb no longer reaches {serial}",
+            log=log,
+        )
         self._is_turned = False
 
     async def install(self, app: App) -> str:
@@ -210,12 +261,6 @@ class Emulator(Borrowed):
         if found is None:
             raise ControllerError(f"{self.name} does not report the size of its screen")
         return int(found[1]), int(found[2])
-
-
-def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> AbstractAsyncContextManager[Emulator]:
-    """Borrow a running device, see ``tool.borrowed``."""
-    tool = Tool(found.tool, ("-s", serial), environ)
-    return borrowed(Emulator(serial, tool, found.appium_home), log)
 
 
 def _search_path(environ: Mapping[str, str], package: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.spec import Platform
 

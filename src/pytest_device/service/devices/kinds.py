@@ -3,19 +3,16 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
-from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
-from pytest_device.service.devices.found import BusyError, DevicePreference, Found, with_driver
+from pytest_device.service.devices.base import BusyError, Device
+from pytest_device.service.devices.found import FORCED, Choice, DevicePreference, Found, choose, usable, with_driver
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.devices.starting import Starter
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
@@ -102,8 +99,8 @@ async def availability(platform: Platform, session_type: SessionType, machine: M
 class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
-    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
-    web build. Devices that ``preference`` names are started for the first session; ``close`` stops them.
+    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser.
+    Devices that ``preference`` names are started for the first session; ``close`` stops them.
     """
 
     def __init__(
@@ -114,17 +111,16 @@ class Devices:
         guard: "Guard",
         log: Log,
         toolbox: Toolbox | None = None,
-        serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
         self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, preference=preference)
         self._handover_seconds = handover_seconds
-        self._starter = Starter(self._machine.for_tools, guard)
+        self._started = AsyncExitStack()
+        self._starting = asyncio.Lock()
         self._toolbox = toolbox
         self._guard = guard
         self._log = log
-        self._serve = serve
         self._taken: set[str] = set()
 
     async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
@@ -162,16 +158,18 @@ class Devices:
 
     async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, after starting the one that the user named."""
-        async with self._starter.one_at_a_time:
+        async with self._starting:
             availabilities, found = await self._find(request)
             if not found.to_start:
                 return availabilities, found
-            await self._starter.start(found, note)
+            note(f"starting {found.kind} {found.to_start}")
+            start = emulator.start if found.kind == emulator.KIND else simulator.start
+            await start(found, self._machine.for_tools, self._guard, self._started)
             return await self._find(request)
 
     async def close(self) -> None:
         """Stop the devices that were started here."""
-        await self._starter.close()
+        await self._started.aclose()
 
     async def _free(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Choice]:
         """Choose the device once it is free: a session that has ended may still be restoring it."""
@@ -232,7 +230,6 @@ class Devices:
                 directory=directory,
                 environ=environ,
                 guard=self._guard,
-                serve=self._serve,
                 log=note,
             )
         return nullcontext(fake.Fake(platform, identifier))
@@ -240,8 +237,8 @@ class Devices:
     def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
         if found.kind == emulator.KIND:
-            return emulator.borrow(udid, found, environ=environ, log=self._log)
-        return simulator.borrow(udid, found, environ=environ, directory=directory, log=self._log)
+            return emulator.Emulator(udid, found, environ=environ, log=self._log)
+        return simulator.Simulator(udid, found, environ=environ, directory=directory, log=self._log)
 
 
 def _others(availabilities: Sequence[Found], used: Found) -> str:

@@ -16,7 +16,7 @@ from websockets.http11 import Request, Response
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback_authority
 from pytest_device.service.devices.cdp import Connection, Message
-from pytest_device.service.peers import IS_SHOWN, user_of
+from pytest_device.service.web import IS_SHOWN, user_of
 
 _HOST: Final = "127.0.0.1"
 _CLOSE_SECONDS: Final = 1.0

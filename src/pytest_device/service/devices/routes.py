@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol, cast, get_args, runtime_checkable
+from typing import Final, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices.base import Device, Orientation
-from pytest_device.service.devices.console import Line
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError, invalid, object_in
 from pytest_device.service.runners.base import Runner
@@ -24,36 +24,6 @@ Note = Callable[[str, str], None]
 """Adds an entry to a session's timeline, by session ID."""
 
 _PATH: Final = "/devices/{session_id}/{key}"
-
-
-@runtime_checkable
-class Logging(Protocol):
-    """A device that keeps the last console lines of its apps, oldest first."""
-
-    @property
-    def lines(self) -> Sequence[Line]: ...
-
-
-@runtime_checkable
-class Tabbed(Protocol):
-    """A device whose apps can open more pages and dialogs, be hidden, and crash, see ``chromium.Chromium``."""
-
-    async def background(self) -> None: ...
-    async def foreground(self) -> None: ...
-    async def crash(self) -> str | None: ...
-    async def dialog_type(self) -> str | None: ...
-    async def close_others(self) -> None: ...
-
-
-@runtime_checkable
-class Notifying(Protocol):
-    """Device with a notification center, such as ``chromium.Chromium``."""
-
-    async def push(self, data: str, application_id: str | None = None) -> None: ...
-    async def notifications(self) -> Sequence[Mapping[str, object]]: ...
-    async def answer_notification(self, key: str, action: str | None = None, text: str | None = None) -> None: ...
-    async def dismiss_notification(self, key: str) -> None: ...
-    async def address(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +65,7 @@ def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> S
     def endpoint(answered: str, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session_id = str(request.path_params["session_id"])
-            device = runner.device(session_id)
+            device = runner.record(session_id).device
             if device is None or not keys.fits("devices", session_id, request.path_params["key"]):
                 return JSONResponse({"message": "no such device"}, 404)
             sources = Sources(directory(session_id), device.kind, Builds(None), lambda text: note(session_id, text))
@@ -130,28 +100,30 @@ async def _rotate(command: _Command) -> None:
     await command.device.rotate(cast("Orientation", wanted))
 
 
-def _tabbed(do: Callable[[Tabbed], Awaitable[object]]) -> _Handler:
+def _tabbed(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
+    """Handle a command for the pages of a browser; other devices ignore it."""
+
     async def handle(command: _Command) -> object:
-        return await do(command.device) if isinstance(command.device, Tabbed) else None
+        return await do(command.device) if isinstance(command.device, Chromium) else None
 
     return handle
 
 
-def _notifying(do: Callable[[Notifying, _Command], Awaitable[object]]) -> _Handler:
+def _notifying(do: Callable[[Chromium, _Command], Awaitable[object]]) -> _Handler:
     async def handle(command: _Command) -> object:
-        if not isinstance(command.device, Notifying):
+        if not isinstance(command.device, Chromium):
             raise invalid(f"{command.device.name} has no notification center of its own")
         return await do(command.device, command)
 
     return handle
 
 
-async def _notifications(device: Notifying, _command: _Command) -> object:
+async def _notifications(device: Chromium, _command: _Command) -> object:
     return {"shown": await device.notifications(), "address": await device.address()}
 
 
 async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
-    lines = command.device.lines if isinstance(command.device, Logging) else ()
+    lines = command.device.lines if isinstance(command.device, Chromium) else ()
     return [{"timestamp": round(line.at * 1000), "level": line.level, "message": line.text} for line in lines]
 
 

@@ -5,18 +5,19 @@ import plistlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
+from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import LIMIT_SECONDS, ask
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.program import COMMAND_SECONDS, ask
 from pytest_device.spec import Platform
 
 KIND: Final = "simulator"
@@ -58,6 +59,13 @@ def _named(name: str, known: Sequence[ConnectedDevice], booted: Sequence[Connect
     return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
 
 
+async def start(found: Found, environ: Mapping[str, str], _guard: Guard, stack: AsyncExitStack) -> None:
+    """Start the named simulator and wait until it has booted; ``stack`` stops it. Raises ControllerError."""
+    tool = Tool(found.tool, ("simctl",), environ)
+    stack.push_async_callback(tool.succeeds, "shutdown", found.to_start)
+    await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)  # boots it, too
+
+
 def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:
     """Parse `xcrun simctl list devices -j`. A simulator's names are its UDID and its name."""
     runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
@@ -71,18 +79,19 @@ def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:
 
 
 class Simulator(Borrowed):
-    """A device, see ``devices.base.Device``. Created by ``borrow``."""
+    """A booted simulator that a session borrows; its screenshots are written to ``directory``."""
 
     kind = KIND
     platform = Platform.IOS
 
-    def __init__(self, udid: str, xcrun: Tool, appium_home: Path | None, directory: Path) -> None:
+    def __init__(self, udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Log) -> None:
         super().__init__(
             udid,
-            Tools({**capabilities(self.platform, udid), **_patience(xcrun)}, appium_home),
-            tool=xcrun,
+            Tools({**capabilities(self.platform, udid), **_patience(environ)}, found.appium_home),
+            tool=Tool(found.tool, (), environ),
             alive=("simctl", "spawn", udid, "launchctl", "version"),
             gone=f"the simulator {udid} was shut down",
+            log=log,
         )
         self._picture = directory / "screen.jpeg"
         self._front = ""
@@ -149,7 +158,7 @@ class Simulator(Borrowed):
     async def rotate(self, orientation: Orientation) -> None:
         raise ControllerError(f"cannot rotate the simulator to {orientation}: {_CANNOT}")
 
-    async def _simctl(self, command: str, *arguments: str, limit_seconds: float = LIMIT_SECONDS) -> str:
+    async def _simctl(self, command: str, *arguments: str, limit_seconds: float = COMMAND_SECONDS) -> str:
         return await self._tool.ask("simctl", command, self.name, *arguments, limit_seconds=limit_seconds)
 
     async def _running(self) -> frozenset[str]:
@@ -162,17 +171,9 @@ class Simulator(Borrowed):
         return AppState.FOREGROUND if application_id == self._front else AppState.BACKGROUND
 
 
-def borrow(
-    udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Log
-) -> AbstractAsyncContextManager[Simulator]:
-    """Borrow a booted simulator, see ``tool.borrowed``; screenshots are written to ``directory``."""
-    tool = Tool(found.tool, (), environ)
-    return borrowed(Simulator(udid, tool, found.appium_home, directory), log)
-
-
-def _patience(xcrun: Tool) -> Mapping[str, int]:
+def _patience(environ: Mapping[str, str]) -> Mapping[str, int]:
     """Return the time limit for a first start, which builds WebDriverAgent; later starts reuse the build."""
-    built = Path(xcrun.environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob("WebDriverAgent-*")
+    built = Path(environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob("WebDriverAgent-*")
     return {} if any(built) else {WDA_TIMEOUT: FIRST_BUILD_MS}
 
 

@@ -23,7 +23,7 @@ _HOME_SCHEMES: Final = frozenset(("about", "data"))
 class Tabs:
     """The open pages. The first is the device's own, the last opened one is in front."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, connection: Connection, screen: Screen) -> None:
         self.screen = screen
         self.console = Console()
         self.on_call: Callable[[Event], None] = lambda _event: None
@@ -38,7 +38,7 @@ class Tabs:
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connection: Connection | None = None
+        self._connection = connection
         self._version = ""
 
     async def main(self) -> Page:
@@ -49,14 +49,13 @@ class Tabs:
         """Return the page in front. Raises ControllerError if there is none."""
         return (await self._open())[-1]
 
-    async def attach(self, connection: Connection) -> None:
-        """Control a browser's pages, including later ones; return once the first is ready."""
-        self._connection = connection
-        product: str = (await connection.call("Browser.getVersion"))["product"]
+    async def attach(self) -> None:
+        """Control the browser's pages, including later ones; return once the first is ready."""
+        product: str = (await self._connection.call("Browser.getVersion"))["product"]
         self._version = product.rpartition("/")[2]
-        await connection.call("Target.setDiscoverTargets", {"discover": True, "filter": _PAGES})
+        await self._connection.call("Target.setDiscoverTargets", {"discover": True, "filter": _PAGES})
         how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": _PAGES}
-        await connection.call("Target.setAutoAttach", how)
+        await self._connection.call("Target.setAutoAttach", how)
         await self._open()
         await asyncio.gather(*self._tasks)
         if self._crash.done():
@@ -143,7 +142,7 @@ class Tabs:
             self.visited.add(origin_of(address))
 
     def _add(self, session: str, target: str) -> None:
-        page = self._pages[session] = Page(self._browser(), session, target)
+        page = self._pages[session] = Page(self._connection, session, target)
         self._begin(self._prepare(page))
         self._opened.set()
 
@@ -153,13 +152,13 @@ class Tabs:
             self._begin(self._reopen())
 
     async def _another(self) -> Page:
-        target = (await self._browser().call("Target.createTarget", {"url": "about:blank"}))["targetId"]
+        target = (await self._connection.call("Target.createTarget", {"url": "about:blank"}))["targetId"]
         await asyncio.gather(*self._tasks)
         return next(page for page in self._pages.values() if page.target == target)
 
     async def _close(self, page: Page) -> None:
         for session in [session for session, other in self._pages.items() if other is page]:
-            await self._browser().call("Target.closeTarget", {"targetId": page.target})
+            await self._connection.call("Target.closeTarget", {"targetId": page.target})
             self._lose(session)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -189,7 +188,7 @@ class Tabs:
 
     async def _reopen(self) -> None:
         try:
-            await self._browser().call("Target.createTarget", {"url": "about:blank"})
+            await self._connection.call("Target.createTarget", {"url": "about:blank"})
         except ControllerError as error:
             self._fail(f"the last page was closed, and no other can be opened: {error}")
 
@@ -206,19 +205,14 @@ class Tabs:
             raise ControllerError(f"the browser had no page within {LIMIT_SECONDS:g} s") from error
         return list(self._pages.values())
 
-    def _browser(self) -> Connection:
-        if self._connection is None:  # never: set before the first event
-            raise RuntimeError("attach() was not called")
-        return self._connection
-
 
 @asynccontextmanager
 async def tabs_of(connection: Connection, profile: Profile) -> AsyncGenerator[Tabs, None]:
     """Emulate the phone on the pages of a browser. Raises ControllerError."""
-    tabs = Tabs(Screen(profile))
+    tabs = Tabs(connection, Screen(profile))
     connection.on_event = tabs.on_event
     try:
-        await tabs.attach(connection)
+        await tabs.attach()
         yield tabs
     finally:
         await tabs.detach()

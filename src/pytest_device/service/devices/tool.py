@@ -2,17 +2,17 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Tools
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import LIMIT_SECONDS, ask
+from pytest_device.service.runners.program import COMMAND_SECONDS, ask
 
+BOOT_SECONDS: Final = 300.0
 INSTALL_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 5.0
 """Seconds between checks whether a device is still running."""
@@ -26,7 +26,7 @@ class Tool:
     before: tuple[str, ...]
     environ: Mapping[str, str]
 
-    async def ask(self, *command: str, limit_seconds: float = LIMIT_SECONDS) -> str:
+    async def ask(self, *command: str, limit_seconds: float = COMMAND_SECONDS) -> str:
         """Return a command's output. Raises ControllerError, with its last line, if it fails or takes too long."""
         try:
             return await ask([self.program, *self.before, *command], environ=self.environ, limit_seconds=limit_seconds)
@@ -42,18 +42,29 @@ class Tool:
 
 
 class Borrowed(ABC):
-    """One of the user's devices, borrowed by a session, see ``devices.base.Device``.
+    """One of the user's devices, see ``devices.base.Device``; a session borrows it for a ``with`` block.
 
     The device is running as long as its tool's command ``alive`` succeeds; ``gone`` is the message when it is not.
+    At the end of the block, the apps of the session are removed; ``log`` reports a failure.
     """
 
-    def __init__(self, name: str, tools: Tools, *, tool: Tool, alive: Sequence[str], gone: str) -> None:
+    def __init__(self, name: str, tools: Tools, *, tool: Tool, alive: Sequence[str], gone: str, log: Log) -> None:
         self.name = name
         self.tools = tools
         self._tool = tool
         self._alive = alive
         self._gone = gone
+        self._log = log
         self._installed: dict[str, Path] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        try:
+            await self.give_back()
+        except ControllerError as error:
+            self._log(f"apps of the session may remain on {self.name}: {error}")
 
     @abstractmethod
     async def remove(self, application_id: str) -> bool: ...
@@ -67,18 +78,3 @@ class Borrowed(ABC):
         """Remove the apps of this session."""
         for name in list(self._installed):
             await self.remove(name)
-
-
-_Borrowed = TypeVar("_Borrowed", bound=Borrowed)
-
-
-@asynccontextmanager
-async def borrowed(device: _Borrowed, log: Log) -> AsyncGenerator[_Borrowed]:
-    """Borrow a running device; at the end of the block remove the installed apps, or log a failure."""
-    try:
-        yield device
-    finally:
-        try:
-            await device.give_back()
-        except ControllerError as error:
-            log(f"apps of the session may remain on {device.name}: {error}")

@@ -14,13 +14,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from pytest_device.redact import Redactor
-from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.peers import IS_SHOWN, SameUserOnly
-from pytest_device.service.replies import timestamp, to_document
+from pytest_device.service.replies import RefusalError, timestamp, to_document
 from pytest_device.service.sessions import Sessions
-from pytest_device.spec import Status
+from pytest_device.service.web import IS_SHOWN, SameUserOnly
 
 STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
@@ -52,9 +50,11 @@ class _Pages:
         newest = sorted(self._sessions, key=lambda session: session.created_at, reverse=True)
         return document.page(request, _FILES / "index.html", parts.index(newest))
 
-    @document.with_error_page(root="../")
     async def page(self, request: Request) -> Response:
-        session = self._of(request)
+        try:
+            session = self._of(request)
+        except RefusalError as refused:
+            return document.error_page(refused, root="../")
         return document.page(request, _FILES / "session.html", self._parts(session))
 
     async def facts(self, request: Request) -> Response:
@@ -62,19 +62,20 @@ class _Pages:
         session = self._of(request)
         facts = to_document(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # may hold a secret
-        entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
+        record = self._sessions.runner.record(session.id)
+        entries = parts.entries_of(session, record.entries)
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
         more = {
-            "device": parts.named(self._device(session)),
+            "device": parts.named(self._sessions.device(session)),
             "reason": reason,
-            "failedByRequest": self._sessions.runner.failed_by_request(session.id),
+            "failedByRequest": record.failed_by_request,
             "timeline": shown,
         }
         return JSONResponse({"data": facts | more}, headers=document.HEADERS)
 
     async def log(self, request: Request) -> Response:
-        log = self._sessions.runner.log(self._of(request).id)
+        log = self._sessions.runner.record(self._of(request).id).output.text
         return PlainTextResponse(Redactor().text(log), headers=document.HEADERS)
 
     async def stop(self, request: Request) -> Response:
@@ -85,9 +86,6 @@ class _Pages:
     def _of(self, request: Request) -> Session:
         return self._find(request.path_params["session_id"])
 
-    def _device(self, session: Session) -> Device | None:
-        return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
-
     def _preview(self, session: Session) -> str:
         """Return the path of the live preview, empty if it is not here, or if other users could see the page."""
         url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
@@ -95,12 +93,12 @@ class _Pages:
         return url.removeprefix(self._base_url) if is_open else ""
 
     def _parts(self, session: Session) -> Mapping[str, str]:
-        runner = self._sessions.runner
+        record, device = self._sessions.runner.record(session.id), self._sessions.device(session)
         return {
             **parts.of(session),
-            "times": parts.times(session, runner),
-            "screen": parts.screen(self._preview(session), self._device(session)),
-            "facts": parts.facts(session, self._device(session)),
-            "timeline": parts.timeline(session, parts.entries_of(session, runner.log_entries(session.id))),
-            **parts.log(Redactor().text(runner.log(session.id))),
+            "times": parts.times(session, record.last_activity),
+            "screen": parts.screen(self._preview(session), device),
+            "facts": parts.facts(session, device),
+            "timeline": parts.timeline(session, parts.entries_of(session, record.entries)),
+            **parts.log(Redactor().text(record.output.text)),
         }

@@ -1,12 +1,12 @@
 """The common parts of all pages: headers, files and error pages."""
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -32,8 +32,6 @@ HEADERS: Final[Mapping[str, str]] = {
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # operating systems differ
 _WORDS: Final = Path(__file__).parent / "words.html"
 
-Endpoint = Callable[[Any, Request], Awaitable[Response]]
-
 
 def page(request: Request, template: Path, values: Mapping[str, str]) -> Response:
     """Return a page that clients poll: 304 without a body while it is unchanged."""
@@ -50,21 +48,10 @@ def unless_known(request: Request, response: Response) -> Response:
     return response
 
 
-def with_error_page(*, root: str) -> Callable[[Endpoint], Endpoint]:
-    """Make an endpoint answer errors with an HTML page; ``root`` is the relative path to the service."""
-
-    def decorated(endpoint: Endpoint) -> Endpoint:
-        @functools.wraps(endpoint)
-        async def endpoint_with_error_page(self: Any, request: Request) -> Response:
-            try:
-                return await endpoint(self, request)
-            except RefusalError as refused:
-                values = {"root": root, "words": escape(str(refused))}
-                return HTMLResponse(_template(_WORDS).substitute(values), refused.status, headers=HEADERS)
-
-        return endpoint_with_error_page
-
-    return decorated
+def error_page(refused: RefusalError, *, root: str) -> Response:
+    """Return a refusal as a page; ``root`` is the relative path to the service."""
+    values = {"root": root, "words": escape(str(refused))}
+    return HTMLResponse(_template(_WORDS).substitute(values), refused.status, headers=HEADERS)
 
 
 def files(folder: str, directory: Path, *names: str) -> Route:

@@ -10,7 +10,7 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Session, limits
 from pytest_device.service.replies import timestamp
-from pytest_device.service.runners.base import LogEntry, Runner
+from pytest_device.service.runners.base import LogEntry
 from pytest_device.spec import STATES, Platform, SessionType, Status
 
 MOST_LISTED: Final = 100
@@ -53,13 +53,13 @@ def _listed(session: Session) -> str:
     )
 
 
-def times(session: Session, runner: Runner) -> str:
+def times(session: Session, last_activity: float | None) -> str:
     """Return the upcoming limits as times of day, which a script replaces by countdowns."""
     if session.status is Status.NEW:
         return _time("Time left", f"{session.max_duration_minutes} min once it is ready")
     if session.status in TERMINAL or session.started_at is None:
         return ""
-    end, *idle = limits(session, runner.last_activity(session.id))
+    end, *idle = limits(session, last_activity)
     limit = _time("Time left", _until(end.at, session.started_at))
     minutes = session.max_idle_time_minutes
     if idle and minutes:
@@ -114,7 +114,7 @@ def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
     )
 
 
-def entries_of(session: Session, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+def entries_of(session: Session, entries: Iterable[LogEntry]) -> Sequence[LogEntry]:
     """Return the status changes of a session and the entries of its programs in order, without secrets.
 
     Only the first line of a reason is included: the page shows all of it elsewhere.

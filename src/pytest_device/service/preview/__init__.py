@@ -6,7 +6,10 @@ id)`` returns; pass them to ``create_app`` as ``more``. The key grants access.
 Using the preview does not count as use of the controller: a forgotten browser window must not keep a session alive.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from math import isfinite
 from pathlib import Path
@@ -22,7 +25,6 @@ from pytest_device.service.devices.base import Device, Orientation
 from pytest_device.service.keys import Keys
 from pytest_device.service.lifecycle import TERMINAL, Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.preview.screens import Screens
 from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SessionType, Status
@@ -33,6 +35,17 @@ NOT_RUNNING: Final = "NOT_RUNNING"
 """There is no device: the session is not ready yet, or has ended."""
 _FILES: Final = Path(__file__).parent
 _ORIENTATIONS: Final[tuple[Orientation, ...]] = get_args(Orientation)
+
+SECONDS_BETWEEN: Final = 0.3
+SHARE: Final = 4
+"""Pause after a screenshot as a multiple of its duration, so that the device has most of its time for the test."""
+MOST_SECONDS_BETWEEN: Final = 5.0
+KEEP_SECONDS: Final = 30.0
+"""Seconds for which an unused screenshot is kept."""
+MOST_KEPT: Final = 50
+"""Maximum number of ended, viewed sessions whose last screenshot is kept."""
+
+_MEDIA_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
@@ -54,18 +67,19 @@ class _Preview:
         self._keys = keys
         self._screens = Screens()
 
-    @document.with_error_page(root="../../")
     async def page(self, request: Request) -> Response:
-        session = self._session(request)
-        runner = self._sessions.runner
-        device = self._device(session)
-        values = {**parts.of(session), **_words(session, device), "times": parts.times(session, runner)}
+        try:
+            session = self._session(request)
+        except RefusalError as refused:
+            return document.error_page(refused, root="../../")
+        times = parts.times(session, self._sessions.runner.record(session.id).last_activity)
+        values = {**parts.of(session), **_words(session, self._sessions.device(session)), "times": times}
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
         """Return a screenshot, after the end the last one; 204 if there is none, 503 if the device fails."""
         session = self._session(request)
-        device = self._device(session)
+        device = self._sessions.device(session)
         try:
             screenshot = (
                 await self._screens.screenshot(session.id, device) if device else self._screens.last(session.id)
@@ -103,12 +117,9 @@ class _Preview:
             raise RefusalError(404, NOT_FOUND, message)
         return session
 
-    def _device(self, session: Session) -> Device | None:
-        return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
-
     def _running(self, request: Request) -> tuple[Session, Device]:
         session = self._session(request)
-        device = self._device(session)
+        device = self._sessions.device(session)
         if device is None:
             raise RefusalError(409, NOT_RUNNING, f"the session has no device: {_absence(session)}")
         return session, device
@@ -167,3 +178,81 @@ def _rule(session: Session) -> str:
         f"The session ends when its controller is not used for {idle} min. Using the preview does not count as use; "
         "a running test will see your taps."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Screenshot:
+    """A screenshot as the device encoded it."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(slots=True)
+class _Screen:
+    """A device's last screenshot, or the reason why there is none, and when (by the clock) the next is due."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    last: Screenshot | ControllerError | None = None
+    shown: Screenshot | None = None
+    """The last successful screenshot."""
+    due: float = 0.0
+    changed: bool = True
+    """Whether the device was used since its last screenshot began."""
+
+
+class Screens:
+    """Takes screenshots at a limited rate, for any number of viewers; ``clock`` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._screens: dict[str, _Screen] = {}
+        self._kept: dict[str, Screenshot] = {}
+        """The last screenshots of ended sessions."""
+
+    async def screenshot(self, session_id: str, device: Device) -> Screenshot:
+        """Return a recent screenshot of a session's device. Raises ControllerError."""
+        self._forget_old()
+        screen = self._screens.setdefault(session_id, _Screen())
+        async with screen.lock:
+            if screen.last is None or screen.changed or self._clock() >= screen.due:
+                await self._take(screen, device)
+            if isinstance(screen.last, Screenshot):
+                screen.shown = screen.last
+                return screen.last
+            raise ControllerError(str(screen.last))
+
+    def last(self, session_id: str) -> Screenshot | None:
+        """Return an ended session's newest screenshot, None if no viewer saw one; keep it from now on."""
+        screen = self._screens.get(session_id)
+        if screen and screen.shown:
+            self._kept = dict([*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:])
+        return self._kept.get(session_id)
+
+    def has_changed(self, session_id: str) -> None:
+        """Make the next screenshot of a session due at once."""
+        if session_id in self._screens:
+            self._screens[session_id].changed = True
+
+    async def _take(self, screen: _Screen, device: Device) -> None:
+        began, screen.changed = self._clock(), False
+        screen.last = await _taken(device)
+        now = self._clock()
+        screen.due = now + min(max(SECONDS_BETWEEN, SHARE * (now - began)), MOST_SECONDS_BETWEEN)
+
+    def _forget_old(self) -> None:
+        limit = self._clock() - KEEP_SECONDS
+        self._screens = {
+            one: screen for one, screen in self._screens.items() if screen.lock.locked() or screen.due > limit
+        }
+
+
+async def _taken(device: Device) -> Screenshot | ControllerError:
+    try:
+        data = await device.screenshot()
+    except ControllerError as error:
+        return error
+    for beginning, media_type in _MEDIA_TYPES:
+        if data.startswith(beginning):
+            return Screenshot(data, media_type)
+    return ControllerError("the device did not return a PNG or JPEG screenshot")

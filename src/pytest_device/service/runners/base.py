@@ -1,10 +1,20 @@
 """The interface between the service and the programs behind its sessions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
+
+if TYPE_CHECKING:
+    from pytest_device.service.runners.controller import Controller
+
+KEPT: Final = 200
+"""Maximum number of ended sessions to keep, and of entries in each timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +33,16 @@ class Running:
 class Failed:
     """Device or controller did not start, or exited. The session page shows the reason.
 
-    ``at`` is the time (Unix seconds), None if unknown. ``by_request``: a retry of the request would fail, too.
+    ``at`` is the time (Unix seconds), None if unknown.
     """
 
     reason: str
     at: float | None = None
-    by_request: bool = False
 
 
 Boot = Booting | Running | Failed
+
+GONE: Final = Failed("the session has no processes: it was stopped, or the service was restarted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +53,69 @@ class LogEntry:
     text: str
 
 
-class Runner(Protocol):
-    """Starts and stops the programs of sessions; each session's programs are a group that leaves no processes behind.
+@dataclass(slots=True)
+class Record:
+    """The programs of one session: their state and their timeline. The only mutable value here.
 
-    By default there is no device to show, no timeline and no log.
+    ``clock`` returns Unix seconds. The timeline and the log stay available for a while after the session's end.
     """
+
+    id: str
+    request: Mapping[str, Any]
+    clock: Callable[[], float] = time.time
+    boot: Boot = field(default_factory=Booting)
+    failed_by_request: bool = False
+    """Whether the session failed because of its request: a retry would fail, too."""
+    device: Device | None = None
+    """The device of a running session; None before, after, and for a session without one."""
+    controller: "Controller | None" = None
+    last_request: float | None = None
+    """When the last request to the controller began or ended (Unix seconds)."""
+    open_requests: int = 0
+    output: OutputTail = field(default_factory=OutputTail)
+    """The controller's output."""
+    entries: deque[LogEntry] = field(default_factory=lambda: deque[LogEntry](maxlen=KEPT))
+
+    @property
+    def type(self) -> SessionType:
+        """The session type, which determines the controller."""
+        return SessionType(self.request.get("type", DEFAULT_SESSION_TYPE))
+
+    def note(self, text: str) -> None:
+        """Add an entry to the timeline."""
+        self.entries.append(LogEntry(self.clock(), text))
+
+    @property
+    def last_activity(self) -> float | None:
+        """When the controller was last used, which is now while a request is in progress; None if it never was."""
+        return self.clock() if self.open_requests else self.last_request
+
+    def begin_request(self) -> None:
+        """Record the start of a request to the controller."""
+        self.last_request = self.clock()
+        self.open_requests += 1
+
+    def end_request(self) -> None:
+        """Record the end of a request; one without a start is ignored."""
+        self.last_request = self.clock()
+        self.open_requests = max(0, self.open_requests - 1)
+
+    def forget_programs(self) -> None:
+        """Forget the programs, which are being stopped: nobody may use them any more."""
+        self.boot, self.device, self.controller = GONE, None, None
+        self.last_request, self.open_requests = None, 0
+
+
+class Runner(Protocol):
+    """Starts and stops the programs of sessions; each session's programs are a group that leaves no process behind."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         """Start booting for a valid create request; return at once."""
         ...
 
-    def status(self, session_id: str) -> Boot:
-        """Return the state of the boot, from memory, without waiting."""
+    def record(self, session_id: str) -> Record:
+        """Return the current state of a session's programs, from memory, without waiting."""
         ...
-
-    def last_activity(self, session_id: str) -> float | None:
-        """Return when the controller was last used (Unix seconds), None if it was not used since it became ready."""
-        ...
-
-    def failed_by_request(self, session_id: str) -> bool:
-        """Return whether a session failed because of its request; available for a while after its end."""
-        del session_id
-        return False
-
-    def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session; None before, after, and for a session without one."""
-        del session_id
-        return None
-
-    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Return the timeline of the session's programs, oldest entry first; available for a while after its end."""
-        del session_id
-        return ()
-
-    def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log, without secrets; available for a while after the end."""
-        del session_id
-        return ""
 
     def stop(self, session_id: str) -> None:
         """Start stopping the session's programs; return at once. Repeated calls do nothing."""

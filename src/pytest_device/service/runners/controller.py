@@ -1,20 +1,20 @@
 """The controller of a session: the program that drives its device for a test."""
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from pytest_device.service.devices.base import Device
+import httpx
+
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.program import Program, Workspace
-from pytest_device.service.runners.toolchain import Project, Toolchain
+from pytest_device.service.runners.toolchain import Toolchain
 
 HOST: Final = "127.0.0.1"
-BOOT_LIMIT_SECONDS: Final = 60.0
-APPIUM_BOOT_LIMIT_SECONDS: Final = 120.0
-"""As in remote services."""
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,6 @@ class Controller:
         return f"{self.program.title} ended by itself: {await self.program.ended()}"
 
 
-class Launcher(Protocol):
-    """Starts the controllers of one session type; ``project`` is the npm project to install."""
-
-    @property
-    def project(self) -> Project: ...
-
-    async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a controller and return it once it responds; removing the workspace stops it.
-
-        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
-        """
-        ...
+def over_socket(socket: Path) -> httpx.AsyncHTTPTransport:
+    """Return a transport that connects to a controller's Unix socket."""
+    return httpx.AsyncHTTPTransport(uds=str(socket), verify=_NO_TLS)

@@ -1,11 +1,8 @@
 """Starts the controllers of sessions: Appium's servers, the daemons of agent-device and argent."""
 
-import asyncio
-import http.client
 import json
 import os
 import shutil
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,16 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import httpx
+
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners import isolation
-from pytest_device.service.runners.controller import (
-    APPIUM_BOOT_LIMIT_SECONDS,
-    BOOT_LIMIT_SECONDS,
-    HOST,
-    Controller,
-    LaunchContext,
-    Launcher,
-)
+from pytest_device.service.runners.controller import HOST, Controller, LaunchContext, over_socket
 from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.program import Program
@@ -40,6 +32,7 @@ _APPIUM_ARGUMENTS: Final = (
     *("--log-level", "info", "--log-no-colors"),
     *("--shutdown-timeout", "0"),  # otherwise each open client connection delays the shutdown
 )
+_ARGENT_ARGUMENTS: Final = ("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force")
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
@@ -50,110 +43,84 @@ _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
 @dataclass(frozen=True, slots=True)
-class AppiumLauncher:
-    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver.
+class Launcher:
+    """Starts the controllers of one session type; ``project`` is the npm project to install.
 
-    Appium supports no access token: it listens on a socket in a private directory, to which the gateway connects.
-    """
-
-    boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
-    project: Project = APPIUM
-
-    async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        output = AppiumOutputTail()
-        output.hide(context.device_url)
-        listener, program = await _start(
-            context,
-            device,
-            APPIUM,
-            [*_APPIUM_ARGUMENTS, *_allowed(context)],
-            self._environ(context, device),
-            output,
-        )
-
-        async def answered() -> bool | None:
-            return await _answers(listener, "/status", lambda reply: reply["value"]["ready"]) or None
-
-        await program.ready(answered, self.boot_limit_seconds)
-        config = {"appiumUrl": context.url, "capabilities": dict(device.tools.capabilities)}
-        return Controller(program, config, listener)
-
-    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
-        """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
-        own = context.workspace.subdir("appium")
-        _prepare_home(own, context, device)
-        return context.environment(
-            context.home if device.tools.appium_home else context.workspace.subdir("home"),
-            APPIUM_HOME=device.tools.appium_home or own,
-            **_device_environ(context, device),
-        )
-
-
-def _allowed(context: LaunchContext) -> Sequence[str]:
-    return ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonLauncher:
-    """Runs daemons, each in its own ``directory``, to which it writes its token.
-
-    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a healthy response.
-    ``details`` are the keys of URL and token in the connection details.
+    ``environ`` prepares a controller's own ``directory`` and returns its environment, ``arguments`` its command line.
+    ``alive`` is the path of the health check and a function that accepts a healthy response. ``details`` returns the
+    connection details for URL, token and device. ``notes`` is the pattern of the file in ``directory`` to which the
+    controller writes its token. Appium has none: its socket is in a private directory, to which the gateway connects.
     """
 
     project: Project
     environ: Callable[[LaunchContext, Device, Path], dict[str, str]]
     directory: str
-    notes: str
-    alive: tuple[str, str]
-    details: tuple[str, str]
-    arguments: Sequence[str] = ()
+    alive: tuple[str, Callable[[Any], Any]]
+    details: Callable[[str, str, Device], Mapping[str, Any]]
+    arguments: Callable[[LaunchContext], Sequence[str]] = lambda _context: ()
+    notes: str = ""
     output: Callable[[], OutputTail] = OutputTail
-    boot_limit_seconds: float = BOOT_LIMIT_SECONDS
+    boot_limit_seconds: float = 60.0
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
+        """Start a controller and return it once it responds; removing the workspace stops it.
+
+        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
+        """
         directory, output = context.workspace.subdir(self.directory), self.output()
-        environ = self.environ(context, device, directory)
-        listener, program = await _start(context, device, self.project, self.arguments, environ, output)
+        output.hide(context.device_url)
+        listener, program = await self._start(context, device, self.environ(context, device, directory), output)
 
         async def answered() -> str | None:
-            path, key = self.alive
-            token = _token_in(directory, self.notes)
+            token = _token_in(directory, self.notes) if self.notes else ""
             output.hide(token)
-            good = token and await _answers(listener, path, lambda reply: reply[key], token=token)
-            return token if good else None
+            is_up = (token or not self.notes) and await _answers(listener, *self.alive, token)
+            return token if is_up else None
 
         token = await program.ready(answered, self.boot_limit_seconds)
-        return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), listener, token)
+        return Controller(program, self.details(context.url, token, device), listener, token)
+
+    async def _start(
+        self, context: LaunchContext, device: Device, environ: Mapping[str, str], output: OutputTail
+    ) -> tuple[Path, Program]:
+        """Start a controller; return the socket that replaces ``_PORT``, and the program.
+
+        A controller of the local browser gets its own namespace: it starts programs that listen without any key.
+        """
+        listener, port = context.workspace.short / "controller", device.tools.debugging_port
+        tools = context.toolchain
+        command: list[str | Path] = [tools.node, *_ON_SOCKET, tools.script, *self.arguments(context)]
+        environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
+        title = self.project.node.program
+        service = urlsplit(context.device_url)
+        is_near = service.hostname in _NEAR
+        if port is not None and not is_near:
+            context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
+        if port is None or not is_near:
+            return listener, await context.workspace.start(title, command, environ=environ, output=output)
+        bridges = [port, service.port or 0]
+        program = await isolation.start(
+            context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
+        )
+        return listener, program
 
 
-async def _start(
-    context: LaunchContext,
-    device: Device,
-    project: Project,
-    arguments: Sequence[str],
-    environ: Mapping[str, str],
-    output: OutputTail,
-) -> tuple[Path, Program]:
-    """Start a controller; return the socket that replaces ``_PORT``, and the program.
+def _appium_arguments(context: LaunchContext) -> Sequence[str]:
+    allowed = ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
+    return [*_APPIUM_ARGUMENTS, *allowed]
 
-    A controller of the local browser gets its own namespace, because it starts programs that listen without any key.
+
+def _appium_environ(context: LaunchContext, device: Device, own: Path) -> dict[str, str]:
+    """Return the environment: real drivers need the user's home directory, ours and the fake one do not.
+
+    Each server has its own Appium home unless the device needs the user's driver.
     """
-    listener, port = context.workspace.short / "controller", device.tools.debugging_port
-    command: list[str | Path] = [context.toolchain.node, *_ON_SOCKET, context.toolchain.script, *arguments]
-    environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
-    title = project.node.program
-    service = urlsplit(context.device_url)
-    is_near = service.hostname in _NEAR
-    if port is not None and not is_near:
-        context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
-    if port is None or not is_near:
-        return listener, await context.workspace.start(title, command, environ=environ, output=output)
-    bridges = [port, service.port or 0]
-    program = await isolation.start(
-        context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
+    _prepare_home(own, context, device)
+    return context.environment(
+        context.home if device.tools.appium_home else context.workspace.subdir("home"),
+        APPIUM_HOME=device.tools.appium_home or own,
+        **_device_environ(context, device),
     )
-    return listener, program
 
 
 def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
@@ -229,34 +196,15 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
     )
 
 
-class _OverSocket(http.client.HTTPConnection):
-    """An HTTP connection to a Unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(HOST, timeout=_ANSWER_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_ANSWER_SECONDS)
-        self.sock.connect(str(self._path))
-
-
-async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
+async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
-    return await asyncio.to_thread(_answers_now, listener, path, is_good, token)
-
-
-def _answers_now(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
-    connection = _OverSocket(listener)
-    try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
-        reply = connection.getresponse()
-        return reply.status == HTTPStatus.OK and bool(is_good(json.load(reply)))
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return False  # not ready yet
-    finally:
-        connection.close()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(transport=over_socket(listener), timeout=_ANSWER_SECONDS) as client:
+        try:
+            reply = await client.get(f"http://{HOST}{path}", headers=headers)
+            return reply.status_code == HTTPStatus.OK and bool(is_good(reply.json()))
+        except (httpx.TransportError, ValueError, KeyError, TypeError):
+            return False  # not ready yet
 
 
 def _token_in(directory: Path, pattern: str) -> str:
@@ -268,23 +216,32 @@ def _token_in(directory: Path, pattern: str) -> str:
 
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
-    SessionType.APPIUM: AppiumLauncher(),
-    SessionType.AGENT_DEVICE: DaemonLauncher(
+    SessionType.APPIUM: Launcher(
+        APPIUM,
+        _appium_environ,
+        directory="appium",
+        alive=("/status", lambda reply: reply["value"]["ready"]),
+        details=lambda url, _token, device: {"appiumUrl": url, "capabilities": dict(device.tools.capabilities)},
+        arguments=_appium_arguments,
+        output=AppiumOutputTail,
+        boot_limit_seconds=120.0,  # as in remote services
+    ),
+    SessionType.AGENT_DEVICE: Launcher(
         AGENT_DEVICE,
         _agent_device_environ,
         directory="agent-device",
+        alive=("/health", lambda reply: reply["ok"]),
+        details=lambda url, token, _: {"agentDeviceRemoteSessionUrl": url, "agentDeviceRemoteSessionToken": token},
         notes="daemon.json",
-        alive=("/health", "ok"),
-        details=("agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken"),
     ),
-    SessionType.ARGENT: DaemonLauncher(
+    SessionType.ARGENT: Launcher(
         ARGENT,
         _argent_environ,
         directory="home",
+        alive=("/tools", lambda reply: reply["tools"]),
+        details=lambda url, token, _device: {"toolsUrl": url, "toolsAuthToken": token},
+        arguments=lambda _context: _ARGENT_ARGUMENTS,
         notes=".argent/tool-server-*.json",
-        alive=("/tools", "tools"),
-        details=("toolsUrl", "toolsAuthToken"),
-        arguments=("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force"),
         output=TokenOutputTail,
     ),
 }

@@ -1,20 +1,22 @@
-"""The programs of a session: workspace, start and end."""
+"""Runs programs: those of a session, in its workspace, and short commands for their output."""
 
 import asyncio
 import shutil
 import tempfile
-from asyncio.subprocess import Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from pytest_device.errors import ControllerError
+from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
 
+COMMAND_SECONDS: Final = 20.0
+"""Maximum seconds for a short command, unless its caller sets another limit."""
 _POLL_SECONDS: Final = 0.05
 _DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
@@ -178,3 +180,35 @@ async def first(*ends: Awaitable[str]) -> str:
     finally:
         for end in waiting:
             end.cancel()
+
+
+async def ask(
+    command: Sequence[str | Path], *, environ: Mapping[str, str], limit_seconds: float = COMMAND_SECONDS
+) -> str:
+    """Return a command's output. Raises ConfigError, with the cause, if it cannot run, fails or takes too long."""
+    program = Path(command[0])
+    try:
+        process = await finish_despite_cancellation(
+            asyncio.create_subprocess_exec(*command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+        )
+    except OSError as error:
+        raise ConfigError(f"{program} cannot be run: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(limit_seconds):
+            printed, complaint = await process.communicate()
+    except TimeoutError as error:
+        raise ConfigError(f"{program} timed out after {limit_seconds:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode != 0:
+        raise ConfigError(
+            f"{program} failed with exit status {process.returncode}: {last_line(complaint.decode(errors='replace'))}"
+        )
+    return printed.decode(errors="replace")
+
+
+def last_line(output: str) -> str:
+    """Return the last line of an output."""
+    lines = output.strip().splitlines()
+    return lines[-1].strip() if lines else "no output"

@@ -1,55 +1,47 @@
-"""The runner of real programs: the running sessions, and the state of each boot."""
+"""The runner of real programs: starts the device, the app and the controller of each session."""
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.source import Sources
+from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import Device, RequestError
-from pytest_device.service.devices.found import DevicePreference
-from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.base import Boot, Failed, LogEntry
-from pytest_device.service.runners.controller import Controller, Launcher
-from pytest_device.service.runners.launchers import LAUNCHERS
-from pytest_device.service.runners.output_tail import Activity
+from pytest_device.service.runners.base import GONE, KEPT, Failed, Record, Running
+from pytest_device.service.runners.controller import LaunchContext
+from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
 from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.resources import Directories, Resources
-from pytest_device.service.runners.session_programs import KEPT, Record, SessionPrograms
+from pytest_device.service.runners.program import Workspace, first, workspace
+from pytest_device.service.runners.resources import Resources
+from pytest_device.service.runners.toolchain import Project
 from pytest_device.spec import SessionType
-
-_GONE: Final = Failed("the session has no processes: it was stopped, or the service was restarted")
 
 
 class ProgramsRunner:
     """Runs a device and a controller per session; all their processes end with it, however the service ends.
 
-    ``keys`` creates the URLs of controllers, devices and previews. Call every method from the event loop's thread.
+    Call every method from the event loop's thread.
     """
 
     def __init__(
         self,
+        shared: Resources,
         *,
-        keys: Keys,
-        directories: Directories,
         log: Log,
-        environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
-        launchers: Mapping[SessionType, Launcher] = LAUNCHERS,
-        preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
-        allow_insecure: Sequence[str] = (),
     ) -> None:
-        self._shared = Resources.of(
-            keys, directories, environ, log, preference=preference, allow_insecure=allow_insecure
-        )
-        self._directory = directories.programs
+        self._shared = shared
+        self._directory = shared.directories.programs
         self._log = log
         self._clock = clock
-        self._launchers = launchers
         self._active: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: dict[str, Record] = {}
@@ -73,12 +65,8 @@ class ProgramsRunner:
             raise ConfigError(f"{self._directory} cannot be created: {error.strerror or error}") from error
         for request in requests:
             await self._shared.devices.prepare(request, progress)
-        for launcher in [self._launchers[one] for one in types if one in self._launchers]:
+        for launcher in [LAUNCHERS[one] for one in types if one in LAUNCHERS]:
             await self._shared.toolbox.get(launcher.project, progress)
-
-    async def refusal(self, request: Mapping[str, Any]) -> str | None:
-        """Return why this machine has no device for a create request, None if it has one."""
-        return await self._shared.devices.refusal(request)
 
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
@@ -89,52 +77,26 @@ class ProgramsRunner:
             self._log(f"leftovers of an earlier service in {self._directory} cannot be removed: {error}")
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        record = Record(session_id, request, self._clock, Activity(self._clock))
+        record = Record(session_id, request, self._clock)
         self._forget_the_oldest()
         self._records[session_id] = record
         task = self._active[session_id] = asyncio.create_task(self._run(record))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def status(self, session_id: str) -> Boot:
-        return self._records[session_id].boot if session_id in self._active else _GONE
-
-    def last_activity(self, session_id: str) -> float | None:
-        """Return when the controller was last used (Unix seconds): now, while it executes a command."""
-        return self._records[session_id].activity.last if session_id in self._active else None
-
-    def failed_by_request(self, session_id: str) -> bool:
-        boot = self._records[session_id].boot if session_id in self._records else None
-        return isinstance(boot, Failed) and boot.by_request
-
-    def device(self, session_id: str) -> Device | None:
-        return self._records[session_id].device if session_id in self._active else None
-
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        """Return the controller of a session that is ready, and the record of its activity."""
-        record = self._records.get(session_id) if session_id in self._active else None
-        return (record.controller, record.activity) if record and record.controller else None
-
-    def directory(self, session_id: str) -> Path:
-        """Return the directory that a session's apps are unpacked to."""
-        return self._shared.directories.apps(session_id)
+    def record(self, session_id: str) -> Record:
+        """Return the state of a session's programs; of ended sessions only the newest are kept."""
+        return self._records.get(session_id) or Record(session_id, {}, boot=GONE)
 
     def note(self, session_id: str, text: str) -> None:
         """Add an entry to a session's timeline."""
         if session_id in self._active:
             self._note(self._records[session_id], text)
 
-    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Return the timeline of the session's programs; of ended sessions only the newest are kept."""
-        return tuple(self._records[session_id].entries) if session_id in self._records else ()
-
-    def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log, without secrets; only the newest ended sessions have one."""
-        return self._records[session_id].log if session_id in self._records else ""
-
     def stop(self, session_id: str) -> None:
         if task := self._active.pop(session_id, None):
             self._records[session_id].note("stopping processes")
+            self._records[session_id].forget_programs()
             task.cancel()
 
     async def close(self) -> None:
@@ -147,32 +109,110 @@ class ProgramsRunner:
 
     async def _run(self, record: Record) -> None:
         """Run the session's programs until one exits or ``stop`` cancels this; leave no process behind."""
-        launcher = self._launchers.get(record.type)
-        programs = SessionPrograms(record, launcher, self._shared, lambda text: self._note(record, text))
+        launcher = LAUNCHERS.get(record.type)
+        programs = _SessionPrograms(record, launcher, self._shared, lambda text: self._note(record, text))
         try:
             async with AsyncExitStack() as stack:
                 self._fail(record, await programs.run(stack))
         except (ControllerError, ConfigError, OSError) as error:
-            self._fail(record, str(error), by_request=isinstance(error, RequestError))
+            record.failed_by_request = isinstance(error, RequestError)
+            self._fail(record, str(error))
         except Exception as error:
             self._fail(record, f"the service failed: {type(error).__name__}")
             raise
         finally:
             record.device = None
-            if not isinstance(record.boot, Failed):
-                record.boot = _GONE
             record.note("processes exited")
 
     def _note(self, record: Record, text: str) -> None:
         record.note(text)
         self._log(f"session {record.id}: {text}")
 
-    def _fail(self, record: Record, reason: str, *, by_request: bool = False) -> None:
+    def _fail(self, record: Record, reason: str) -> None:
         # The reason ends the session's timeline; adding it to its programs' entries would repeat it.
-        record.boot = Failed(reason, self._clock(), by_request)
+        record.boot = Failed(reason, self._clock())
         self._log(f"session {record.id}: {reason}")
 
     def _forget_the_oldest(self) -> None:
         ended = [session_id for session_id in self._records if session_id not in self._active]
         for session_id in ended[: max(0, len(ended) - KEPT + 1)]:
             del self._records[session_id]
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionPrograms:
+    """Starts the programs of one session in its workspace."""
+
+    record: Record
+    launcher: Launcher | None
+    shared: Resources
+    note: Log
+
+    async def run(self, stack: AsyncExitStack) -> str:
+        """Start device, app and controller, and wait until one of them exits; return which one and how.
+
+        ``stack`` stops them. Raises ControllerError, ConfigError and OSError with the reason for the session page.
+        """
+        record, directories = self.record, self.shared.directories
+        if self.launcher:
+            check(record.request, self.launcher.project)
+        own = await stack.enter_async_context(workspace(directories.programs / record.id, self.shared.guard))
+        apps = directories.apps(record.id)
+        apps.mkdir(mode=0o700)
+        borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
+        record.device = device = await stack.enter_async_context(borrowed)
+        stack.push_async_callback(own.end)  # all at once: none waits for a response from one that has exited
+        if record.type is not SessionType.APPIUM:  # Appium clients install and launch their apps themselves
+            await self._install_app(device, apps)
+        config = await self._start_controller(self.launcher, device, own) if self.launcher else dict[str, Any]()
+        preview = {} if device.kind == fake.KIND else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
+        record.boot = Running({**config, **preview})
+        return await first(device.ended(), *([record.controller.ended()] if record.controller else []))
+
+    async def _install_app(self, device: Device, directory: Path) -> None:
+        """Install and launch the requested app, as specified in the document."""
+        request = self.record.request
+        try:
+            sources = Sources(directory, device.kind, Builds(self.shared.directories.builds), self.note)
+            app = await sources.requested(request)
+        except ControllerError as error:
+            raise RequestError(str(error)) from error
+        if app is None:
+            return
+        application_id = await device.install(app)
+        self.note(f"app installed: {application_id}")
+        await device.launch(application_id, request.get("launchArgs", ()))
+        self.note("app launched")
+        if url := request.get("openUrl"):
+            await device.open_url(url, application_id)
+            self.note("URL opened in the app")
+
+    async def _start_controller(self, launcher: Launcher, device: Device, own: Workspace) -> Mapping[str, Any]:
+        """Start the controller; return its connection details."""
+        record = self.record
+        context = LaunchContext(
+            workspace=own,
+            toolchain=await self.shared.toolbox.get(launcher.project, self.note),
+            environ=self.shared.environ,
+            home=self.shared.directories.home,
+            url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
+            device_url=self.shared.keys.url("devices", record.id),
+            note=self.note,
+            allow_insecure=self.shared.allow_insecure,
+        )
+        record.controller = controller = await launcher.launch(context, device)
+        record.output = controller.program.output
+        self.note(f"controller ready: {launcher.project.title}")
+        return controller.remote_config
+
+
+def check(request: Mapping[str, Any], project: Project) -> None:
+    """Raise RequestError if the request names another version of the controller than the installed one. Ours."""
+    # A full version, or its first one or two numbers.
+    accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
+    version = request.get("packageVersion")
+    if version is not None and version not in accepted:
+        raise RequestError(
+            f"packageVersion {version!r} is not installed here: {project.title} is. "
+            f"Set it to one of {', '.join(accepted)}, or leave it out."
+        )

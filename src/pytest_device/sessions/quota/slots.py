@@ -98,6 +98,13 @@ class Slots:
             claim.withdraw()
             raise
 
+    def has_room(self, count: int) -> bool:
+        """Return whether ``count`` slots are free now."""
+        free = self.try_take(count) if count <= self.most else None
+        for slot in free or ():
+            slot.release()
+        return free is not None
+
     def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
         started = self._clock()
         deadline, word_at = started + self._timeout, started + _FIRST_WORD_SECONDS

@@ -11,8 +11,7 @@ from typing import assert_never
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.warm_registry import WarmRegistry
-from pytest_device.sessions.reaper.watched import LOOKUP_SECONDS, WatchedSession
+from pytest_device.sessions.reaper.supervised import LOOKUP_SECONDS, WarmRegistry, WatchedSession
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
 
 

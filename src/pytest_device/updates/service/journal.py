@@ -44,15 +44,7 @@ class SeenRequest:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-@dataclass(slots=True)
-class _Failure:
-    kind: FailureKind
-    door: Door
-    times: int
-    seconds: float
-
-
-class Journal(serving.Journal[_Failure]):
+class Journal(serving.Journal):
     """Received requests and pending failures."""
 
     def fail(self, kind: FailureKind, door: Door | None, times: int, seconds: float) -> None:
@@ -62,18 +54,11 @@ class Journal(serving.Journal[_Failure]):
             raise ConfigError(f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}")
         if door is not None and door not in doors:
             raise ConfigError(f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}")
-        if times < 1 or seconds < 0:
-            raise ConfigError(f"times={times!r} must be at least 1, seconds={seconds!r} at least 0")
-        self.add_failures(_Failure(kind, door or doors[0], times, seconds))
+        self.add_failure(serving.Failure(door or doors[0], kind, times, seconds))
 
     def take_failures(self, door: Door) -> dict[FailureKind, float]:
         """Return the failures for the current request, each with its delay in seconds, and count them down."""
-        with self.changed:
-            taken: dict[FailureKind, _Failure] = {one.kind: one for one in reversed(self._failures) if one.door == door}
-            for one in taken.values():
-                one.times -= 1
-            self._failures = [one for one in self._failures if one.times]
-        return {kind: one.seconds for kind, one in taken.items()}
+        return {kind: failure.seconds for kind in _DOORS if (failure := self.take_failure(door, kind))}
 
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""

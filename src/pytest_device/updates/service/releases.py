@@ -44,8 +44,7 @@ class Releases:
         self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
     ) -> Mapping[str, Update]:
         """Publish an export for each of its platforms, and return the updates by platform."""
-        if not (isinstance(cast("object", runtime_version), str) and is_valid_runtime_version(runtime_version)):
-            raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
+        _check_version(runtime_version)
         at, published = self._later(now), dict[str, Update]()
         for platform, export in read_export(directory).items():
             for file in export.files:
@@ -56,6 +55,7 @@ class Releases:
 
     def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
         """Publish a rollback to the embedded update, and return its time."""
+        _check_version(runtime_version)
         at = self._later(now)
         self._add(Release(channel, runtime_version, at))
         return at
@@ -93,8 +93,13 @@ class Releases:
         self.files[file.hash] = (file, file.path.read_bytes())
 
 
+def _check_version(runtime_version: object) -> None:
+    if not (isinstance(runtime_version, str) and is_valid_runtime_version(runtime_version)):
+        raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
+
+
 def _checked(share: float) -> float:
-    if not 0 <= share <= 1:
+    if not isinstance(cast("object", share), int | float) or not 0 <= share <= 1:
         raise ConfigError(f"share={share!r} must be 0 to 1")
     return share
 

