@@ -104,6 +104,6 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collections of later runs within tests: they pass through all of it."""
+    """Keep what was collected out of the garbage collections of runs within tests, which pass through all of it."""
     gc.collect()
     gc.freeze()
