@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_device.addresses import checked_slots_url, checked_url
+from pytest_device import parsers
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, Option, Options
 from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, resolve
@@ -276,7 +276,7 @@ def test_the_token_is_in_no_repr() -> None:
     ],
 )
 def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
-    assert checked_url(url) == base
+    assert parsers.address(url) == base
 
 
 @pytest.mark.parametrize(
@@ -290,6 +290,8 @@ def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
         ("http://devices.example", "unencrypted"),
         ("http://127.0.0.1.devices.example", "unencrypted"),
         ("https://u:secretive@devices.example", "credentials"),
+        ("https://u:secretive'@devices.example", "credentials"),
+        ("https://u:secretive/x@devices.example", "must look like"),
         ("https://devices.example?x=1", "remove the"),
         ("https://devices.example/p?", "remove the"),
         ("https://devices.example?token=secretive", "remove the"),
@@ -302,7 +304,7 @@ def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
 )
 def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: str) -> None:
     with pytest.raises(ConfigError, match=rule) as caught:
-        checked_url(url)
+        parsers.address(url)
 
     assert "secretive" not in str(caught.value)
 
@@ -324,7 +326,7 @@ def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: st
 )
 def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url: str, rule: str) -> None:
     with pytest.raises(ConfigError, match=rule) as caught:
-        checked_slots_url(url)
+        parsers.slots_address(url)
 
     assert "secret" not in str(caught.value)
 
@@ -341,7 +343,7 @@ def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url
 )
 def test_a_redis_address_without_a_scheme_is_reported_as_it_was_typed(url: str, shown: str) -> None:
     with pytest.raises(ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like") as caught:
-        checked_slots_url(url)
+        parsers.slots_address(url)
 
     assert "secretive" not in str(caught.value)
 

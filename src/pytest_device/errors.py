@@ -48,14 +48,9 @@ class DeviceError(Exception):
     def __init__(self, *messages: str) -> None:
         super().__init__(*map(escaped, messages))
 
-    def __reduce__(self) -> "tuple[Callable[..., DeviceError], tuple[Any, ...]]":
-        return _restored, (type(self), self.args, vars(self))  # its own arguments are not those of its message
-
-
-def _restored(kind: "type[DeviceError]", args: tuple[Any, ...], attributes: Mapping[str, Any]) -> "DeviceError":
-    error = kind.__new__(kind, *args)
-    vars(error).update(attributes)
-    return error
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        # Not by a call: its own arguments are not those of its message.
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class ConfigError(DeviceError):

@@ -7,14 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, Self, cast
 
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
+from pytest_device.programs import passed_on
 
 END_SECONDS: Final = 20.0
 """Maximum seconds for a stopping service to stop its sessions' programs."""
@@ -29,12 +29,24 @@ class LocalService:
     this process is killed.
     """
 
-    def __init__(self, process: "subprocess.Popen[str]", url: str, token: str, directory: Path) -> None:
-        self._process = process
-        self._directory = directory
-        self.url = url
-        self.token = token
+    def __init__(self, config: Mapping[str, Any], directory: Path, progress: Callable[[str], None]) -> None:
+        self.token = str(config["token"])
         self.log_path = directory / "service.log"
+        self._directory = directory
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "pytest_device.service"],  # never import from the working directory
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env=passed_on(os.environ),
+            start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
+        )
+        try:
+            self.url = self._handshake({**config, "log_path": str(self.log_path)}, progress)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def start(cls, *, app_id: str, progress: Callable[[str], None], **more: Any) -> Self:
@@ -47,34 +59,45 @@ class LocalService:
         if missing:
             raise ConfigError(f"the local service needs {', '.join(missing)}: pip install 'pytest-device[local]'")
         directory = Path(tempfile.mkdtemp(prefix="pytest-device-"))
-        token = secrets.token_urlsafe(32)
-        config = {
-            "token": token,
-            "app_id": app_id,
-            "state_dir": str(directory),
-            "log_path": str(directory / "service.log"),
-            "temporary": True,
-            **more,
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pytest_device.service"],  # never import from the working directory
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env=passed_on(os.environ),
-            start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
-        )
-        try:
-            url = _handshake(process, config, progress)
-        except BaseException:
-            _end(process, directory)
-            raise
-        return cls(process, url, token, directory)
+        config = {"token": secrets.token_urlsafe(32), "app_id": app_id, "state_dir": str(directory), "temporary": True}
+        return cls({**config, **more}, directory, progress)
 
     def close(self) -> None:
         """Stop the service and everything it started; return when it is gone."""
-        _end(self._process, self._directory)
+        stdin, stdout = self._pipes
+        with suppress(BrokenPipeError):  # it has already exited
+            stdin.close()  # makes the service stop its sessions and exit
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        stdout.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        return cast("tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout))
+
+    def _handshake(self, config: Mapping[str, Any], progress: Callable[[str], None]) -> str:
+        stdin, stdout = self._pipes
+        with suppress(BrokenPipeError):  # it has already exited: its output has the reason
+            stdin.write(json.dumps(config) + "\n")
+            stdin.flush()
+        for line in stdout:
+            event: object = line.strip()
+            with suppress(ValueError):
+                event = json.loads(line)
+            match event:
+                case {"event": "ready", "url": str(url)}:
+                    return url
+                case {"event": "progress", "text": str(text)}:
+                    progress(text)
+                case {"event": "error", "text": str(text)}:
+                    raise ConfigError(f"the local service failed to start: {text}")
+                case other:
+                    raise ConfigError(f"unexpected output of the local service: {other!r}")
+        raise ConfigError(f"the local service exited with status {self._process.wait(END_SECONDS)} before it was ready")
 
 
 def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
@@ -87,43 +110,3 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
     for name in session_ids:  # shown in full elsewhere
         text = text.replace(name, name[:8])
     return text
-
-
-def _handshake(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
-    stdin, stdout = _pipes(process)
-    with suppress(BrokenPipeError):  # it has already exited: its output has the reason
-        stdin.write(json.dumps(config) + "\n")
-        stdin.flush()
-    for line in stdout:
-        event: object = line.strip()
-        with suppress(ValueError):
-            event = json.loads(line)
-        match event:
-            case {"event": "ready", "url": str(url)}:
-                return url
-            case {"event": "progress", "text": str(text)}:
-                progress(text)
-            case {"event": "error", "text": str(text)}:
-                raise ConfigError(f"the local service failed to start: {text}")
-            case other:
-                raise ConfigError(f"unexpected output of the local service: {other!r}")
-    raise ConfigError(f"the local service exited with status {process.wait(END_SECONDS)} before it was ready")
-
-
-def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("the service was started without pipes")
-    return process.stdin, process.stdout
-
-
-def _end(process: "subprocess.Popen[str]", directory: Path) -> None:
-    stdin, stdout = _pipes(process)
-    with suppress(BrokenPipeError):  # it has already exited
-        stdin.close()  # makes the service stop its sessions and exit
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    stdout.close()
-    shutil.rmtree(directory, ignore_errors=True)

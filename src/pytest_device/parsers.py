@@ -1,4 +1,7 @@
-"""Parses the texts of options: one function per kind, which raises ValueError with the rule that a text breaks."""
+"""Parses the texts of options: one function per kind.
+
+Each raises ValueError with the rule that a text breaks, those of services' addresses ConfigError.
+"""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -6,8 +9,8 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pytest_device.addresses import checked_slots_url as slots_address
-from pytest_device.addresses import checked_url as address
+from pytest_device.errors import ConfigError
+from pytest_device.redact import MASK, is_loopback
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DURATION_MAX_MINUTES,
@@ -19,8 +22,6 @@ from pytest_device.spec import (
     SessionType,
     Share,
 )
-
-__all__ = ["address", "slots_address"]
 
 T = TypeVar("T")
 
@@ -138,3 +139,72 @@ def words(text: str) -> tuple[str, ...]:
 def word(text: str) -> str:
     is_word = text.isascii() and text.isalpha() and text.islower()
     return _parsed(text, "lowercase letters only", str, lambda _: is_word)
+
+
+def address(url: str) -> str:
+    """Return the service's base URL without a trailing slash.
+
+    Raises ConfigError unless it is ``https://`` (``http://`` on loopback only, since the token travels with every
+    request) and contains nothing but host, port and path.
+    """
+    shown = _without_credentials(url)
+    try:
+        parts = urlsplit(url.strip())
+        host, _port = parts.hostname, parts.port
+    except ValueError as error:
+        rule = " must look like https://host" if "@" in url else f": {error}"  # which may quote a part of a password
+        raise ConfigError(f"service URL {shown!r}{rule}") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ConfigError(f"service URL {shown!r} must look like https://host or https://host/path")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise ConfigError(f"service URL {shown!r} would send the access token unencrypted: use https://")
+    if parts.username or parts.password:
+        raise ConfigError(
+            f"service URL {shown!r} must not contain credentials: remove them, the access token is passed separately"
+        )
+    if not url.strip().isprintable() or " " in url.strip() or not _encodes(host):
+        raise ConfigError(f"service URL {shown!r} contains invalid characters")
+    if "?" in url or "#" in url:
+        raise ConfigError(f"service URL {shown!r} must end with its path: remove the ?query or #fragment")
+    base = url.strip().rstrip("/")
+    if parts.path.rstrip("/").endswith("/v2"):
+        raise ConfigError(f"service URL {shown!r} must end before /v2, which is added to each request")
+    return base
+
+
+def slots_address(url: str) -> str:
+    """Return the URL of a Redis server: ``redis://host:port/number``, or ``rediss://`` for an encrypted connection.
+
+    Raises ConfigError, without showing credentials, if it contains anything else, or credentials that would cross a
+    network unencrypted.
+    """
+    shown = _without_credentials(url)
+    try:
+        parts = urlsplit(url.strip())
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    number = parts.path.strip("/")
+    if parts.scheme not in {"redis", "rediss"} or not host or "/" in number or (number and not number.isdecimal()):
+        raise ConfigError(
+            f"Redis URL {shown!r} must look like rediss://host, rediss://host:port or rediss://host:port/number"
+        )
+    if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
+        raise ConfigError(f"Redis URL {shown!r} must end with its database number, and contain no blank, quote, ? or #")
+    if "@" in parts.netloc and parts.scheme == "redis" and not is_loopback(host):
+        raise ConfigError(f"Redis URL {shown!r} would send its credentials unencrypted: use rediss://")
+    return url.strip()
+
+
+def _encodes(host: str) -> bool:
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _without_credentials(url: str) -> str:
+    """Return a URL for messages, without its query; credentials may contain slashes, blanks and quotes."""
+    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
+    credentials, at, place = rest.rpartition("@")
+    return f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"

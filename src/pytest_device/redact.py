@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -37,8 +37,9 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: tuple[str, ...] = ()
         self._nested: tuple[re.Pattern[str], ...] = ()
-        self._heads: dict[str, tuple[str, ...]] = {}
-        self._tails: dict[str, tuple[str, ...]] = {}
+        self._by_start: dict[str, tuple[str, ...]] = {}
+        self._by_end: dict[str, tuple[str, ...]] = {}
+        """Reversed secrets by their first characters, which are the end of the secret."""
         self._lock = Lock()
         """Services add secrets from their threads."""
         self.add(*secrets)
@@ -48,9 +49,8 @@ class Redactor:
         encoded = {text for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for text in _encodings(secret)}
         with self._lock:
             for secret in encoded.difference(self._secrets):
-                head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
-                self._heads[head] = (*self._heads.get(head, ()), secret)
-                self._tails[tail] = (*self._tails.get(tail, ()), secret)
+                for known, text in ((self._by_start, secret), (self._by_end, secret[::-1])):
+                    known[text[:MIN_SECRET_LENGTH]] = (*known.get(text[:MIN_SECRET_LENGTH], ()), text)
                 if not _ESCAPED.keys().isdisjoint(secret):
                     self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
             self._secrets = tuple(sorted(encoded.union(self._secrets), key=len, reverse=True))
@@ -71,26 +71,17 @@ class Redactor:
         """Mask the start and the end of a secret that was shortened by an ellipsis."""
         parts = _DOTS.split(text)
         for index in range(1, len(parts), 2):
-            parts[index - 1] = self._without_head(parts[index - 1])
-            parts[index + 1] = self._without_tail(parts[index + 1])
+            parts[index - 1] = self._without_start(parts[index - 1], self._by_start)
+            parts[index + 1] = self._without_start(parts[index + 1][::-1], self._by_end)[::-1]
         return "".join(parts)
 
-    def _without_head(self, part: str) -> str:
-        for start in range(max(0, len(part) - self._longest()), len(part) - MIN_SECRET_LENGTH + 1):
-            known = self._heads.get(part[start : start + MIN_SECRET_LENGTH], ())
-            if known and any(secret.startswith(part[start:]) for secret in known):
-                return part[:start] + MASK
+    def _without_start(self, part: str, known: Mapping[str, Sequence[str]]) -> str:
+        """Mask the start of a secret at the end of a text."""
+        for place in range(max(0, len(part) - len(self._secrets[0])), len(part) - MIN_SECRET_LENGTH + 1):
+            secrets = known.get(part[place : place + MIN_SECRET_LENGTH], ())
+            if any(secret.startswith(part[place:]) for secret in secrets):
+                return part[:place] + MASK
         return part
-
-    def _without_tail(self, part: str) -> str:
-        for end in range(min(len(part), self._longest()), MIN_SECRET_LENGTH - 1, -1):
-            known = self._tails.get(part[end - MIN_SECRET_LENGTH : end], ())
-            if known and any(secret.endswith(part[:end]) for secret in known):
-                return MASK + part[end:]
-        return part
-
-    def _longest(self) -> int:
-        return len(self._secrets[0])
 
 
 def _encodings(secret: str) -> Iterator[str]:

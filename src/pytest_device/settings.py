@@ -247,9 +247,8 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     if reason := _why_not_warm(settings, environ):
         keep_warm_ignored_because = f"{settings.source('keep_warm')} is ignored: {reason}"
         return replace(settings.replace("keep_warm", keep_warm=0), keep_warm_ignored_because=keep_warm_ignored_because)
-    minutes = min(
-        settings.keep_warm + 1, IDLE_MAX_MINUTES
-    )  # idle time starts at the last command of a test, before the test's end
+    # Idle time starts at the last command of a test, before the test's end.
+    minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
     if not settings.is_default("max_idle_time_minutes"):
         return settings
     return settings.replace("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))

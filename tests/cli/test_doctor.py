@@ -23,7 +23,8 @@ from pytest_device.cli import main
 from pytest_device.cli.doctor.finding import Status
 from pytest_device.cli.doctor.local import check_local
 from pytest_device.cli.doctor.packages import check_packages, check_python
-from pytest_device.cli.doctor.reach import check_service
+from pytest_device.cli.doctor.service import check_service
+from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import CODE, call, run
@@ -566,7 +567,7 @@ def test_a_python_that_is_too_old_is_reported() -> None:
 
 @pytest.mark.parametrize(("is_needed", "status"), [(True, "fail"), (False, "ok")])
 def test_the_extra_is_missed_where_it_is_needed(tmp_path: Path, *, is_needed: bool, status: str) -> None:
-    (finding,) = check_local({}, tmp_path, is_needed=is_needed, version_of=nothing_is_installed)
+    (finding,) = check_local({}, tmp_path, Settings({"local": is_needed}), version_of=nothing_is_installed)
 
     assert finding.status == status
     assert "psutil" in finding.text

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_device.controllers.agent_device import AgentDevice, Target
+from pytest_device.controllers.client import MAX_BODY_BYTES
 from pytest_device.controllers.environment import environment_of, session_name
 from pytest_device.controllers.snapshot import Node
-from pytest_device.controllers.transport import MAX_BODY_BYTES
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError, ControllerLostError
 from tests.controllers.daemons import HTML, agent_device, commands, done, in_turn, refused
 from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at

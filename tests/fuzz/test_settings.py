@@ -18,7 +18,7 @@ from hypothesis.strategies import (
     text,
 )
 
-from pytest_device.addresses import checked_url
+from pytest_device import parsers
 from pytest_device.errors import ConfigError, NotFoundError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE
 from pytest_device.sessions.client import DeviceClient
@@ -84,7 +84,7 @@ def test_an_address_and_a_token_that_are_accepted_can_be_used(address: str, toke
 
     with (
         pytest.raises((ConfigError, NotFoundError)),
-        DeviceClient(checked_url(address), checked_token(token), transport=httpx.MockTransport(answer)) as client,
+        DeviceClient(parsers.address(address), checked_token(token), transport=httpx.MockTransport(answer)) as client,
     ):
         client.get(ID)
 
@@ -104,6 +104,6 @@ def test_no_password_of_an_address_is_shown(password: str, address: str) -> None
     scheme, _, rest = address.partition("://")
 
     with pytest.raises(ConfigError) as caught:
-        checked_url(f"{scheme}://somebody:{password}@{rest}")
+        parsers.address(f"{scheme}://somebody:{password}@{rest}")
 
     assert password not in str(caught.value)

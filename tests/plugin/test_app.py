@@ -150,3 +150,6 @@ def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: p
     assert installed_app(others, {}, "ios") == {}
     for chosen in ("appium:app", "appium:bundleId", "browserName"):
         assert installed_app(config, {chosen: "x"}, "ios") == {}
+    assert installed_app(config, {"appium:app": None}, "ios") == {}
+    for empty in ({"browserName": ""}, {"appium:bundleId": None}, {"appPackage": ""}):
+        assert installed_app(config, empty, "ios") == {"appium:bundleId": "com.acme.app"}

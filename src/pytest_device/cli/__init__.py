@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pytest_device.cli.app import APP
@@ -13,8 +13,7 @@ from pytest_device.cli.doctor import DOCTOR
 from pytest_device.cli.init import INIT
 from pytest_device.cli.masked import masked
 from pytest_device.cli.serve import SERVE
-from pytest_device.cli.sessions import SESSIONS
-from pytest_device.cli.stop import STOP
+from pytest_device.cli.sessions import SESSIONS, STOP
 from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
@@ -32,7 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.run is None:
             parser.print_help(sys.stderr)
             return USAGE_ERROR
-        return _outcome(parsed.run, parsed)
+        try:
+            return int(parsed.run(parsed))
+        except ConfigError as error:
+            print(f"pytest-device: {error}", file=sys.stderr)
+            return USAGE_ERROR
+        except KeyboardInterrupt:
+            print("pytest-device: interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
+            traceback.print_exc()
+            raise SystemExit(1) from None
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -59,17 +68,3 @@ class _Version(argparse.Action):
 
         print(f"pytest-device {version('pytest-device')}")
         parser.exit()
-
-
-def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespace) -> int:
-    try:
-        return run(parsed)
-    except ConfigError as error:
-        print(f"pytest-device: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except KeyboardInterrupt:
-        print("pytest-device: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
-        traceback.print_exc()
-        raise SystemExit(1) from None

@@ -31,19 +31,17 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+        statuses = (f"  {status}  {meaning}" for status, meaning in self.statuses.items())
         parser = add_parser(
             self.name,
             help=self.summary,
             description=self.description,
-            epilog=f"{examples_of(self)}\n\n{self._statuses()}",
+            epilog="\n".join([examples_of(self), "", "exit status:", *statuses]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         self.add_options(parser)
         parser.set_defaults(run=self.run)
-
-    def _statuses(self) -> str:
-        return "\n".join(["exit status:", *(f"  {status}  {meaning}" for status, meaning in self.statuses.items())])
 
 
 def group(
@@ -90,37 +88,26 @@ def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def state_dir_of(parsed: argparse.Namespace) -> Path:
-    """Return the state directory; raise ConfigError if there is none, or if runs would reject the given one."""
-    source, named = _named_state_dir(parsed)
+def state_dir_of(parsed: argparse.Namespace, *, is_known: bool = False) -> Path:
+    """Return the state directory; with ``is_known``, runs have used it.
+
+    Raises ConfigError if there is none, if runs would reject the given one, or if it should be known and the option's
+    does not exist: with a mistyped one, no session would seem to be left. The variable's may be missing, because runs
+    create it with their first session. Raises OSError without access.
+    """
+    variable = Options.state_dir.variable
+    named = parsed.state_dir or os.environ.get(variable)
     state_dir = Path(named) if named else default_state_dir(os.environ)
     if state_dir is None:
         raise ConfigError("this user has no home directory: use --state-dir")
+    given = as_given("--state-dir" if parsed.state_dir else variable, named)
     if named and not state_dir.is_absolute():
-        raise ConfigError(f"{as_given(source, named)} must be an absolute path")
-    return state_dir
-
-
-def known_state_dir(parsed: argparse.Namespace) -> Path:
-    """Return the state directory; also raise ConfigError if the option's does not exist, OSError without access.
-
-    With a mistyped option, no session would seem to be left. The environment variable's directory may be missing: runs,
-    which also use it, create it with their first session.
-    """
-    source, named = _named_state_dir(parsed)
-    state_dir = state_dir_of(parsed)
-    if parsed.state_dir and not state_dir.exists():
-        raise ConfigError(f"{as_given(source, named)} does not exist: no run has recorded a session there")
+        raise ConfigError(f"{given} must be an absolute path")
+    if is_known and parsed.state_dir and not state_dir.exists():
+        raise ConfigError(f"{given} does not exist: no run has recorded a session there")
     return state_dir
 
 
 def nothing_in(state_dir: Path) -> str:
     """Return the end of a line that reports no sessions; the directory does not exist before the first run."""
     return f" in {state_dir}" if state_dir.exists() else f": {state_dir} does not exist"
-
-
-def _named_state_dir(parsed: argparse.Namespace) -> tuple[str, str]:
-    """Return the option or variable that sets the directory, and its value, empty if neither does."""
-    if parsed.state_dir:
-        return "--state-dir", parsed.state_dir
-    return Options.state_dir.variable, os.environ.get(Options.state_dir.variable, "")

@@ -7,9 +7,10 @@ import secrets
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
 from pytest_device.cli.masked import masked
@@ -23,9 +24,10 @@ from pytest_device.spec import STATES, Status
 if TYPE_CHECKING:
     from pytest_device.service.lifecycle import Session
 
+T = TypeVar("T")
+
 DEFAULT_PORT: Final = 8765
 DEFAULT_MAX_SESSIONS: Final = 64
-_HIGHEST_PORT: Final = 65535
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -69,37 +71,26 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _host(text: str) -> str:
-    if not is_loopback(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must be a loopback address (127.0.0.1, ::1 or localhost): no client would send its token "
-            "elsewhere unencrypted"
-        )
-    return text
+def _argument(rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object]) -> Callable[[str], T]:
+    """Return a type for argparse, whose errors have the rule."""
+
+    def parsed(text: str) -> T:
+        with suppress(ValueError):
+            if is_valid(value := convert(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} {rule}")
+
+    return parsed
 
 
-def _port(text: str) -> int:
-    try:
-        port = int(text)
-    except ValueError:
-        port = -1
-    if not 0 <= port <= _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must be a whole number from 0 to {_HIGHEST_PORT}, 0 for a free port"
-        )
-    return port
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
-    return int(text)
-
-
-def _directory(text: str) -> Path:
-    if not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} must be an existing directory")
-    return Path(text).absolute()
+_host = _argument(
+    "must be a loopback address (127.0.0.1, ::1 or localhost): no client would send its token elsewhere unencrypted",
+    str,
+    is_loopback,
+)
+_port = _argument("must be a whole number from 0 to 65535, 0 for a free port", int, range(65_536).__contains__)
+_count = _argument("must be a whole number from 1", lambda text: int(text) if text.isdecimal() else 0, bool)
+_directory = _argument("must be an existing directory", lambda text: Path(text).absolute(), Path.is_dir)
 
 
 def _run(parsed: argparse.Namespace) -> int:

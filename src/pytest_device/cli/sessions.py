@@ -1,34 +1,42 @@
-"""``pytest-device sessions``: list the sessions in this machine's ledger."""
+"""``pytest-device sessions`` and ``pytest-device stop``: list and stop the sessions in this machine's ledger."""
 
 import argparse
 import json
-from typing import Final
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in
+from pytest_device.cli.command import Command, add_json, add_state_dir, nothing_in, state_dir_of
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
+from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.sessions.session_id import SessionId
+from pytest_device.settings import resolve
 
-ONLY_HERE: Final = "sessions created by other machines are not listed: the service has no list call"
+if TYPE_CHECKING:
+    from pytest_device.sessions.events import SessionRef
+    from pytest_device.sessions.inventory import StopResult
+    from pytest_device.sessions.ledger import Entry
+
+_ONLY_HERE: Final = "sessions created by other machines are not listed: the service has no list call"
+_STATE_DIR: Final = "directory where the runs recorded their sessions"
 
 
-def unusable(error: OSError) -> ConfigError:
-    return ConfigError(f"the ledger cannot be used: {error}")
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_state_dir(parser, "directory where the runs recorded their sessions")
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
+    add_state_dir(parser, _STATE_DIR)
     add_json(parser)
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _list(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.inventory import opened
 
     try:
-        state_dir = known_state_dir(parsed)
+        state_dir = state_dir_of(parsed, is_known=True)
         with opened(state_dir) as found:
             sessions, damaged = found
     except OSError as error:
-        raise unusable(error) from None
+        raise _unusable(error) from None
     if parsed.json:
         print(json.dumps({"sessions": [one.to_json() for one in sessions], "damaged": damaged}))
         return int(bool(damaged))
@@ -46,12 +54,138 @@ SESSIONS: Final = Command(
     summary="list sessions of this machine's runs that may still be running",
     description=f"""\
 List the sessions in this machine's ledger, without calling a service;
-{ONLY_HERE}.""",
+{_ONLY_HERE}.""",
     examples={
         "sessions": "sessions of live runs, leftover and kept sessions",
         "sessions --json": "the same as JSON",
     },
     statuses={0: "success", 1: "a ledger file is damaged", 2: "usage error"},
-    add_options=_add_options,
-    run=_run,
+    add_options=_add_list_options,
+    run=_list,
+)
+
+
+def _add_stop_options(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("ids", nargs="*", default=[], type=_session_id, metavar="ID", help="stop only these sessions")
+    which.add_argument("--all", action="store_true", help="also stop the sessions of live runs")
+    parser.add_argument(
+        "--url",
+        default=os.environ.get(Options.url.variable),
+        help=f"{Options.url.help} (default: {Options.url.variable})",
+    )
+    parser.add_argument(
+        "--timeout-seconds",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long to retry failed stops "
+        f"(default: {Options.stop_timeout_seconds.variable}, else {Options.stop_timeout_seconds.default:g})",
+    )
+    add_state_dir(parser, _STATE_DIR)
+    add_json(parser)
+
+
+def _session_id(text: str) -> SessionId:
+    try:
+        return SessionId(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"session ID {text!r} must be a UUID") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return Options.stop_timeout_seconds.parse(text) if text else 0.0
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {error}") from None
+
+
+def _stop(parsed: argparse.Namespace) -> int:
+    from pytest_device.sessions.inventory import Choice, stop_known
+    from pytest_device.sessions.network import endpoint_at
+
+    if not parsed.url:
+        raise ConfigError(
+            f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
+        )
+    service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
+    variable, unset = Options.stop_timeout_seconds.variable, dict[str, str]().get
+    by_environment = resolve(unset, {variable: os.environ.get(variable, "")}, unset).stop_timeout_seconds
+    choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
+    try:
+        state_dir = state_dir_of(parsed, is_known=not choice.ids)
+        outcome = stop_known(state_dir, service, choice, parsed.timeout_seconds or by_environment)
+    except OSError as error:
+        raise _unusable(error) from None
+    if parsed.json:
+        print(json.dumps(_to_json(outcome)))
+        return int(any(outcome.problems()))
+    done, problems = list(outcome.lines()), list(outcome.problems())
+    for text in done:
+        print(escaped(text))
+    for text in problems:
+        print(escaped(text), file=sys.stderr)
+    if not choice.ids:
+        print(f"no other sessions in {state_dir}" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
+        print(_ONLY_HERE)
+    return int(bool(problems))
+
+
+def _to_json(outcome: "StopResult") -> dict[str, Any]:
+    from pytest_device.sessions.events import detail_of, is_proof
+
+    return {
+        "stopped": [
+            {**_facts(event.session), "status": detail_of(event)} for event in outcome.stopped if is_proof(event)
+        ],
+        "not_stopped": list(_not_stopped(outcome)),
+        "already_stopped": len(outcome.already_stopped),
+        "left_to_live_runs": outcome.skipped_live,
+        "damaged": outcome.damaged,
+    }
+
+
+def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
+    from pytest_device.sessions.events import detail_of, is_proof
+
+    for event in outcome.stopped:
+        if not is_proof(event):
+            yield {**_facts(event.session), "reason": detail_of(event)}
+    for entry in outcome.unknown:
+        yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
+    for entry in outcome.other_services:
+        yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
+    for entry in outcome.other_tokens:
+        yield {**_facts(entry), "reason": "created with another access token"}
+    for session_id in outcome.unknown_ids:
+        reason = "unknown to both the ledger and the service"
+        yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
+
+
+def _facts(session: "SessionRef | Entry") -> dict[str, str]:
+    return {"session_id": session.session_id, "label": session.label, "page": session.url}
+
+
+def _unusable(error: OSError) -> ConfigError:
+    return ConfigError(f"the ledger cannot be used: {error}")
+
+
+STOP: Final = Command(
+    name="stop",
+    summary="stop leftover and kept sessions",
+    description=f"""\
+Stop the sessions in this machine's ledger that no live run owns;
+{_ONLY_HERE}.
+The access token is read from {TOKEN_VARIABLE} and sent to this service only.""",
+    examples={
+        "stop": "stop leftover and kept sessions",
+        "stop --all": "also stop the sessions of live runs",
+        "stop ID": "stop this session, even if another machine created it",
+    },
+    statuses={
+        0: "all requested sessions are confirmed stopped",
+        1: "some sessions are not; they are listed",
+        2: "usage error, nothing was sent",
+    },
+    add_options=_add_stop_options,
+    run=_stop,
 )

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pytest_device.controllers.client import as_mapping
 from pytest_device.controllers.daemon import Daemon
 from pytest_device.controllers.snapshot import Node, Snapshot
-from pytest_device.controllers.transport import as_mapping
 from pytest_device.errors import AgentDeviceError
 
 __tracebackhide__ = True  # errors are shown at the line of the test

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from pytest_device.controllers.client import Client, config_of
+from pytest_device.controllers.client import OK, Client, as_mapping, config_of
 from pytest_device.controllers.schema import problems_of
-from pytest_device.controllers.transport import OK, Reply, as_mapping
 from pytest_device.errors import ArgentError, ControllerError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import ArgentConfig
@@ -113,9 +112,9 @@ class Argent(Client):
 
     @cached_property
     def _tools(self) -> Mapping[str, Tool]:
-        value = as_mapping(self._transport.value_of(self._transport.get("/tools")))
+        value = as_mapping(self._value_of(self._get("/tools")))
         if not isinstance(value.get("tools"), list):
-            raise self._transport.lost("does not list its tools")
+            raise self._lost("does not list its tools")
         given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
         tools = [
             Tool(str(one.get("name")), str(one.get("description", "")), as_mapping(one.get("inputSchema")))
@@ -125,10 +124,8 @@ class Argent(Client):
 
     def _called(self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None) -> Any:
         path, is_read = f"/tools/{quote(tool, safe='')}", tool in _READS
-        return self._data(tool, self._transport.post(path, arguments, is_read=is_read, timeout_seconds=timeout_seconds))
-
-    def _data(self, tool: str, reply: Reply) -> Any:
-        value = as_mapping(self._transport.value_of(reply))
+        reply = self._post(path, arguments, is_read=is_read, timeout_seconds=timeout_seconds)
+        value = as_mapping(self._value_of(reply))
         if reply.status == OK and "data" in value:
             return value["data"]
         raise self._refused(tool, value)
@@ -139,16 +136,13 @@ class Argent(Client):
 
     def _refused(self, tool: str, value: Mapping[str, Any]) -> ControllerError:
         if "error" not in value:
-            return self._transport.lost("returned something that is not its own response")
-        issues = [_issue(as_mapping(one)) for one in value.get("issues") or ()]
-        message = self._transport.shown(str(value.get("message") or value["error"]))
+            return self._lost("returned something that is not its own response")
+        given = [as_mapping(one) for one in value.get("issues") or ()]
+        issues = [f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}" for one in given]
+        message = self._shown(str(value.get("message") or value["error"]))
         return ArgentError(f"argent {tool}: {message}", code=str(value.get("error_code", "")), issues=issues)
 
 
 def id_of(device: Mapping[str, Any]) -> str:
     """Return the ID by which tools identify a device: its key depends on the platform."""
     return str(device.get("udid") or device.get("serial") or device.get("id") or "")
-
-
-def _issue(given: Mapping[str, Any]) -> str:
-    return f"{'.'.join(map(str, given.get('path') or ()))}: {given.get('message')}"

@@ -1,13 +1,18 @@
-"""The base class of the clients for agent-device and argent: a session's controller, its connection and its files."""
+"""The base class of agent-device's and argent's clients: calls with a session's credentials, which no error shows."""
 
+import json
+import ssl
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Self, TypeVar
-from urllib.parse import quote
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
 
 from pytest_device.controllers.environment import environment_of
-from pytest_device.controllers.transport import OK, Transport, as_mapping
-from pytest_device.errors import ControllerError
+from pytest_device.errors import ControllerError, ControllerLostError
+from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions.interference import protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import RemoteConfig
 
@@ -15,6 +20,21 @@ __tracebackhide__ = True  # errors are shown at the line of the test
 
 CALL_SECONDS: Final = 180.0
 """Maximum seconds of one call: the first one prepares the device."""
+CONNECT_SECONDS: Final = 10.0
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""agent-device's limit: it cuts off longer requests while they are sent."""
+MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
+"""Large enough for recordings."""
+RETRY_PAUSES: Final = (0.2, 1.0)
+"""Seconds before each retry of a read."""
+
+OK: Final = 200
+
+_IDLE_SECONDS: Final = 2.0
+"""Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
+_GATEWAY: Final = frozenset({502, 503, 504})
+_REDIRECT: Final = range(300, 400)
+_UNAUTHORIZED: Final = 401
 
 C = TypeVar("C", bound=RemoteConfig)
 
@@ -26,8 +46,15 @@ def config_of(session: Session, kind: type[C], controller: str) -> C:
     return config
 
 
+class Reply(NamedTuple):
+    """The response of a controller."""
+
+    status: int
+    body: bytes
+
+
 class Client:
-    """A connection to one controller, closed at the end of its ``with`` block."""
+    """A connection to one controller, closed at the end of its ``with`` block; reads are retried, actions never."""
 
     controller: ClassVar[str]
 
@@ -39,13 +66,18 @@ class Client:
         timeout_seconds: float = CALL_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        url, token = self._access(session)
+        base_url, token = self._access(session)
         self.environment = environment_of(session) if environment is None else environment
         self.platform = str(session.platform)
-        self._timeout_seconds, self._sleep = timeout_seconds, sleep
-        self._transport = Transport(
-            self.controller, url, token, page=session.page, timeout_seconds=timeout_seconds, sleep=sleep
-        )
+        self._page, self._timeout_seconds, self._sleep = session.page, timeout_seconds, sleep
+        self._shown = Redactor([base_url, token]).text
+        """Returns a text without the controller's URL and token."""
+        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)  # no attribute shows it
+        try:
+            self._http = http_client(base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS))
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
+            what = f"{self.controller} cannot be called: {type(error).__name__}"
+            raise ControllerError(f"{what} ({self._page})") from None
 
     def __enter__(self) -> Self:
         return self
@@ -55,13 +87,13 @@ class Client:
 
     def disconnect(self) -> None:
         """Close the connection; a session of agent-device stays open."""
-        self._transport.close()
+        self._http.close()
 
     def artifact(self, artifact_id: str) -> bytes:
         """Return a file created by a call, by the ID of its artifact; agent-device returns it once."""
-        reply = self._transport.get(f"/artifacts/{quote(artifact_id, safe='')}")
+        reply = self._get(f"/artifacts/{quote(artifact_id, safe='')}")
         if reply.status != OK:
-            raise self._no_artifact(as_mapping(self._transport.value_of(reply)), reply.status)
+            raise self._no_artifact(as_mapping(self._value_of(reply)), reply.status)
         return reply.body
 
     def _access(self, session: Session) -> tuple[str, str]:
@@ -69,3 +101,118 @@ class Client:
 
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
         raise NotImplementedError
+
+    def _get(self, path: str) -> Reply:
+        """Send a GET request to a path below the base URL."""
+        return self._answered(lambda: self._send("GET", path, b"", self._timeout_seconds), RETRY_PAUSES)
+
+    def _post(self, path: str, value: object, *, is_read: bool, timeout_seconds: float | None) -> Reply:
+        """Send a value as JSON.
+
+        Raises ControllerError if it is too long, and ControllerLostError if the controller does not respond.
+        """
+        body = json.dumps(value).encode()
+        if len(body) > MAX_BODY_BYTES:
+            raise ControllerError(
+                f"{self.controller} accepts at most {MAX_BODY_BYTES} bytes, this call has {len(body)}"
+            )
+        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        return self._answered(lambda: self._send("POST", path, body, seconds), RETRY_PAUSES if is_read else ())
+
+    def _lost(self, what: str) -> ControllerLostError:
+        """Return the error for a controller that is gone, or replaced by something else."""
+        return ControllerLostError(f"the {self.controller} {what} ({self._page})")
+
+    def _value_of(self, reply: Reply) -> Any:
+        """Return the controller's own reply as JSON; raise ControllerLostError for any other reply."""
+        if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
+            raise self._lost(refusal_of(reply.status))
+        try:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
+            raise self._lost(f"returned something other than JSON (status {reply.status})") from None
+
+    def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
+        """Return the first reply that is not a gateway's, or the last one."""
+        try:
+            reply = send()
+        except httpx.HTTPError as error:
+            if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is reached
+                late = isinstance(error, httpx.TimeoutException)
+                raise self._lost(f"does not respond{' in time' if late else f': {reason_of(error)}'}") from None
+        else:
+            if not pauses or reply.status not in _GATEWAY:
+                return reply
+        self._sleep(pauses[0])
+        return self._answered(send, pauses[1:])
+
+    def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
+        timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+        headers = {"Content-Type": "application/json"} if body else {}
+        url, until, received = self._url_of(path), time.monotonic() + seconds, bytearray()
+        with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as reply:
+            for chunk in reply.iter_bytes():
+                received += chunk
+                if len(received) > MAX_REPLY_BYTES:
+                    raise self._lost(f"returned more than {MAX_REPLY_BYTES} bytes")
+                if time.monotonic() > until:  # httpx's timeouts only limit each pause
+                    raise self._lost("does not finish its response in time")
+            return Reply(reply.status_code, bytes(received))
+
+
+def url_of(base_url: str, path: str = "") -> httpx.URL:
+    """Return the URL of a path below a base URL, without credentials.
+
+    Raises httpx.InvalidURL or ValueError if it is not valid.
+    """
+    parts = urlsplit(base_url)
+    netloc, path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + path
+    return httpx.URL(parts._replace(netloc=netloc, path=path).geturl())
+
+
+def http_client(base_url: str, token: str = "", **options: Any) -> httpx.Client:
+    """Return a client with a controller's headers and credentials, which plugins that mock HTTP calls don't intercept.
+
+    Raises httpx.InvalidURL, ImportError, OSError or ValueError for a URL or proxy variables that are not valid.
+    """
+    parts = urlsplit(base_url)
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pytest-device"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    elif parts.username is not None:  # not in the URL, which httpx logs
+        options["auth"] = (unquote(parts.username), unquote(parts.password or ""))
+    # Loading the certificates takes longer than many calls.
+    needs_certificates, is_here = parts.scheme == "https", is_loopback(url_of(base_url).host)
+    return protect_from_mocks(
+        httpx.Client(headers=headers, verify=needs_certificates, trust_env=not is_here, **options)
+    )
+
+
+def refusal_of(status: int) -> str:
+    """Describe an error status."""
+    if status in _REDIRECT:
+        return f"sent a redirect (status {status})"
+    if status == _UNAUTHORIZED:
+        return f"rejected the session's credentials (status {status})"
+    return f"returned status {status}"
+
+
+def reason_of(error: httpx.HTTPError) -> str:
+    """Describe the cause of an error, without the URL and the data sent or received."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    match cause:
+        case ssl.SSLError():
+            return f"TLS, {str(cause.reason or type(cause).__name__).lower().replace('_', ' ')}"
+        case OSError(strerror=str(words)):
+            return words.lower()
+        case _ if isinstance(error, httpx.RemoteProtocolError):
+            return "the connection was cut, or it does not speak HTTP"
+        case _:
+            return type(error).__name__
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]

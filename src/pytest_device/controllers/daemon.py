@@ -10,9 +10,8 @@ from shutil import which
 from typing import Any, Final
 from uuid import uuid4
 
-from pytest_device.controllers.client import Client, config_of
+from pytest_device.controllers.client import OK, Client, Reply, as_mapping, config_of, refusal_of
 from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
-from pytest_device.controllers.transport import OK, Reply, as_mapping, refusal_of
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig
@@ -47,7 +46,7 @@ class Daemon(Client):
 
     def health(self) -> Mapping[str, Any]:
         """Return the daemon's status: ``version``, ``rpcProtocolVersion``."""
-        return as_mapping(self._value(self._transport.get("/health")))
+        return as_mapping(self._value(self._get("/health")))
 
     def command(
         self,
@@ -78,7 +77,7 @@ class Daemon(Client):
             },
         }
         call = {"jsonrpc": "2.0", "id": request_id, "method": "agent_device.command", "params": params}
-        return self._result(name, self._transport.post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
+        return self._result(name, self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
 
     def run(
         self,
@@ -89,26 +88,46 @@ class Daemon(Client):
     ) -> Mapping[str, Any]:
         """Run agent-device's command line program on this session and return its data.
 
-        ``program`` is its command if it is not on PATH. Raises ConfigError if it is not installed.
+        ``program`` is its command if it is not on PATH. The token is passed in the environment only. Raises ConfigError
+        if the program is not installed.
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        output = _printed(args, {**environ, **self.environment}, program=program, timeout_seconds=seconds)
-        if isinstance(output, str):
-            raise ControllerError(self._transport.shown(output))
+        variables, what = {**environ, **self.environment}, f"agent-device {' '.join(args[:1])}"
+        try:
+            ended = subprocess.run(  # noqa: S603  # no shell reads it
+                [*(program or _on_path(variables)), *args, "--json"],
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=seconds,
+                check=False,
+            )
+        except OSError as error:
+            raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
+        except subprocess.TimeoutExpired:
+            raise ControllerError(self._shown(f"{what} took longer than {seconds:g} s")) from None
+        try:
+            output = as_mapping(json.loads(ended.stdout))
+        except ValueError:
+            said = (ended.stderr or ended.stdout).strip()[-_LAST:]
+            raise ControllerError(self._shown(f"{what} exited with status {ended.returncode}: {said}")) from None
         if output.get("success") is not True:
             raise self._refused(args[0] if args else "", as_mapping(output.get("error")))
         return as_mapping(output.get("data"))
 
     def _value(self, reply: Reply) -> Any:
-        value = self._transport.value_of(reply)
+        value = self._value_of(reply)
         if reply.status != OK and "error" not in as_mapping(value):
-            raise self._transport.lost(refusal_of(reply.status))
+            raise self._lost(refusal_of(reply.status))
         return value
 
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
         if "error" not in reply:
-            return self._transport.lost(refusal_of(status))
-        return AgentDeviceError(self._transport.shown(str(reply["error"])), code=str(reply.get("code", "")))
+            return self._lost(refusal_of(status))
+        return AgentDeviceError(self._shown(str(reply["error"])), code=str(reply.get("code", "")))
 
     def _result(self, name: str, reply: Reply) -> Mapping[str, Any]:
         match self._value(reply):
@@ -119,11 +138,11 @@ class Daemon(Client):
             case {"error": {"message": str(message)}} | {"result": {"error": {"message": str(message)}}}:
                 raise self._refused(name, {"message": message})
             case _:
-                raise self._transport.lost(f"returned something other than JSON-RPC (status {reply.status})")
+                raise self._lost(f"returned something other than JSON-RPC (status {reply.status})")
 
     def _refused(self, name: str, data: Mapping[str, Any]) -> AgentDeviceError:
-        code, hint = str(data.get("code") or "no code"), self._transport.shown(str(data.get("hint") or ""))
-        message = self._transport.shown(f"agent-device {name}: {data.get('message')} ({code})")
+        code, hint = str(data.get("code") or "no code"), self._shown(str(data.get("hint") or ""))
+        message = self._shown(f"agent-device {name}: {data.get('message')} ({code})")
         return AgentDeviceError(
             f"{message}\n{hint}" if hint else message, code=code, hint=hint, details=as_mapping(data.get("details"))
         )
@@ -136,37 +155,7 @@ class Daemon(Client):
         return [(Path(str(one.get("fileName"))).name, self.artifact(str(one.get("artifactId")))) for one in kept]
 
 
-def _printed(
-    args: Sequence[str], environ: Mapping[str, str], *, program: Sequence[str], timeout_seconds: float
-) -> Mapping[str, Any] | str:
-    """Run the program; return its JSON output, or a sentence on how it ended without any.
-
-    ``program`` is its command, found on PATH if empty. Raises ConfigError if it is not installed. The token is passed
-    in the environment only.
-    """
-    found = list(program) or list(filter(None, [which("agent-device", path=environ.get("PATH"))]))
-    if not found:
-        raise ConfigError(
-            "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
-        )
-    try:
-        ended = subprocess.run(  # noqa: S603  # no shell reads it
-            [*found, *args, "--json"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=timeout_seconds,
-            check=False,
-        )
-    except OSError as error:
-        raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        return f"agent-device {' '.join(args[:1])} took longer than {timeout_seconds:g} s"
-    try:
-        return as_mapping(json.loads(ended.stdout))
-    except ValueError:
-        output = (ended.stderr or ended.stdout).strip()[-_LAST:]
-        return f"agent-device {' '.join(args[:1])} exited with status {ended.returncode}: {output}"
+def _on_path(environ: Mapping[str, str]) -> Sequence[str]:
+    if found := which("agent-device", path=environ.get("PATH")):
+        return [found]
+    raise ConfigError("agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])")

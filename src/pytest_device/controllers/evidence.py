@@ -13,10 +13,6 @@ from pytest_device.spec import SessionType
 EVIDENCE_SECONDS: Final = 20.0
 """Maximum seconds for each piece of evidence."""
 
-_CLIENTS: Final[Mapping[str, type[AgentDevice | Argent]]] = {
-    SessionType.AGENT_DEVICE: AgentDevice,
-    SessionType.ARGENT: Argent,
-}
 _logger: Final = logging.getLogger("pytest_device")
 
 
@@ -25,17 +21,18 @@ def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tu
 
     ``environment`` names the agent-device session of the test.
     """
-    if kind := _CLIENTS.get(str(session.type)):
-        with kind(session, environment, timeout_seconds=EVIDENCE_SECONDS) as client:
-            yield from _collected(client)
+    match session.type:
+        case SessionType.AGENT_DEVICE:
+            with AgentDevice(session, environment, timeout_seconds=EVIDENCE_SECONDS) as device:
+                yield from _collected({"screenshot.png": device.screenshot, "snapshot.txt": device.snapshot})
+        case SessionType.ARGENT:
+            with Argent(session, environment, timeout_seconds=EVIDENCE_SECONDS) as argent:
+                yield from _collected({"screenshot.png": argent.screenshot, "describe.txt": argent.describe})
+        case _:
+            pass
 
 
-def _collected(client: AgentDevice | Argent) -> Iterator[tuple[str, bytes]]:
-    pieces: dict[str, Callable[[], object]] = {"screenshot.png": client.screenshot}
-    if isinstance(client, AgentDevice):
-        pieces["snapshot.txt"] = client.snapshot
-    else:
-        pieces["describe.txt"] = client.describe
+def _collected(pieces: Mapping[str, Callable[[], object]]) -> Iterator[tuple[str, bytes]]:
     for name, read in pieces.items():
         try:
             content = read()

@@ -1,21 +1,18 @@
 """Checks whether the controller of a session in progress is alive."""
 
 import json
-import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final
 
 import httpx
 
-from pytest_device.controllers.transport import OK, access_of, reason_of, refusal_of, url_of
-from pytest_device.redact import is_loopback
+from pytest_device.controllers.client import OK, http_client, reason_of, refusal_of, url_of
 from pytest_device.sessions.compression import unpacked
-from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
+from pytest_device.sessions.sockets import Sockets
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
@@ -30,10 +27,11 @@ def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) ->
     probe = _probe_of(session.remote_config)
     if probe is None:
         return None
-    with _Deadline(timeout_seconds) as deadline:
-        problem = _probed(probe, deadline)
-    if problem and deadline.is_over:
-        problem = deadline.words
+    sockets = Sockets()
+    with sockets.limited(timeout_seconds) as late:
+        problem = _probed(probe, timeout_seconds, sockets, late)
+    if problem and late.is_set():
+        problem = f"does not respond within {timeout_seconds:g} s"
     return problem and f"its {probe.controller} {problem}"
 
 
@@ -42,89 +40,54 @@ class _Probe:
     controller: str
     base_url: str = field(repr=False)
     path: str
-    is_alive: Callable[[Any], bool]
     token: str = field(default="", repr=False)
 
 
 def _probe_of(config: RemoteConfig | None) -> _Probe | None:
     match config:
         case AppiumConfig():
-            return _Probe("Appium server", config.appium_url, "/status", _is_ready)
+            return _Probe("Appium server", config.appium_url, "/status")
         case AgentDeviceConfig():
-            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health", _is_ok)
+            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health")
         case ArgentConfig():
             token = config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
-            return _Probe("argent tool server", config.tools_url, "/tools", lambda _tools: True, token)
+            return _Probe("argent tool server", config.tools_url, "/tools", token)
         case _:
             return None
 
 
-def _is_ready(reply: Any) -> bool:
-    match reply:
-        case {"value": dict(value)}:  # pyright: ignore[reportUnknownVariableType]
-            return value.get("ready") is not False  # pyright: ignore[reportUnknownMemberType]
+def _is_alive(path: str, reply: object) -> bool:
+    """Return whether a controller's own reply says that it is ready; argent's says nothing about it."""
+    match path, reply:
+        case ("/status", {"value": {"ready": False}}):
+            return False
+        case ("/tools", _) | ("/health", {"ok": True}) | ("/status", {"value": {}}):
+            return True
         case _:
             return False
 
 
-def _is_ok(reply: Any) -> bool:
-    return isinstance(reply, dict) and reply.get("ok") is True  # pyright: ignore[reportUnknownMemberType]
-
-
-class _Deadline:
-    """Ends any wait in time: httpx's timeouts only limit each pause."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.words = f"does not respond within {seconds:g} s"
-        self._sockets: list[socket.socket] = []
-        self._over = threading.Event()
-        self._timer = threading.Timer(seconds, self._strike)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._timer.cancel()
-
-    @property
-    def is_over(self) -> bool:
-        return self._over.is_set()
-
-    def note(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            self._sockets.append(info["return_value"].get_extra_info("socket"))
-
-    def _strike(self) -> None:
-        self._over.set()
-        for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed meanwhile
-                opened.shutdown(socket.SHUT_RDWR)
-
-
-def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
+def _probed(probe: _Probe, seconds: float, sockets: Sockets, late: threading.Event) -> str | None:
     try:
-        url, access = url_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
-        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(url.host), **access)
-        with naming_intercepting_plugin(probe.base_url), protect_from_mocks(client):
+        url = url_of(probe.base_url, probe.path)
+        client = http_client(probe.base_url, probe.token, timeout=seconds)
+        with naming_intercepting_plugin(probe.base_url), client:
             try:
-                return _answer(client, url, probe, deadline)
+                return _answer(client, url, probe, sockets)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if deadline.is_over:
+                if late.is_set():
                     raise
-                return _answer(client, url, probe, deadline)
-    except httpx.TimeoutException:
-        return deadline.words
+                return _answer(client, url, probe, sockets)
     except httpx.HTTPError as error:
+        if isinstance(error, httpx.TimeoutException):
+            late.set()
         return f"does not respond: {reason_of(error)}"
     except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # or invalid proxy variables
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
-    with client.stream("GET", url, extensions={"trace": deadline.note}) as reply:
+def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Sockets) -> str | None:
+    with client.stream("GET", url, extensions={"trace": sockets.note}) as reply:
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)
@@ -135,7 +98,7 @@ def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Dead
                 return f"returned more than {MAX_REPLY_BYTES} bytes"
     try:
         plain = unpacked(bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES)
-        is_alive = probe.is_alive(json.loads(plain))
+        is_alive = _is_alive(probe.path, json.loads(plain))
     except (ValueError, RecursionError):  # ValueErrors are those of compression, too
         return "returned something other than JSON"
     return None if is_alive else "responds, but does not report that it is ready"

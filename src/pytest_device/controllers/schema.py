@@ -53,9 +53,8 @@ def _problems_of_object(value: Mapping[str, object], schema: Mapping[str, Any], 
     for name, given in value.items():
         if name in known:
             yield from problems_of(given, known[name], _joined(path, name))
-        elif (
-            known and schema.get("additionalProperties", False) is False
-        ):  # the server would ignore a misspelled argument
+        elif known and schema.get("additionalProperties", False) is False:
+            # The server would ignore a misspelled argument.
             yield f"{_joined(path, name)} is unknown, must be one of {', '.join(known)}"
 
 

@@ -56,11 +56,8 @@ class Node:
         words += [f'"{self.label}"'] if self.label else []
         words += [f"value={self.value!r}"] if self.value else []
         words += [f"id={self.identifier}"] if self.identifier else []
-        return " ".join([*words, *self._states()])
-
-    def _states(self) -> list[str]:
         states = {"disabled": not self.enabled, "focused": self.focused, "selected": self.selected}
-        return [name for name, holds in states.items() if holds]
+        return " ".join([*words, *(name for name, holds in states.items() if holds)])
 
 
 @dataclass(frozen=True, slots=True)

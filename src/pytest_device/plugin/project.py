@@ -21,7 +21,7 @@ _PROJECT: Final = pytest.StashKey["Project"]()
 _IS_ITS_APP: Final = pytest.StashKey[bool]()
 """Whether the run's app ID belongs to the project."""
 _INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
-_CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
+_CHOSEN: Final = ("bundleId", "appPackage", "browserName")
 
 
 def completed(config: pytest.Config, settings: "Settings") -> "Settings":
@@ -136,9 +136,13 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
-    """Return the capability for the project's app, unless the given capabilities select an app or a browser."""
+    """Return the capability for the project's app, unless the given capabilities select an app or a browser.
+
+    An empty value selects none, except for ``appium:app``: None starts without an app.
+    """
     project = project_of(config)
-    if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
+    given = {name.rpartition(":")[2]: value for name, value in capabilities.items()}
+    if project is None or "app" in given or any(map(given.get, _CHOSEN)):
         return {}
     if not config.stash[_IS_ITS_APP]:  # the identifier of another app's build is unknown
         return {}

@@ -1,12 +1,9 @@
 """The three calls of the REST interface: create, get, stop."""
 
 import os
-import socket
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -14,7 +11,7 @@ from uuid import UUID
 
 import httpx
 
-from pytest_device.addresses import checked_url
+from pytest_device import parsers
 from pytest_device.errors import (
     ConfigError,
     NoCapacityError,
@@ -30,6 +27,7 @@ from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import body_of, check_whole, is_temporary, no_answer, read_session, retry_after_of
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
+from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
 
@@ -40,8 +38,6 @@ REPLY_SECONDS: Final = 30.0
 """Maximum seconds of a call once it is connected, however slowly the response trickles in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
-_MAX_CONNECTIONS: Final = 100
-"""The maximum number of connections that httpx keeps open."""
 _NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -88,13 +84,13 @@ class DeviceClient:
         reply_seconds: float = REPLY_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.base_url = checked_url(base_url)
+        self.base_url = parsers.address(base_url)
         self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
         self._redactor = Redactor([token])
-        self._sockets: deque[socket.socket] = deque(maxlen=_MAX_CONNECTIONS)
+        self._sockets = Sockets()
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
             "Accept": "application/json",
@@ -201,7 +197,7 @@ class DeviceClient:
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # The interface requires the Content-Type header even without a body ("Endpoints", common to all).
-        headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
+        headers, extensions = {"Content-Type": "application/json"}, {"trace": self._sockets.note}
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             if self._is_networked:
                 check_sent(reply, self.base_url)
@@ -216,34 +212,15 @@ class DeviceClient:
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
-        """Limit a call's duration and convert httpx's errors into ours.
-
-        httpx's timeouts only limit each period of silence. The calls of a client share its connections, and none knows
-        which one it uses, so a call that takes too long closes them all.
-        """
-        late = threading.Event()
-        timer = threading.Timer(self._reply_seconds, self._shut, [late])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except httpx.HTTPError as error:
-            if late.is_set():
-                message = f"{operation}: the response took longer than {self._reply_seconds:g} s"
-                raise TransportError(message, sent=True) from None
-            raise self._no_answer(operation, error) from None
-        finally:
-            timer.cancel()
-
-    def _note_socket(self, event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            self._sockets.append(info["return_value"].get_extra_info("socket"))
-
-    def _shut(self, late: threading.Event) -> None:
-        late.set()
-        for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed meanwhile
-                opened.shutdown(socket.SHUT_RDWR)
+        """Limit a call's duration and convert httpx's errors into ours."""
+        with self._sockets.limited(self._reply_seconds) as late:
+            try:
+                yield
+            except httpx.HTTPError as error:
+                if late.is_set():
+                    message = f"{operation}: the response took longer than {self._reply_seconds:g} s"
+                    raise TransportError(message, sent=True) from None
+                raise self._no_answer(operation, error) from None
 
     def _without_token(self, error: ServiceError) -> None:
         """Remove the token from an error in case the service or a proxy echoed it."""

@@ -8,7 +8,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import certifi
 
-from pytest_device.addresses import checked_url
+from pytest_device import parsers
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.reaper.messages import Endpoint
@@ -22,7 +22,7 @@ def endpoint_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -
 
     Raises ConfigError for an invalid URL or token, and for a proxy that is not an HTTP proxy.
     """
-    base = checked_url(url)
+    base = parsers.address(url)
     host = urlsplit(base).hostname or ""
     return Endpoint(
         base,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device import nodejs
 from pytest_device.errors import ConfigError
+from pytest_device.programs import node_candidates
 from pytest_device.service.runners import toolchain
 
 Script = Callable[[str, str], Path]
@@ -80,4 +80,4 @@ def test_it_is_reported_why_a_node_does_not_do(text: str, message: str, script: 
 
 def test_the_node_on_path_comes_first(script: Script) -> None:
     executable = script("node", "")
-    assert next(nodejs.candidates({"PATH": str(executable.parent)})) == executable
+    assert next(node_candidates({"PATH": str(executable.parent)})) == executable

@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_device.child_environment import passed_on
+from pytest_device.programs import passed_on
 from pytest_device.service.runners.resources import for_sessions
 
 USER = {

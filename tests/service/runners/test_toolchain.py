@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
+from pytest_device.programs import passed_on
 from pytest_device.service.runners import toolchain
 from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.guard import Guard

@@ -26,7 +26,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
     else:
-        print(*_lines(findings, is_coloured=_is_coloured()), *filter(None, [left]), sep="\n")
+        is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        print(*_lines(findings, is_coloured=is_coloured), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
 
@@ -41,11 +42,10 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
         findings.append(fail("others", "skipped, because the other checks need these packages", fix))
         return ""
     from pytest_device.cli.doctor.configuration import read_configuration
-    from pytest_device.cli.doctor.rent import check_rent, not_checked
+    from pytest_device.cli.doctor.service import check_rent, not_checked
 
-    configuration = read_configuration()
-    settings = configuration.settings
-    findings += configuration.findings
+    found, settings = read_configuration()
+    findings += found
     findings += _setup(settings)
     if not (settings and (settings.url or settings.local)):
         return ""
@@ -59,14 +59,14 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
 def _setup(settings: "Settings | None") -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
-    from pytest_device.cli.doctor.reach import check_service
+    from pytest_device.cli.doctor.service import check_service
+    from pytest_device.settings import Settings
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
     if settings:
         yield from check_ledger(settings)
-    is_local = bool(settings and settings.local)
-    yield from check_local(os.environ, Path.home(), is_needed=is_local, settings=settings)
+    yield from check_local(os.environ, Path.home(), settings or Settings())
 
 
 def _has_failed(findings: Sequence[Finding]) -> bool:
@@ -80,10 +80,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="create a session of one minute, wait until its controller responds, stop it",
     )
     add_json(parser)
-
-
-def _is_coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:

@@ -1,16 +1,18 @@
-"""Checks the configuration of a pytest run in this directory: pytest reads it and runs nothing."""
+"""Checks the configuration and the plugins of a pytest run in this directory: pytest reads it and runs nothing."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from fnmatch import fnmatch
 from io import StringIO
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 import pytest_device.plugin
-from pytest_device.cli.doctor.finding import Finding, fail, ok
-from pytest_device.cli.doctor.plugins import check_plugins
+from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.options import settings_of
@@ -20,71 +22,68 @@ from pytest_device.settings import Settings
 _NAME: Final = "configuration"
 _ARGUMENTS: Final = ("--assert=plain",)
 """Otherwise pytest warns or fails, because this package is already imported and cannot be rewritten."""
+_PLUGIN_FIX: Final = (
+    "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+)
+_RIVAL: Final = "appium_scheduler"
+_DIRECTORIES_MAX: Final = 2_000
+"""Larger suites are not searched, and get no finding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """The findings, and the settings if they can be read."""
+def read_configuration() -> tuple[Sequence[Finding], Settings | None]:
+    """Check pytest's configuration in this directory: ini file, addopts, environment, conftest files.
 
-    findings: tuple[Finding, ...]
-    settings: Settings | None = None
-
-
-def read_configuration() -> Configuration:
-    """Return pytest's configuration in this directory: ini file, addopts, environment, conftest files."""
+    Returns the findings, and the settings if they can be read.
+    """
     reader, output = _Reader(), StringIO()
     try:
         with redirect_stdout(output), redirect_stderr(output):
             ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
     except (SystemExit, pytest.exit.Exception) as error:  # from a conftest.py
         ending = f"{type(error).__name__} {error}"
-    if reader.found is not None:
-        return reader.found
+    if reader.findings:
+        return reader.findings, reader.settings
     lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
     text = f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
-    return Configuration((fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors"),))
+    return [fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors")], None
 
 
 class _Reader:
     """A plugin that replaces the run."""
 
-    def __init__(self) -> None:
-        self.found: Configuration | None = None
+    findings: Sequence[Finding] = ()
+    settings: Settings | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> pytest.ExitCode:
-        self.found = _read(config)
+        self.findings = tuple(self._read(config))
         return pytest.ExitCode.OK
 
+    def _read(self, config: pytest.Config) -> Iterator[Finding]:
+        if not config.pluginmanager.is_registered(pytest_device.plugin):
+            fix = (
+                "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+            )
+            yield fail(_NAME, "pytest does not load the pytest-device plugin here", fix)
+            return
+        yield ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
+        try:
+            self.settings = settings_of(config)
+        except ConfigError as error:
+            yield from (fail(_NAME, problem, "correct or remove this value") for problem in error.problems)
+        else:
+            yield from _values(config, self.settings)
+        yield from _others(config)
 
-def _read(config: pytest.Config) -> Configuration:
-    if not config.pluginmanager.is_registered(pytest_device.plugin):
-        fix = "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
-        return Configuration((fail(_NAME, "pytest does not load the pytest-device plugin here", fix),))
-    where = ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
-    others = tuple(check_plugins(config))
-    try:
-        settings = settings_of(config)
-    except ConfigError as error:
-        problems = [fail(_NAME, problem, "correct or remove this value") for problem in error.problems]
-        return Configuration((where, *problems, *others))
-    return Configuration((where, *_given(settings), *_from_project(config), *_missing(settings), *others), settings)
 
-
-def _given(settings: Settings) -> Iterator[Finding]:
-    """Yield a finding for each setting that is not a default."""
+def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
+    """Yield what is not a default, what comes from the app's project, and what is missing."""
     for option, value in settings.chosen():
         yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
-
-
-def _from_project(config: pytest.Config) -> Iterator[Finding]:
     for note in notes_of(config):
         yield ok("app", note)
     for name, value, source in additions_of(config):
         yield ok("app", f"{name}: {value}, from {source}")
-
-
-def _missing(settings: Settings) -> Iterator[Finding]:
     if settings.local:
         for problem in settings.service_problems():
             yield fail(_NAME, problem, "remove one of the two")
@@ -95,3 +94,50 @@ def _missing(settings: Settings) -> Iterator[Finding]:
     elif settings.app_id is None:
         fix = f"set {Options.app_id.variable} or {Options.app_id.ini} in the ini file"
         yield fail(_NAME, f"no app ID for {settings.url}", fix)
+
+
+def _others(config: pytest.Config) -> Iterator[Finding]:
+    """Yield plugins that conflict with this one, and plugins that only cost time."""
+    if config.pluginmanager.has_plugin(_RIVAL):
+        text = "pytest-appium-scheduler also uses the marker 'device', in a different way"
+        yield fail("plugins", text, f"add `-p no:{_RIVAL}` to addopts, or uninstall it")
+    else:
+        yield ok("plugins", "no conflicting plugins")
+    if config.pluginmanager.has_plugin("anyio") and not _may_use(config, "anyio"):
+        text = "anyio's pytest plugin (installed by httpx) slows down startup, and no test file uses it"
+        yield warn("start-up", text, "add `-p no:anyio` to addopts")
+
+
+def _may_use(config: pytest.Config, word: str) -> bool:
+    """Return whether the ini file, a conftest.py or a test file contains the word, or there are too many to search."""
+    if config.inipath and _holds(config.inipath, word):
+        return True
+    patterns: list[str] = ["conftest.py", *config.getini("python_files")]
+    skipped: list[str] = config.getini("norecursedirs")
+    seen = 0
+    for root in dict.fromkeys(argument.partition("::")[0] for argument in config.args):
+        for directory, names in islice(_walked(config.invocation_params.dir / root, skipped), _DIRECTORIES_MAX + 1):
+            seen += 1
+            wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+            if seen > _DIRECTORIES_MAX or any(_holds(directory / name, word) for name in wanted):
+                return True
+    return False
+
+
+def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
+    """Yield each directory that pytest would collect from, with the names of its files."""
+    if root.is_file():
+        yield root.parent, [root.name, "conftest.py"]
+    for directory, below, names in os.walk(root):
+        if "pyvenv.cfg" in names:
+            below.clear()
+            continue
+        below[:] = [name for name in below if not any(fnmatch(name, pattern) for pattern in skipped)]
+        yield Path(directory), names
+
+
+def _holds(path: Path, word: str) -> bool:
+    try:
+        return word in path.read_text("utf-8", errors="replace")
+    except OSError:
+        return False

@@ -3,45 +3,33 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, ok, warn
+from pytest_device.service.config import cache_directory
+from pytest_device.service.devices import chromium, fake
+from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
+from pytest_device.service.devices.found import DevicePreference, Found
+from pytest_device.service.devices.kinds import Machine, availability
+from pytest_device.service.runners.resources import for_sessions
+from pytest_device.settings import Settings
 from pytest_device.spec import Platform, SessionType
-
-if TYPE_CHECKING:
-    from pytest_device.service.devices.found import Found
-    from pytest_device.settings import Settings
 
 _TYPES: Final = {SessionType.APPIUM: "appium", SessionType.AGENT_DEVICE: "agent-device, argent and preview"}
 """One session type of each group that uses the same devices."""
 
 
-def check_devices(environ: Mapping[str, str], home: Path, settings: "Settings | None" = None) -> Iterator[Finding]:
+def check_devices(environ: Mapping[str, str], home: Path, settings: Settings) -> Iterator[Finding]:
     """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
+    preference = DevicePreference(settings.local_real, settings.avd, settings.simulator)
+    machine = Machine(for_sessions(environ), home, cache_directory(environ, home), preference=preference)
     for platform in Platform:
-        availabilities = asyncio.run(_available(platform, environ, home, settings))
+        availabilities = {one: asyncio.run(availability(platform, one, machine)) for one in _TYPES}
         for found in availabilities[SessionType.APPIUM]:  # supported by every kind
             yield _finding(platform, found.kind, availabilities)
 
 
-async def _available(
-    platform: Platform, environ: Mapping[str, str], home: Path, settings: "Settings | None"
-) -> Mapping[SessionType, Sequence["Found"]]:
-    from pytest_device.service.config import cache_directory
-    from pytest_device.service.devices.found import DevicePreference
-    from pytest_device.service.devices.kinds import Machine, availability
-    from pytest_device.service.runners.resources import for_sessions
-
-    preference = DevicePreference()
-    if settings:
-        preference = DevicePreference(settings.local_real, settings.avd, settings.simulator)
-    machine = Machine(for_sessions(environ), home, cache_directory(environ, home), preference=preference)
-    return {one: await availability(platform, one, machine) for one in _TYPES}
-
-
-def _finding(platform: Platform, kind: str, availabilities: Mapping[SessionType, Sequence["Found"]]) -> Finding:
-    from pytest_device.service.devices import chromium, fake
-
+def _finding(platform: Platform, kind: str, availabilities: Mapping[SessionType, Sequence[Found]]) -> Finding:
     name = f"{platform}: {kind}"
     if kind == fake.KIND:
         return ok(name, f"only for appium sessions with device_identifier={kind!r}")
@@ -56,25 +44,21 @@ def _finding(platform: Platform, kind: str, availabilities: Mapping[SessionType,
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
 
-def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
+def _later(name: str, text: str, rows: Sequence[Found]) -> Finding:
     """Return the finding for a usable kind, with the programs that the first session will install."""
     to_install = next((found for found in rows if found.to_install), None)
     if to_install is None:
         return ok(name, text)
-    from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
-
     size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
     later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
     return warn(name, f"{text}: {later}", f"run a session once with network access, or {to_install.fix}")
 
 
-def _used(availabilities: Sequence["Found"]) -> str | None:
-    from pytest_device.service.devices.fake import KIND
-
-    return next((found.kind for found in availabilities if not found.missing and found.kind != KIND), None)
+def _used(availabilities: Sequence[Found]) -> str | None:
+    return next((found.kind for found in availabilities if not found.missing and found.kind != fake.KIND), None)
 
 
-def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
+def _users(titles: Sequence[str], rows: Sequence[Found]) -> str:
     """Describe the sessions that use a kind, and its devices or programs; names both if there are two browsers."""
     if not titles:
         return "not used"
@@ -85,6 +69,6 @@ def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
     return f"for {sessions}{what and f', {what}'}"
 
 
-def _programs(found: "Found") -> str:
+def _programs(found: Found) -> str:
     programs = ", ".join(str(program) for program in (found.program, found.chromedriver) if program)
     return f"{programs} ({found.about})" if found.about else programs

@@ -7,38 +7,32 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_device import nodejs
-from pytest_device.child_environment import passed_on
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
+from pytest_device.programs import node_candidates, passed_on
+from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_device.service.runners.toolchain import Project, Toolchain
-    from pytest_device.settings import Settings
 
 _NAME: Final = "local service"
 _INSTALL_FIX: Final = "run `pytest-device serve` once with network access: it installs what is missing"
 
 
 def check_local(
-    environ: Mapping[str, str],
-    home: Path,
-    *,
-    is_needed: bool,
-    settings: "Settings | None" = None,
-    version_of: Callable[[str], str] = version,
+    environ: Mapping[str, str], home: Path, settings: Settings, *, version_of: Callable[[str], str] = version
 ) -> Iterator[Finding]:
     """Yield findings on installed and missing programs; none is a failure if another service is configured."""
     for finding in _findings(environ, home, settings, version_of):
-        if is_needed or finding.status is Status.OK:
+        if settings.local or finding.status is Status.OK:
             yield finding
         else:
             yield ok(finding.name, f"{finding.text} (only needed by --device-local)")
 
 
 def _findings(
-    environ: Mapping[str, str], home: Path, settings: "Settings | None", version_of: Callable[[str], str]
+    environ: Mapping[str, str], home: Path, settings: Settings, version_of: Callable[[str], str]
 ) -> Iterator[Finding]:
     if os.name != "posix":
         yield fail(_NAME, "supported on Linux and macOS only", "run it inside WSL")
@@ -52,7 +46,7 @@ def _findings(
     yield from _programs(environ, home, settings)
 
 
-def _programs(environ: Mapping[str, str], home: Path, settings: "Settings | None") -> Iterator[Finding]:
+def _programs(environ: Mapping[str, str], home: Path, settings: Settings) -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
     from pytest_device.service.config import cache_directory
     from pytest_device.service.runners import isolated
@@ -81,40 +75,38 @@ def check_exposure(user: int, refused: str) -> Iterator[Finding]:
 
 
 def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Iterator[Finding]:
-    missing = list[str]()
-    try:
-        tools = asyncio.run(_find(environ, cache_dir, project, missing))
-    except ConfigError as error:
-        yield warn("node", f"{'; '.join(error.problems[1:-2])}: the first start installs it", _INSTALL_FIX)
+    tools, missing = _find(environ, cache_dir, project)
+    if isinstance(tools, ConfigError):
+        yield warn("node", f"{'; '.join(tools.problems[1:-2])}: the first start installs it", _INSTALL_FIX)
         return
     yield ok("node", str(tools.node))
     if missing:
-        yield warn(
-            "appium", f"{project.title} is not installed in {cache_dir} yet: the first start installs it", _INSTALL_FIX
-        )
+        text = f"{project.title} is not installed in {cache_dir} yet: the first start installs it"
+        yield warn("appium", text, _INSTALL_FIX)
     else:
         yield ok("appium", f"{project.title} in {tools.project}")
 
 
 def _installed_later(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Finding:
     """Return the finding for a program that not every run needs."""
-    missing = list[str]()
-    try:
-        tools = asyncio.run(_find(environ, cache_dir, project, missing))
-    except ConfigError:
+    tools, missing = _find(environ, cache_dir, project)
+    if isinstance(tools, ConfigError):
         missing.append(f"Node.js {project.node.text}")
-    else:
-        if not missing:
-            return ok(project.name, f"{project.title} in {tools.project}, run by {tools.node}")
+    elif not missing:
+        return ok(project.name, f"{project.title} in {tools.project}, run by {tools.node}")
     text = f"{' and '.join(missing)} not installed in {cache_dir} yet: the first session of the type installs it"
     return ok(project.name, f"{text}, which needs network access")
 
 
-async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project", missing: list[str]) -> "Toolchain":
-    """Return the programs that sessions would use, without installing; add those not installed to ``missing``."""
+def _find(
+    environ: Mapping[str, str], cache_dir: Path, project: "Project"
+) -> "tuple[Toolchain | ConfigError, list[str]]":
+    """Return the programs that sessions would use, without installing, or the error; and those not installed."""
     from pytest_device.service.runners import toolchain
     from pytest_device.service.runners.cache import Installer, Package
     from pytest_device.service.runners.guard import Guard
+
+    missing = list[str]()
 
     class Finder(Installer):
         async def ensure(self, package: Package) -> None:
@@ -122,4 +114,8 @@ async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project",
                 missing.append(package.title)
 
     finder = Finder(Guard(environ=environ, log=missing.append), passed_on(environ), missing.append)
-    return await toolchain.prepare(finder, cache_dir, project, nodes=nodejs.candidates(environ))
+    try:
+        found = toolchain.prepare(finder, cache_dir, project, nodes=node_candidates(environ))
+        return asyncio.run(found), missing
+    except ConfigError as error:
+        return error, missing

