@@ -16,18 +16,17 @@ import subprocess
 import sys
 import threading
 import time
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _CUSTOM: Final = "sitecustomize.py"
 _MOST_BYTES: Final = 200_000
 _RUNS: Final = (["-m", "pytest"], ["-mpytest"])
 _WORKER: Final = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
-"""Those of a run within this process; a run that is a fork starts its own, as other users do."""
+_OF_WORKERS: Final = ("-n", "--numprocesses", "--tx")
 _LOADED: Final = (
     *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.run"),
     *("pytest_device.plugin.xdist.coordinator", "xdist.dsession"),
@@ -36,7 +35,12 @@ _LOADED: Final = (
 
 
 class Popen(subprocess.Popen[Any]):
-    """Starts a program; a run of pytest or its worker as a fork, unless its Python is to start in another way."""
+    """Starts a program; a run of pytest or its worker as a fork, unless its Python is to start in another way.
+
+    The workers of such a run are fresh interpreters, as those of other users.
+    """
+
+    forks_workers = False
 
     def _execute_child(self, *given: Any) -> None:
         # In the order of the method that is extended, the same since Python 3.11.
@@ -46,13 +50,26 @@ class Popen(subprocess.Popen[Any]):
         if executable or preexec_fn or pass_fds or not _is_of_pytest(args) or not ready().serves(environ):
             super()._execute_child(*given)  # type: ignore[misc]  # not in typeshed
             return
-        order = {"command": list(map(str, args[1:])), "directory": str(Path.cwd() / (cwd or "")), "environ": environ}
+        order = {
+            "command": list(map(str, args[1:])),
+            "directory": str(Path.cwd() / (cwd or "")),
+            "environ": environ,
+            "forks_workers": self.forks_workers,
+            "session": session,
+            "group": group,
+        }
         ends = [pipe if pipe != -1 else number for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
         try:
-            self.pid = ready().fork(order | {"session": session, "group": group}, ends)
+            self.pid = ready().fork(order, ends)
             self._child_created = True
         finally:
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as above
+
+
+class LeanPopen(Popen):
+    """Starts a run of pytest as a fork whose workers are forks, too."""
+
+    forks_workers = True
 
 
 def _is_of_pytest(args: object) -> bool:
@@ -64,18 +81,26 @@ def _is_of_pytest(args: object) -> bool:
 class Server:
     """The process that forks; it ends with the process that started it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, connection: socket.socket, environ: dict[str, str], process: subprocess.Popen[bytes] | None = None
+    ) -> None:
+        """Wait until the process at the other end, which was started with ``environ``, is ready."""
         self._lock = threading.Lock()
-        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection, self._process = connection, process
+        self._started = _of_start(environ)
+        self._received()
+
+    @classmethod
+    def started(cls) -> Self:
+        ours, theirs = _connections()
         # Of no test: some look for processes by the directories that these have.
         environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "TMPDIR"}}
-        self._started = _of_start(environ)
         command, nothing = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())], subprocess.DEVNULL
         with theirs:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command, cwd="/", env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
             )
-        self._received()
+        return cls(ours, environ, process)
 
     def serves(self, environ: dict[str, str]) -> bool:
         """Return whether Python would start alike with these environment variables."""
@@ -105,10 +130,17 @@ class Server:
 
 def ready() -> Server:
     """Return the server of this process, which the first call starts."""
-    return _server(os.getpid())  # a fork of this process must not read the answers
+    owner = os.getpid()  # a fork of this process must not read the answers
+    if owner not in _SERVERS:
+        _SERVERS[owner] = Server.started()
+    return _SERVERS[owner]
 
 
-_server: Final = cache(lambda _owner: Server())
+_SERVERS: Final[dict[int, Server]] = {}
+
+
+def _connections() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def _of_start(environ: dict[str, str]) -> dict[str, str]:
@@ -135,7 +167,7 @@ def _serve(connection: socket.socket) -> list[str]:
                 os.close(file)
         else:
             _split(connection)
-            return _become(files, **json.loads(text))
+            return _begin(files, **json.loads(text))
 
 
 def _split(connection: socket.socket) -> None:
@@ -148,6 +180,20 @@ def _split(connection: socket.socket) -> None:
     connection.close()
     while os.getppid() == between:
         time.sleep(0.001)
+
+
+def _begin(files: list[int], *, forks_workers: bool, **order: Any) -> list[str]:
+    """Return the command of this process, of which a child may remain as the server of its workers."""
+    if forks_workers and any(argument.startswith(_OF_WORKERS) for argument in order["command"]):
+        ours, theirs = _connections()
+        if not os.fork():
+            for file in (ours.detach(), *files):
+                os.close(file)
+            return _serve(theirs)
+        theirs.close()
+        _SERVERS[os.getpid()] = Server(ours, order["environ"])
+        subprocess.Popen = Popen  # type: ignore[misc]  # by which pytest-xdist starts workers
+    return _become(files, **order)
 
 
 def _become(

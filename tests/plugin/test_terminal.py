@@ -303,6 +303,33 @@ def test_ten_errors_of_the_infrastructure_are_listed_and_the_others_counted(
     result.stdout.fnmatch_lines(["12 infrastructure errors (not test failures)", "and 2 more"])
 
 
+def test_pytest_formats_no_traceback_of_an_error_that_is_reported_as_its_message(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("create", "reply", status=500, body="a bug")
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)  # inside of the plugin's own, which replaces what pytest made
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            if report.failed:
+                item.config.stash["made"] = str(report.longrepr)
+            return report
+
+        def pytest_terminal_summary(config):
+            print("made:", config.stash["made"])
+        """
+    )
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--showlocals", "--full-trace")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["made: create: the service failed (status 500): a bug"])
+
+
 @pytest.mark.parametrize("args", [[], ["-q"]])
 def test_a_boot_that_was_tried_again_is_counted_and_named(
     pytester: pytest.Pytester, service: FaultyService, args: list[str]

@@ -65,11 +65,11 @@ def answer(status: int, body: str = "") -> Fault:
 
 
 def compressed(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
-    return gzipped(carry_out().content)
+    return gzipped(gzip.compress(carry_out().content))
 
 
-def gzipped(body: bytes) -> httpx.Response:
-    return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(gzip.compress(body)))
+def gzipped(compressed: bytes) -> httpx.Response:
+    return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(compressed))
 
 
 def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
@@ -546,7 +546,8 @@ def test_answers_that_a_proxy_compresses_are_unpacked(client: DeviceClient, worl
 
 
 def test_a_compressed_answer_that_is_far_too_large_is_refused(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [lambda _request, _carry_out: gzipped(bytes(64 * 1024 * 1024))] * 100
+    compressed = gzip.compress(bytes(64 * 1024 * 1024))
+    world.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
 
     with pytest.raises(UnexpectedReplyError, match="the decompressed response is larger than 1048576 bytes"):
         leased(client, world)

@@ -18,7 +18,7 @@ from pytest_device.escape import escaped
 from pytest_device.local import log_lines
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.failure import add_section, describe, message_only, shorten
+from pytest_device.plugin.output.failure import add_section, describe, message_only, represent_briefly, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
 from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
@@ -106,10 +106,10 @@ class DeviceTests(TimerNotes):
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Mark errors that are not the test's fault, and add details of the devices."""
-        self._shorten(item, call.excinfo)
+        error, directory = _device_error(item, call), None
+        self._shorten(item, call.excinfo, error)
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
-        error, directory = _device_error(item, call), None
         if report.failed and call.excinfo and call.when != "teardown":
             directory = artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
             error = self._look_up(item, report, call.excinfo.value, error)
@@ -123,9 +123,11 @@ class DeviceTests(TimerNotes):
             item.session.shouldstop = "terminated by a signal"
         return report
 
-    def _shorten(self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None) -> None:
-        if excinfo and isinstance(excinfo.value, NotAttemptedError):
-            excinfo.traceback = excinfo.traceback[-1:]  # pytest reads the source for each entry, for many tests
+    def _shorten(
+        self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None, error: DeviceError | None
+    ) -> None:
+        if excinfo and excinfo.value is error and not isinstance(error, ControllerLostError):
+            represent_briefly(excinfo)  # it is reported as its message
         elif excinfo and not item.config.getoption("fulltrace", default=False):  # which -p no:terminal removes
             shorten(excinfo.value)
 

@@ -1,6 +1,7 @@
 """Formats the error and the devices in the report of a failed test."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -60,6 +61,12 @@ def _without_clients(frames: Sequence[tuple[TracebackType, str]]) -> TracebackTy
     for frame, following in zip(kept, [*kept[1:], None], strict=True):
         frame.tb_next = following
     return kept[0]
+
+
+def represent_briefly(error: pytest.ExceptionInfo[BaseException]) -> None:
+    """Let pytest represent an error without its traceback, whose source files it would parse for each entry."""
+    represent = partial(error.getrepr, style="value", chain=False)
+    vars(error)["getrepr"] = lambda *_, **__: represent()
 
 
 def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
