@@ -20,7 +20,6 @@ from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
 WORKER_STOP_SECONDS: Final = 5.0
@@ -74,13 +73,13 @@ class Connection:
             requests = [need.request for item in items for need in needs_of(item).values()]
             return LocalBackend(settings, given.get(LOCAL), self._log, requests)
         if self._terminal:
-            service = endpoint_at(str(settings.url), settings.token)
-            self._housekeeping = Housekeeping(settings, service, self._run_name, self._terminal)
+            url, token = str(settings.url), settings.token
+            self._housekeeping = Housekeeping(settings, url, token, self._run_name, self._terminal)
             run = self._housekeeping.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log)
             if run and not run.is_joined_by(MAIN):  # on another machine than the coordinator
-                self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
+                self._sweeper = Sweeper(settings, str(settings.url), settings.token, run.name)
         return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
 
     def on_termination(self) -> None:

@@ -117,14 +117,13 @@ class Coordinator:
 
     def _kept(self, settings: "Settings") -> "Housekeeping":
         from pytest_device.plugin.provider.housekeeping import Housekeeping
-        from pytest_device.sessions.network import endpoint_at
 
         url, token = str(settings.url), settings.token
         if self._service is not None:
             url, token = self._service.url, self._service.token
         else:
             redactor_of(self._config)
-        return Housekeeping(settings, endpoint_at(url, token), self._run_name, self._terminal)
+        return Housekeeping(settings, url, token, self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
