@@ -1,7 +1,6 @@
 """Formats the error and the devices in the report of a failed test."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -65,8 +64,12 @@ def _without_clients(frames: Sequence[tuple[TracebackType, str]]) -> TracebackTy
 
 def represent_briefly(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Let pytest represent an error without its traceback, whose source files it would parse for each entry."""
-    represent = partial(error.getrepr, style="value", chain=False)
-    vars(error)["getrepr"] = lambda *_, **__: represent()
+    full = error.getrepr
+
+    def brief(*_: object, **__: object) -> Any:
+        return full(style="value", chain=False)
+
+    vars(error)["getrepr"] = brief
 
 
 def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
