@@ -17,27 +17,27 @@ pytest_plugins = ["pytester"]
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
-    "app/test_dynamic.py",
-    "auth/test_foreign.py",
-    "app/test_typescript.py",
     "bare",
-    "contract/test_any_service.py",
-    "controllers/test_agent_device.py",
-    "controllers/test_argent.py",
-    "plugin/test_local_app.py",
-    "plugin/test_local_appium.py",
-    "plugin/test_local_controllers.py",
-    "plugin/test_local_reasons.py",
-    "service/appium_driver",
-    "service/devices/test_browsers_installed.py",
-    "service/devices/test_chromium.py",
-    "service/devices/test_notifications.py",
-    "service/devices/test_relay.py",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
+    "service/devices/test_browsers_installed.py",
+    "service/appium_driver",
+    "service/devices/test_chromium.py",
+    "plugin/test_local_app.py",
+    "plugin/test_local_reasons.py",
+    "plugin/test_local_controllers.py",
+    "plugin/test_local_appium.py",
+    "auth/test_foreign.py",
+    "app/test_typescript.py",
+    "app/test_dynamic.py",
+    "contract/test_any_service.py",
     "service/test_pages_in_a_browser.py",
+    "service/devices/test_notifications.py",
+    "service/devices/test_relay.py",
+    "controllers/test_agent_device.py",
+    "controllers/test_argent.py",
 )
-"""Tests with real devices and controllers: slow, and hardly dependent on the Python version."""
+"""Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first."""
 
 SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
 """Plugins that take every process of a run half of its start, and part in hardly any test."""
@@ -50,16 +50,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with real programs, which run in an environment of their own."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests with real programs, which run in an environment of their own, and start the longest first."""
     for item in items:
         if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
+    if config.option.markexpr == "programs":
+        items.sort(key=lambda item: place(item.path))
+
+
+def has_programs(path: Path) -> bool:
+    return place(path) < len(PROGRAMS)
 
 
 @cache  # asked for each test: a third of the time of a collection
-def has_programs(path: Path) -> bool:
-    return any(path.is_relative_to(HERE / name) for name in PROGRAMS)
+def place(path: Path) -> int:
+    """Return the place of a test's file in PROGRAMS; after them for others."""
+    places = (place for place, name in enumerate(PROGRAMS) if path.is_relative_to(HERE / name))
+    return next(places, len(PROGRAMS))
 
 
 @pytest.fixture(autouse=True, scope="session")

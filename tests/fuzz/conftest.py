@@ -11,7 +11,7 @@ if all(map(find_spec, TOOLS)):
     SLOWNESS = (HealthCheck.too_slow, HealthCheck.filter_too_much)
     settings.register_profile(
         "bounded",
-        max_examples=100,
+        max_examples=60,
         derandomize=True,
         database=None,
         deadline=None,
