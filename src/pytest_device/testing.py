@@ -71,9 +71,10 @@ class FaultyService:
         """Let a session reach its limit now."""
         self._ask("POST", f"/sessions/{session_id}/expire")
 
-    def requests(self) -> list[tuple[str, int | None]]:
-        """Return the requests so far: operation and status, None if no response was sent."""
-        return [(seen["operation"], seen["status"]) for seen in self._ask("GET", "/requests")]
+    def requests(self, session_id: str | None = None) -> list[tuple[str, int | None]]:
+        """Return the requests so far, or those for a session: operation and status, None if no response was sent."""
+        requests = self._ask("GET", "/requests")
+        return [(one["operation"], one["status"]) for one in requests if session_id in (None, one["session"])]
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the sessions since the last reset: ``id``, ``name``, ``status``, ``reason``."""

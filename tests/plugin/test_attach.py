@@ -39,8 +39,8 @@ def create(service: FaultyService, client: DeviceClient, **arguments: str) -> st
     return session
 
 
-def calls(service: FaultyService, operation: str) -> int:
-    return sum(asked == operation for asked, _ in service.requests())
+def calls(service: FaultyService, operation: str, session_id: str | None = None) -> int:
+    return sum(asked == operation for asked, _ in service.requests(session_id))
 
 
 def test_the_tests_run_on_it_and_it_is_left_as_it_was(
@@ -57,7 +57,7 @@ def test_the_tests_run_on_it_and_it_is_left_as_it_was(
         ["*android agent-device: attached to an existing session", "devices: 0 created, 1 attached, 0 stopped *"]
     )
     assert service.statuses() == ["in-progress"]
-    assert (calls(service, "create"), calls(service, "stop")) == (1, 0)
+    assert (calls(service, "create"), calls(service, "stop", session_id)) == (1, 0)
 
 
 def test_it_is_never_in_the_ledger(
@@ -261,7 +261,7 @@ def test_what_keeps_sessions_up_leaves_it_alone(
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["devices: 0 created, 1 attached, 0 stopped *"])
-    assert (service.statuses(), calls(service, "stop")) == (["in-progress"], 0)
+    assert (service.statuses(), calls(service, "stop", session_id)) == (["in-progress"], 0)
 
 
 def test_a_dry_run_creates_nothing_for_it(pytester: pytest.Pytester, session_id: str) -> None:

@@ -261,7 +261,7 @@ def test_nothing_happens_to_an_unknown_session(world: World, route: str) -> None
     assert world.send("POST", f"/testing/sessions/{route}").status_code == 404
 
 
-def test_every_request_is_listed_in_its_order_with_its_status(world: World) -> None:
+def test_every_request_is_listed_in_its_order_with_its_session_and_status(world: World) -> None:
     world.fault("stop", "lose-answer")
     session_id = world.created()
     world.get(UNKNOWN_ID)
@@ -271,10 +271,10 @@ def test_every_request_is_listed_in_its_order_with_its_status(world: World) -> N
     world.get(session_id)
 
     assert world.listed("requests") == [
-        {"operation": "create", "status": 200},
-        {"operation": "get", "status": 404},
-        {"operation": "stop", "status": None},
-        {"operation": "get", "status": 200},
+        {"operation": "create", "session": None, "status": 200},
+        {"operation": "get", "session": UNKNOWN_ID, "status": 404},
+        {"operation": "stop", "session": session_id, "status": None},
+        {"operation": "get", "session": session_id, "status": 200},
     ]
 
 

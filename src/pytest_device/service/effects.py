@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         faults.reset()
 
     async def requests(_request: Request) -> object:
-        return [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]
+        return [asdict(seen) for seen in faults.seen]
 
     async def held(_request: Request) -> object:
         sessions.sweep()
@@ -113,7 +113,7 @@ class FaultyApp:
         if operation is None:
             await self._app(scope, receive, send)
             return
-        seen = Seen(operation)
+        seen = Seen(operation, next(iter(_parts(scope)[1:]), None))
         if operation != CONTROLLER:
             self._faults.seen.append(seen)
 
@@ -247,6 +247,11 @@ _EFFECTS_OF: Final[Mapping[str, Collection[str]]] = {
 """By operation."""
 
 
+def _parts(scope: Scope) -> list[str]:
+    path: str = scope["path"]
+    return path.removeprefix(SESSIONS_PATH).split("/")
+
+
 def _operation(scope: Scope) -> str | None:
     """Return the document's operation that a request calls, None for any other request."""
     if scope["type"] != "http":
@@ -254,7 +259,7 @@ def _operation(scope: Scope) -> str | None:
     path: str = scope["path"]
     if not path.startswith(SESSIONS_PATH):
         return CONTROLLER if path.startswith(f"{CONTROLLERS_PATH}/") else None
-    match scope["method"], path.removeprefix(SESSIONS_PATH).split("/"):
+    match scope["method"], _parts(scope):
         case "POST", [""]:
             return "create"
         case "GET", ["", _]:

@@ -35,7 +35,8 @@ The routes, all of which need a valid token:
 
 - ``POST /testing/faults`` with a fault as JSON adds it.
 - ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
-- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no response was sent).
+- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no response was sent),
+  ``session`` (its ID; null: a create call).
 - ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.
 - ``POST /testing/sessions/ID/expire`` makes a session reach its limit now.
 - ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` makes its programs fail now, ready or not.
@@ -79,6 +80,7 @@ class Seen:
     """A request that reached the service; ``status`` is None until a response is sent."""
 
     operation: str
+    session: str | None = None
     status: int | None = None
 
 
