@@ -607,7 +607,9 @@ def test_a_signal_ends_the_run_in_order(
     pytester: pytest.Pytester, service: FaultyService, number: signal.Signals, distributed: list[str]
 ) -> None:
     started = pytester.path / "started"
-    pytester.makepyfile(ONE + f"    open({str(started)!r}, 'w').close()\n    import time\n    time.sleep(60)\n")
+    # Not one long sleep: Python handles a signal that arrives just before the system call only after it.
+    sleeps = "    import time\n    for _ in range(600): time.sleep(0.1)\n"
+    pytester.makepyfile(f"{ONE}    open({str(started)!r}, 'w').close()\n{sleeps}")
     command = [sys.executable, "-m", "pytest", *distributed]
     run = subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True)
 
