@@ -214,7 +214,7 @@ def test_a_run_that_waits_for_another_one_says_for_which_session(pytester: pytes
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        [f"*waited 1 s for session {session_id}; in use: 1 by *Increase --device-wait-timeout-seconds"]
+        [f"*waited ? s for session {session_id}; in use: 1 by *Increase --device-wait-timeout-seconds"]
     )
 
 

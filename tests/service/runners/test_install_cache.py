@@ -51,7 +51,7 @@ def test_a_package_is_installed_once_and_that_is_reported(
 
     assert thing.installed
     assert reported[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
-    assert "installing Thing 1.0: 0 s so far" in reported
+    assert any(re.fullmatch(r"installing Thing 1\.0: \d+ s so far", line) for line in reported)
     assert re.fullmatch(r"installed Thing 1\.0 in \d+ s", reported[-1])
     reported.clear()
     asyncio.run(installer.ensure(thing))
@@ -164,7 +164,7 @@ def test_waiting_for_another_process_is_reported_and_given_up_in_time(
     waiting = "waiting for another process to install Thing 1.0"
     with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting} timed out"):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
-    assert reported[0] == f"{waiting}: 0 s so far"
+    assert re.fullmatch(rf"{waiting}: \d+ s so far", reported[0])
 
 
 def only(cache: Path) -> Path:
