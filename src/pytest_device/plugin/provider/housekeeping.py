@@ -12,6 +12,7 @@ from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, joined
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.network import endpoint_at
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.sweep import LEAST_SECONDS, reconcile, stop_all, sweep
 from pytest_device.settings import Settings
@@ -34,8 +35,8 @@ _IN_ORDER: Final = frozenset(
 class Sweeper:
     """Stops sessions that earlier runs left on this machine, concurrently with the tests."""
 
-    def __init__(self, settings: Settings, url: str, token: str, run_name: str) -> None:
-        self._settings, self._service, self._run_name = settings, endpoint_at(url, token), run_name
+    def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
+        self._settings, self._service, self._run_name = settings, service, run_name
         self._notes: list[str] = []
         self._thread = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
         self._thread.start()
@@ -73,7 +74,7 @@ class Housekeeping:
         if settings.local:
             return
         self.run = joined(settings, run_name, MAIN, terminal)
-        self._sweeper = Sweeper(settings, url, token, self.run.name if self.run else "")
+        self._sweeper = Sweeper(settings, self._service, self.run.name if self.run else "")
 
     def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
         """Stop what other processes of this run left, count it, and fail a run that may have leaked.
