@@ -64,12 +64,8 @@ class Grants:
     def redeem(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Redeem a code and return its grant; the second use of a code revokes the tokens of the first."""
         code = params.get("code", "")
-        found = self._codes.get(code)
-        if found is None or found.grant.client_id != client.client_id:
-            raise OAuthError("invalid_grant", "the code is unknown or belongs to another client")
-        if found.is_used:
-            self.revoke_family(found.grant.family)
-            raise OAuthError("invalid_grant", "the code was used before: its tokens are revoked")
+        unknown = "the code is unknown or belongs to another client"
+        found = self._unused(self._codes.get(code), client, unknown, "the code was used before: its tokens are revoked")
         self._codes[code] = replace(found, is_used=True)
         if found.expires < self._clock.now():
             raise OAuthError("invalid_grant", "the code has expired")
@@ -81,12 +77,9 @@ class Grants:
     def rotate(self, client: Client, params: Mapping[str, str]) -> Grant:
         """Invalidate a refresh token and return its grant; the second use of a token revokes its family."""
         token = params.get("refresh_token", "")
-        found = self._refresh.get(token)
-        if found is None or found.grant.client_id != client.client_id:
-            raise OAuthError("invalid_grant", "the refresh token is unknown, revoked or belongs to another client")
-        if found.is_used:
-            self.revoke_family(found.grant.family)
-            raise OAuthError("invalid_grant", "the refresh token was used before: its family is revoked")
+        unknown = "the refresh token is unknown, revoked or belongs to another client"
+        reused = "the refresh token was used before: its family is revoked"
+        found = self._unused(self._refresh.get(token), client, unknown, reused)
         if found.expires < self._clock.now():
             raise OAuthError("invalid_grant", "the refresh token has expired")
         scopes = tuple(params["scope"].split()) if params.get("scope") else found.grant.scopes
@@ -94,6 +87,15 @@ class Grants:
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
         self._refresh[token] = replace(found, is_used=True)
         return replace(found.grant, scopes=scopes, narrowed_from=found.grant.scopes)
+
+    def _unused(self, found: _Issued | None, client: Client, unknown: str, reused: str) -> _Issued:
+        """Return what a client may use once. Raises OAuthError with one of the texts; a reuse revokes the family."""
+        if found is None or found.grant.client_id != client.client_id:
+            raise OAuthError("invalid_grant", unknown)
+        if found.is_used:
+            self.revoke_family(found.grant.family)
+            raise OAuthError("invalid_grant", reused)
+        return found
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
         """Issue an access token, and a refresh token with the scopes of the former one (RFC 6749 section 6)."""
