@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import colour_of, line_of, needs_line
+from pytest_device.report.lines import Incident, colour_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
