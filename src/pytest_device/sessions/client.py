@@ -12,13 +12,7 @@ from uuid import UUID
 import httpx
 
 from pytest_device import parsers
-from pytest_device.errors import (
-    ConfigError,
-    NoCapacityError,
-    ServiceError,
-    StatusError,
-    TransportError,
-)
+from pytest_device.errors import ConfigError, NoCapacityError, ServiceError, StatusError, TransportError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks

@@ -33,11 +33,7 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
 
 
 def save(
-    item: pytest.Item,
-    sessions: Mapping[str, Session],
-    settings: Settings,
-    redactor: Redactor,
-    reporter: Reporter,
+    item: pytest.Item, sessions: Mapping[str, Session], settings: Settings, redactor: Redactor, reporter: Reporter
 ) -> Path | None:
     """Save screenshot, page source and session details of a failed test's devices; return the directory.
 

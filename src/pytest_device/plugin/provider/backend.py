@@ -145,9 +145,7 @@ class RemoteBackend(_Backend):
     def _make(self, run: OwnRun | None) -> ReaperClient:
         is_forked = os.getpid() != self._pid  # then its parent reconciles the run, as the coordinator does for a worker
         client = DeviceClient(
-            self.service.url,
-            self.service.token,
-            reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds),
+            self.service.url, self.service.token, reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds)
         )
         return ReaperClient(
             client,

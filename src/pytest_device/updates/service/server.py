@@ -11,14 +11,7 @@ from pytest_device import serving
 from pytest_device.errors import ConfigError
 from pytest_device.serving import Service, app_of, need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.protocol import (
-    Answer,
-    Reply,
-    ServedAsset,
-    ServedRollBack,
-    ServedUpdate,
-    UpdateProtocol,
-)
+from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, UpdateProtocol
 from pytest_device.updates.published_protocol_v1 import published_protocol_v1
 from pytest_device.updates.service.releases import Release, Releases
 from pytest_device.updates.settings import problem_of
