@@ -1,11 +1,12 @@
 """The three calls of the REST interface: create, get, stop; for the run's own local service with its details."""
 
 import os
+import ssl
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -24,9 +25,6 @@ from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
-
-if TYPE_CHECKING:
-    import ssl
 
 REPLY_SECONDS: Final = 30.0
 """Maximum seconds of a call once it is connected, however slowly the response trickles in."""
@@ -229,10 +227,8 @@ class DeviceClient:
         return no_answer(operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True)
 
 
-def _certificates() -> "ssl.SSLContext | bool":
+def _certificates() -> ssl.SSLContext | bool:
     """Return a context for SSL_CERT_FILE and SSL_CERT_DIR, which httpx reads only with trust_env; else True."""
-    import ssl
-
     cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
 
