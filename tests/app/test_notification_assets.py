@@ -76,9 +76,9 @@ def test_a_white_icon_with_transparency_is_right(tmp_path: Path, icon: bytes) ->
         (png(), ["is a broken PNG image"]),
         (png(pixels(b"\x00" * 96), color=3), ["is a broken PNG image"]),
         (png(pixels(WHITE * 96), color=5), ["is a broken PNG image"]),
-        (png(pixels(WHITE * 96))[:20], ["is no PNG image"]),
-        (b"GIF89a" + bytes(100), ["is no PNG image"]),
-        (b"", ["is no PNG image"]),
+        (png(pixels(WHITE * 96))[:20], ["is not a PNG image"]),
+        (b"GIF89a" + bytes(100), ["is not a PNG image"]),
+        (b"", ["is not a PNG image"]),
         (png((b"IDAT", bytes(2_000_000))), ["is larger than 1 MB"]),
     ],
 )

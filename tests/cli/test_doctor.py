@@ -161,8 +161,8 @@ def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -
     assert "\033" not in shown
 
 
-@pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str, str], *, coloured: bool) -> None:
+@pytest.mark.parametrize(("environ", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_color_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str, str], *, colored: bool) -> None:
     ours, theirs = os.openpty()
     parts: list[str] = []
     reading = threading.Thread(target=lambda: parts.extend(iter(lambda: read(ours), "")))
@@ -176,8 +176,8 @@ def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str,
     os.close(ours)
     shown = "".join(parts)
     assert status == 1
-    assert ("\033[31mfail\033[0m" in shown) == coloured
-    assert ("\033" in shown) == coloured
+    assert ("\033[31mfail\033[0m" in shown) == colored
+    assert ("\033" in shown) == colored
 
 
 def read(terminal: int) -> str:

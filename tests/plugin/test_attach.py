@@ -108,11 +108,11 @@ def test_a_marker_attaches_one_test_and_others_get_sessions_of_their_own(
         ),
         (
             lambda service, client: create(service, client, platform="ios"),
-            "cannot attach to session *: it is ios agent-device, the test needs android agent-device*",
+            "cannot attach to session *: it is ios agent-device, but the test needs android agent-device*",
         ),
         (
             lambda service, client: create(service, client, type="appium"),
-            "cannot attach to session *: it is android appium, the test needs android agent-device*",
+            "cannot attach to session *: it is android appium, but the test needs android agent-device*",
         ),
         (
             lambda service, client: str(client.stop(create(service, client)).id),

@@ -40,7 +40,7 @@ def test_driven(device_session, device_client):
 
 @pytest.fixture
 def _a_terminal_of_no_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    del pytester  # which switches colours off
+    del pytester  # which switches colors off
     for name in ("CI", "BUILD_NUMBER", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -361,7 +361,7 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
 
 
 @pytest.mark.usefixtures("service")
-def test_colours_are_used_where_pytest_uses_them(pytester: pytest.Pytester) -> None:
+def test_colors_are_used_where_pytest_uses_them(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     assert "\x1b[32mdevices: 1 created, " in TerminalRun().finish().raw

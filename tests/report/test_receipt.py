@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import colour_of, line_of, needs_line
+from pytest_device.report.lines import color_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
@@ -119,21 +119,21 @@ def test_what_may_still_run_is_red() -> None:
     left = receipt_of(Created(ref()), StopFailed(ref(), "500"))
     lost = receipt_of(CreateUnknown(ref(""), ""))
 
-    assert {line.colour for line in left.lines()} == {line.colour for line in lost.lines()} == {"red"}
+    assert {line.color for line in left.lines()} == {line.color for line in lost.lines()} == {"red"}
     words = f"ios appium: NOT CONFIRMED AS STOPPED: 500\n    {PAGE}\n    pytest-device stop one"
     assert words in [line.text for line in left.lines()]
 
 
 def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
     receipt = receipt_of(Created(ref()), Kept(ref()))
-    assert [line.colour for line in receipt.lines()] == ["yellow", "yellow"]
+    assert [line.color for line in receipt.lines()] == ["yellow", "yellow"]
     assert receipt.to_json()["kept"] == 1
 
     receipt.add(Stopped(ref(), "stopped"))
 
     (line,) = receipt.lines()
     assert line.text.startswith("devices: 1 created, 1 stopped (confirmed); ")
-    assert line.colour == "green"
+    assert line.color == "green"
 
 
 def test_what_was_kept_warm_and_stopped_by_the_same_run_is_stopped_and_its_time_counts_once() -> None:
@@ -205,7 +205,7 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
     assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
-    assert colour_of(StartFailed(ref(), "", 2, 2)) == "yellow"
+    assert color_of(StartFailed(ref(), "", 2, 2)) == "yellow"
 
 
 def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:

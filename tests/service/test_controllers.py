@@ -192,9 +192,9 @@ def test_a_preview_is_all_that_a_session_without_a_controller_has(create: Create
 @pytest.mark.parametrize(
     ("session_type", "name", "said"),
     [
-        ("agent-device", "daemon.js", "agent-device ended by itself: exit status -9"),
-        ("argent", "cli.js", "argent ended by itself: exit status -9"),
-        ("web-preview-only", "--user-data-dir", "the browser ended with exit status -9"),
+        ("agent-device", "daemon.js", "agent-device exited unexpectedly: exit status -9"),
+        ("argent", "cli.js", "argent exited unexpectedly: exit status -9"),
+        ("web-preview-only", "--user-data-dir", "the browser exited with exit status -9"),
     ],
 )
 def test_a_program_that_is_killed_makes_its_session_errored_and_takes_the_others_along(

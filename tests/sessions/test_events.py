@@ -90,9 +90,9 @@ def test_the_plain_values_of_an_event_stay_what_they_are_in_this_version() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "an event of version 2: known is version 1"),
-        ({"event": "lost"}, "an event 'lost': known are created, state-changed, ready,"),
-        ({"color": "red"}, "stopped: 'color' is no field of it: known are session, status, running_seconds"),
+        ({"version": 2}, r"events of version 2 are not supported \(only 1\)"),
+        ({"event": "lost"}, "unknown event 'lost': the events are created, state-changed, ready,"),
+        ({"color": "red"}, "stopped: unknown field 'color': the fields are session, status, running_seconds"),
         ({"status": 4}, "stopped: status cannot be 4"),
         ({"session": "one"}, "stopped: session cannot be 'one'"),
         ({"session": {}}, "session: .* missing .* 'label'"),

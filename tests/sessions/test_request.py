@@ -39,7 +39,7 @@ def test_a_rule_between_arguments_that_is_broken_alone_is_reported_once() -> Non
 
 
 def test_an_argument_that_resembles_none_gets_the_list_of_all() -> None:
-    with pytest.raises(ConfigError, match="zzz is not an argument of the marker: known are app_id, platform"):
+    with pytest.raises(ConfigError, match="zzz is not an argument of the marker: the arguments are app_id, platform"):
         SessionRequest.from_arguments(app_id=APP_ID, platform="ios", zzz=1)
 
 

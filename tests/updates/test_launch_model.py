@@ -173,7 +173,7 @@ def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:
 
     assert model.check(damaged)[1] == (Checked(True),)
     assert model.check(Offer(replace(V1, assets=None)))[1] == (Checked(True),)
-    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, must be h"),))
+    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, expected h"),))
     assert model.fetch(Offer(replace(V1, assets=None)))[0] == model
 
 

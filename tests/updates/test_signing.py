@@ -106,7 +106,7 @@ def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> Non
 
 
 def test_a_body_or_signature_of_another_type_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(ConfigError, match="body must be bytes or a text, is of type dict"):
+    with pytest.raises(ConfigError, match="body must be bytes or a string, not dict"):
         sign({}, signing.private_key)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="body has a lone surrogate"):
         sign("\ud800", signing.private_key)

@@ -174,7 +174,7 @@ ROWS: Final = (
     ),
     Row(
         "the session reaches its limit in a test",
-        "It has ended by itself.",
+        "Its limit ended it.",
         _UNTIL_GO,
         when=in_test,
         fault=at_once(_happens("expire"), touches("go")),

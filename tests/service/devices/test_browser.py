@@ -39,7 +39,7 @@ def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
 def test_one_that_ends_at_once_is_reported_with_its_last_words(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n")
 
-    with pytest.raises(ControllerError, match=r"ended at its start with exit status 3.*:\n    no such library$"):
+    with pytest.raises(ControllerError, match=r"exited during startup with exit status 3.*:\n    no such library$"):
         start(program, tmp_path / "session")
 
 
@@ -54,7 +54,7 @@ def test_one_that_crashes_once_is_started_again(
 
     start(script("chromium", crash_first.lstrip()), tmp_path / "session")
 
-    assert capsys.readouterr().out == "the browser ended at its start with exit status -11; starting it again\n"
+    assert capsys.readouterr().out == "the browser exited during startup with exit status -11; starting it again\n"
     assert not find_processes([tmp_path / "session"])
 
 

@@ -103,7 +103,7 @@ def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> No
     )
 
     assert "ENOSPC" in run.stderr
-    assert "Fix: free about 500 MB of the disk" in run.stderr
+    assert "Fix: free about 500 MB of disk space" in run.stderr
     assert run.stdout.splitlines()[-1] == "install.lock"
 
 

@@ -539,7 +539,7 @@ def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path
 
         main.kill()
 
-        assert phone.do(phone.device.ended()).startswith("the browser ended with exit status -9")
+        assert phone.do(phone.device.ended()).startswith("the browser exited with exit status -9")
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())
     assert not directory.exists()

@@ -211,7 +211,7 @@ def test_an_emulator_that_exits_is_reported_with_its_words(desk: Desk) -> None:
         async with desk.devices(DevicePreference(avd="Phone_34")) as devices, lent(devices, desk.directory):
             pass
 
-    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 ended at its start(.|\n)*PANIC: no KVM here"):
+    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 exited during startup(.|\n)*PANIC: no KVM here"):
         asyncio.run(scenario())
 
 

@@ -161,7 +161,7 @@ def test_what_the_device_cannot_do_is_refused_in_its_words(client: httpx.Client)
         ("launch", b"[]", "the body must be a JSON object"),
         ("launch", b"{", "the body is not JSON"),
         ("launch", b'{"applicationId": 1}', "applicationId must be a string"),
-        ("launch", b'{"applicationId": "a", "arguments": "b"}', "arguments must be a list of texts"),
+        ("launch", b'{"applicationId": "a", "arguments": "b"}', "arguments must be a list of strings"),
         ("orientation", b'{"orientation": "UP"}', "orientation must be one of PORTRAIT, LANDSCAPE, not 'UP'"),
     ],
 )

@@ -104,7 +104,7 @@ def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: 
 def test_an_appium_that_dies_while_it_boots_reports_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
     with pytest.raises(
-        ControllerError, match=r"Appium ended at its start with exit status 3; the end of its log:\n    no such"
+        ControllerError, match=r"Appium exited during startup with exit status 3; the end of its log:\n    no such"
     ):
         broken.run(APPIUM, fake)
     assert not stand.directory.exists()
@@ -131,7 +131,7 @@ def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Sta
         async with parent.running(APPIUM, fake) as server, asyncio.timeout(20):
             return await server.ended()
 
-    assert "Appium ended by itself: exit status 9" in asyncio.run(scenario())
+    assert "Appium exited unexpectedly: exit status 9" in asyncio.run(scenario())
     assert not find_processes([stand.directory])
 
 

@@ -96,8 +96,8 @@ def test_what_a_dead_installer_left_and_what_lost_its_proof_is_replaced(
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
-        ("npm error code ENOSPC", "free about 500 MB of the disk"),
-        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of the disk"),
+        ("npm error code ENOSPC", "free about 500 MB of disk space"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of disk space"),
         ("npm error code EACCES", "grant yourself write access"),
         ("npm error code EINTEGRITY", "a package differs from the pinned one"),
         ("npm error code E401", "log in to the registry"),

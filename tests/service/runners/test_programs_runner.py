@@ -206,7 +206,7 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner
             [appium] = find_processes([directory])
             appium.send_signal(signal.SIGKILL)
             why = await failed(runner, "one")
-            assert "Appium ended by itself: exit status -9" in why
+            assert "Appium exited unexpectedly: exit status -9" in why
             assert "listener started on" in why
             runner.stop("one")  # at once, while what it left is being cleared
         assert not directory.exists()

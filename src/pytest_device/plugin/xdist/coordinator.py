@@ -155,7 +155,7 @@ class Coordinator:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop devices that no unstarted test needs."""
-        if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
+        if self._left and (over := self._left.count_started(nodeid)) and self._chosen != "each":
             for channel in self._channels.values():
                 channel.send(OVER, over)
 
