@@ -39,7 +39,7 @@ def test_dies(device_session, device_client):
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
-def test_the_message_has_the_reason_and_no_address_that_ends_with_the_run(
+def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))

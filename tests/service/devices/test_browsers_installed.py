@@ -48,7 +48,7 @@ def guard() -> Iterator[Guard]:
     guard.close()
 
 
-def test_of_two_first_runs_one_installs_beside_what_an_older_version_has_left(guard: Guard, tmp_path: Path) -> None:
+def test_one_of_two_first_runs_installs_next_to_an_older_version(guard: Guard, tmp_path: Path) -> None:
     older = tmp_path / "chromium-152.0.0-0a1b2c3d/chromium"
     older.parent.mkdir()
     older.touch()
