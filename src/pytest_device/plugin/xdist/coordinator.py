@@ -190,7 +190,7 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
+        """Shut down gracefully, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
