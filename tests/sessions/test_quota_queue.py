@@ -15,13 +15,13 @@ import pytest
 
 from pytest_device import LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT
 from tests.sessions.redis_server import redis_server
 from tests.waiting import eventually
 
-LEASE_SECONDS = 2.0
+SLOT_SECONDS = 2.0
 
 TAKES = f"""
 import sys
@@ -30,8 +30,8 @@ from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter as Silent
 address, key, most = sys.argv[1:]
 if address.startswith("redis:"):
-    from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
-    place = LeaseStore(LeaseConfig(address, "DEVICE_SLOTS_URL", key, Silent(), lease_seconds={LEASE_SECONDS}))
+    from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
+    place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), slot_seconds={SLOT_SECONDS}))
 else:
     place = Path(address)
 slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).take(1)
@@ -74,7 +74,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         is_real: bool = False,
     ) -> Slots:
-        terms = LeaseConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, lease_seconds=LEASE_SECONDS)
+        terms = RedisConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, slot_seconds=SLOT_SECONDS)
         clock = FakeClock()
 
         def pause(seconds: float) -> None:
@@ -82,7 +82,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             sleep(seconds)
 
         return Slots(
-            LeaseStore(terms) if address.startswith("redis:") else Path(address),
+            RedisStore(terms) if address.startswith("redis:") else Path(address),
             most,
             holder="run a",
             timeout_seconds=timeout_seconds,

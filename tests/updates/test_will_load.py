@@ -101,7 +101,7 @@ def test_a_creation_time_can_be_an_iso_8601_string() -> None:
 
 
 def test_an_asset_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is none"):
+    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is not one"):
         Update("u", assets=["logo"])  # type: ignore[list-item]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.quota.leases import LeaseStore
+    from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
@@ -176,16 +176,16 @@ class RemoteBackend(_Backend):
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self, gate: Gate) -> "LeaseStore":
+    def _store(self, gate: Gate) -> "RedisStore":
         source = self._settings.source("slots_url")
         try:
-            from pytest_device.sessions.quota import leases
+            from pytest_device.sessions.quota import redis_store
         except ImportError as error:
             raise ConfigError(
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(
-            leases.LeaseConfig(
+        return redis_store.RedisStore(
+            redis_store.RedisConfig(
                 str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
             )
         )

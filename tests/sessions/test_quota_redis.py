@@ -1,4 +1,4 @@
-"""Slots on a Redis server: leases that are renewed, lost and had again, and what is said when the server is away."""
+"""Slots on a Redis server: renewed, lost and reclaimed, and the reports when the server is away."""
 
 import os
 import re
@@ -17,7 +17,7 @@ import trustme
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.breaker import Breaker, Gate
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT, Recorder
@@ -28,9 +28,9 @@ from tests.waiting import eventually
 FORKS = """
 import os, sys
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
+from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
 from pytest_device.sessions.reporter import SilentReporter as Silent
-store = LeaseStore(LeaseConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
+store = RedisStore(RedisConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
 (slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).take(1)
 child = os.fork()
 if child == 0:
@@ -42,27 +42,27 @@ sys.stdin.read()
 
 
 class Machine:
-    """A process of some machine, which renews its leases on request."""
+    """A process of some machine, which renews its slots on request."""
 
     def __init__(
-        self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
+        self, url: str, key: str, *, slot_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
     ) -> None:
         self.recorder = Recorder()
         self.warnings = self.recorder.notes
         self.clock = FakeClock()
         self._renewals = threading.Semaphore(0)
-        terms = LeaseConfig(
+        terms = RedisConfig(
             url,
             source,
             key,
             self.recorder,
-            lease_seconds=lease_seconds,
+            slot_seconds=slot_seconds,
             reply_seconds=2,
             clock=self.clock,
             sleep=self._pause,
             **more,
         )
-        self.store = LeaseStore(terms)
+        self.store = RedisStore(terms)
 
     def slots(
         self,
@@ -130,7 +130,7 @@ def ends(slots: dict[str, str]) -> list[int]:
 
 
 def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
-    """Renew until something has come of it that the milliseconds of a lease's end can show."""
+    """Renew until something has come of it that the milliseconds of a slot's end can show."""
 
     def holds_after_a_renewal() -> bool:
         here.renew()
@@ -163,9 +163,7 @@ def test_a_released_slot_is_removed_from_the_server(
     assert held_slots() == {}
 
 
-def test_a_lease_is_renewed_repeatedly(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
-) -> None:
+def test_a_slot_is_renewed_repeatedly(machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]) -> None:
     here = machine()
     held = here.slots(2).take(2)
     before = max(ends(held_slots()))
@@ -174,7 +172,7 @@ def test_a_lease_is_renewed_repeatedly(
     give_back(held)
 
 
-def test_a_lease_that_the_server_lost_is_reclaimed(
+def test_a_slot_that_the_server_lost_is_reclaimed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here = machine()
@@ -301,7 +299,7 @@ def test_after_a_day_the_server_has_no_data(
 
 
 def test_no_repr_contains_the_url() -> None:
-    terms = LeaseConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
+    terms = RedisConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
 
     assert "sesame" not in repr(terms)
 
