@@ -135,7 +135,9 @@ class _Request(Generic[_R]):
             credentials = f"{component(client_id)}:{component(secret)}".encode()
             own["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
         taken = set(map(str.lower, own))
-        extra = {name: value for name, value in (self._config.extra_headers or {}).items() if str(name).lower() not in taken}
+        extra = {
+            name: value for name, value in (self._config.extra_headers or {}).items() if str(name).lower() not in taken
+        }
         return {**extra, **own}
 
 
