@@ -167,6 +167,34 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
 
 
+@pytest.mark.parametrize(
+    ("config", "missing"),
+    [
+        (
+            {"ios": {"icon": {"light": "./a.png", "dark": "./none.png", "tinted": "https://i.example/t.png"}}},
+            ["ios.icon.dark"],
+        ),
+        (
+            {"splash": {"image": "./none.png"}, "notification": {"icon": "none.png"}},
+            ["splash.image", "notification.icon"],
+        ),
+        ({"icon": "./a.png", "ios": {"icon": "./a.png", "servicesFile": "none.plist"}}, ["ios.servicesFile"]),
+    ],
+)
+def test_each_local_file_that_the_configuration_names_must_exist(
+    config: dict[str, Any], missing: list[str], tmp_path: Path
+) -> None:
+    found = check(load_project(put(tmp_path, project_files(config, **{"a.png": ""}))))
+    files = [one.rule.split()[0] for one in found if one.id == "config-missing-file" and one.status == "failed"]
+    assert sorted(files) == sorted(missing)
+
+
+@pytest.mark.parametrize(("policy", "statuses"), [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])])
+def test_the_policy_of_each_platform_must_be_known(policy: object, statuses: list[str], tmp_path: Path) -> None:
+    found = check(load_project(put(tmp_path, project_files({"android": {"runtimeVersion": {"policy": policy}}}))))
+    assert [one.status for one in found if one.id == "runtime-version"] == statuses
+
+
 @pytest.mark.parametrize("ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"])
 def test_keys_are_synced_if_the_native_directory_is_ignored(ignored: str, tmp_path: Path) -> None:
     files = project_files({"scheme": "a"}, **{"ios/Podfile": "", ".gitignore": f"# ios\n{ignored}\n"})

@@ -56,6 +56,28 @@ def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:
     assert (project.identifier("android"), project.identifier("ios")) == ("com.a", None)
 
 
+def test_a_platform_that_sets_null_overrides_nothing(tmp_path: Path) -> None:
+    config = {"icon": "./a.png", "runtimeVersion": "1", "scheme": "one"}
+    project = load_project(put(tmp_path, project_files({**config, "ios": dict.fromkeys(config)})))
+    assert {key: project.effective("ios")[key] for key in config} == {**config, "scheme": ["one"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "EJSONEMPTY"),
+        (" \n", "EJSONEMPTY"),
+        ("null", "INVALID_CONFIG"),
+        ("[]", "INVALID_CONFIG"),
+        ("{", "EJSONPARSE"),
+    ],
+)
+def test_a_file_that_is_no_configuration_has_the_code_of_its_problem(text: str, code: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"app\.json") as caught:
+        load_project(put(tmp_path, project_files({}, **{"app.json": text})))
+    assert caught.value.code == code
+
+
 def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({"ios": {"config": {"a": 1}}, "extra": {"x": 1}})))
     project.to_dict()["extra"] = None

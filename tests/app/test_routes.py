@@ -112,6 +112,22 @@ def test_a_file_that_cannot_be_a_route_is_reported(files: list[str], problem: st
     assert any(problem in one for one in problems) or not problem
 
 
+@pytest.mark.parametrize(
+    ("files", "pages"),
+    [
+        (["(t)/index", "(t)/profile", "modal", "abc/index"], ["/(t)/index", "/(t)/profile", "/modal", "/abc/index"]),
+        (
+            ["_layout", "(t)/_layout", "(t)/index", "(t)/profile", "modal", "abc/index"],
+            ["/(t)/index", "/modal", "/(t)/profile", "/abc/index"],
+        ),
+        (["(a,b)/_layout", "(a,b)/x", "(c)/x"], ["/(c)/x", "/(b)/x", "/(a)/x"]),
+        (["deep/_layout", "deep/index", "about"], ["/deep/index", "/about"]),
+    ],
+)
+def test_static_routes_are_ordered_as_seen_from_their_layout(files: list[str], pages: list[str]) -> None:
+    assert [one.page for one in routes_of(*(f"{file}.tsx" for file in files)).all] == pages
+
+
 def test_platform_files_replace_common_files() -> None:
     files = ("a.tsx", "a.native.tsx", "a.ios.tsx", "a.web.tsx")
     used = {

@@ -78,6 +78,17 @@ def test_the_query_of_an_endpoint_is_kept() -> None:
     assert url.startswith("https://idp.example/a?tenant=1&code_challenge=")
 
 
+@pytest.mark.parametrize(("uses_pkce", "is_sent"), [(False, True), (True, False)])
+def test_a_given_challenge_is_sent_with_its_method_unless_pkce_makes_one(uses_pkce: bool, is_sent: bool) -> None:  # noqa: FBT001
+    request = auth.AuthRequest({**APP, "usePKCE": uses_pkce, "codeChallenge": "given"})
+
+    params = httpx.URL(request.make_auth_url({"authorizationEndpoint": "https://idp.example/a"})).params
+
+    assert (params["code_challenge"] == "given") is is_sent
+    assert params["code_challenge_method"] == "S256"
+    assert request.get_auth_request_config().code_challenge == params["code_challenge"]
+
+
 def test_a_challenge_and_a_state_are_new_for_each_request() -> None:
     config = {name: value for name, value in APP.items() if name != "state"}
     first, second = (auth.AuthRequest(config) for _ in range(2))
@@ -170,6 +181,11 @@ def test_a_token_that_expires_at_once_is_stale() -> None:
     assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 0}, 0, now=0)
 
 
+@pytest.mark.parametrize(("token", "is_fresh"), [({"expiresIn": 9000, "issuedAt": None}, False), ({}, True)])
+def test_a_token_that_expires_needs_its_time_of_issue_to_be_fresh(token: dict[str, Any], is_fresh: bool) -> None:  # noqa: FBT001
+    assert auth.TokenResponse.is_token_fresh(token) is is_fresh
+
+
 def test_without_a_margin_the_default_applies() -> None:
     assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 600}, None, now=0)
     assert auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 601}, None, now=0)
@@ -223,6 +239,18 @@ def test_a_revocation_uses_one_authentication_method() -> None:
 
     assert sent[0].content == b"token=t&token_type_hint=refresh_token&client_id=c"
     assert sent[0].headers["authorization"] == "Basic Yzp0b3A="
+
+
+def test_an_extra_header_never_overrides_or_doubles_one_of_the_request() -> None:
+    extra = {"authorization": "Custom", "content-type": "text/plain", "X-A": "1"}
+    config = {"clientId": "c", "code": "x", "redirectUri": "m://r", "extraHeaders": extra}
+
+    assert auth.AccessTokenRequest(config).get_headers() == {
+        "authorization": "Custom", "Content-Type": "application/x-www-form-urlencoded", "X-A": "1",
+    }  # fmt: skip
+    assert auth.AccessTokenRequest({**config, "clientSecret": "s"}).get_headers() == {
+        "Authorization": "Basic Yzpz", "Content-Type": "application/x-www-form-urlencoded", "X-A": "1",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("token", ["top-secret\n", "top-secret\N{BULLET}"])

@@ -149,11 +149,29 @@ def test_an_unsupported_device_is_reported_before_anything_is_sent(
     assert getattr(delivery, "driver", Recorder()).sent == []
 
 
-def test_a_message_that_ios_would_not_deliver_is_not_sent() -> None:
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"data": {"sync": 1}}, "_contentAvailable"),
+        ({"title": "News", "data": {"aps": {"alert": "Other"}}}, "must not have the key 'aps'"),
+    ],
+)
+def test_a_message_that_ios_would_not_deliver_is_not_sent(message: dict[str, Any], reason: str) -> None:
     driver = Recorder()
-    with pytest.raises(ConfigError, match="_contentAvailable"):
-        DevicePush(AppiumPush(driver), IPHONE).send({"data": {"sync": 1}})
+    with pytest.raises(ConfigError, match=reason):
+        DevicePush(AppiumPush(driver), IPHONE).send(message)
     assert driver.sent == []
+
+
+def test_a_message_without_a_sound_says_so_on_android_and_names_none_on_ios() -> None:
+    driver, client = Recorder(), Recorder()
+    silent = replace(NEWS, sound=False)
+
+    AppiumPush(driver).deliver(silent, IPHONE)
+    AgentDevicePush(client, action="a").deliver(silent, ANDROID)
+
+    assert "sound" not in driver.sent[0][1]["payload"]["aps"]
+    assert json.loads(client.sent[0][2])["extras"]["sound"] is False
 
 
 def test_the_suites_function_gets_message_and_device() -> None:

@@ -72,6 +72,8 @@ def test_a_trigger_without_type_and_channel_is_refused(given: Any) -> None:
         {"type": "date", "date": datetime(2026, 1, 1)},  # noqa: DTZ001  # without a zone it is no moment
         {"type": "date", "date": 8_640_000_000_000_001},
         {"type": "calendar", "hour": "9"},
+        {"type": "calendar", "hour": 9, "repeats": 0},
+        {"type": "calendar", "hour": 9, "repeats": ""},
         {"type": "calendar", "hour": 9, "timezone": "Europe/Nowhere"},
         {"type": "calendar", "hour": 9, "timezone": "../../etc/passwd"},
         {"type": "calendar", "hour": 9, "timezone": "x" * 10_000},

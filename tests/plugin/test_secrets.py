@@ -221,6 +221,38 @@ def test_no_output_of_a_failing_run_contains_a_secret(
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
 
 
+def test_no_secret_is_in_the_logs_of_a_controller_check(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("")
+    checked = ("--device-controller-timeout-seconds=0.1", "--device-start-attempts=1", "--log-cli-level=DEBUG")
+
+    result = run("def test_starts(device_session): pass", *checked, "--log-file=log.txt", "--log-file-level=DEBUG")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["DEBUG*connect_tcp.started*[*][*][*]*"])
+
+
+OWN_SESSION = """
+from pytest_device import SessionRequest
+
+pytestmark = []
+
+def test_creates(device_client):
+    request = SessionRequest.from_arguments(app_id=os.environ["DEVICE_APP_ID"], platform="android")
+    session = device_client.get(device_client.create(request).id)
+    device_client.stop(session.id)
+    assert connection_of(session) == ()
+
+@pytest.mark.device(platform="android")
+def test_marked(): pass
+"""
+
+
+def test_no_secret_of_a_session_that_a_test_created_itself_is_shown(run: Run) -> None:
+    result = run(OWN_SESSION)
+
+    result.assert_outcomes(passed=1, failed=1)
+
+
 def test_no_object_of_this_package_shows_a_secret() -> None:
     access = "core-of-the-access-token"
     wire = example_session(url=PAGE, applicationArchiveUrl=f"{URL}&x=1", status="in-progress")

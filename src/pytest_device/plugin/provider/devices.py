@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -250,7 +249,6 @@ class Devices:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
         for one in acquired:
             one.user = item
-            self._hide(one.session)
             if one.is_new:
                 self._log.preview(one.session)
             else:
@@ -263,11 +261,6 @@ class Devices:
             self._pid, self._is_forked = os.getpid(), True
             self.gate = new_gate(self.settings, self._redactor, self.children)
             self._pool = self._new_pool()
-
-    def _hide(self, session: "Session") -> None:
-        if session.remote_config is not None:
-            public = {urlsplit(url).hostname for url in (session.url, self.backend.service.url)}
-            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
