@@ -28,7 +28,7 @@ def client(service: FaultyService) -> Generator[DeviceClient]:
 
 @pytest.fixture
 def session_id(service: FaultyService, client: DeviceClient) -> str:
-    """A session that somebody has created."""
+    """A session created by someone else."""
     return create(service, client)
 
 

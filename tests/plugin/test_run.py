@@ -1,4 +1,4 @@
-"""Tests that run with sessions of the local service, whose devices are simulated here."""
+"""Tests with sessions of the local service and simulated devices."""
 
 import signal
 import subprocess
@@ -230,7 +230,7 @@ def test_without_a_ci_service_all_sessions_share_the_runs_generated_name(
 
 
 class OnWorkers(NamedTuple):
-    """A run on two workers that is over."""
+    """A finished run on two workers."""
 
     result: pytest.RunResult
     names: list[str]

@@ -1,4 +1,4 @@
-"""A call is sent again only where that is safe, as often and as late as it makes sense."""
+"""A call is retried only if that is safe, with sensible counts and pauses."""
 
 import json
 
