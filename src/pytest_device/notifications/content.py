@@ -117,7 +117,7 @@ class NotificationContent:
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
         given = {name: getattr(self, attribute) for name, attribute in self.spellings().items()}
-        given[_AVAILABLE] = given.get(_AVAILABLE) or None  # only as true it says anything
+        given[_AVAILABLE] = given.get(_AVAILABLE) or None  # false is its default
         set_values = {name: value for name, value in given.items() if value is not None}
         return {**set_values, "data": dict(self.data), **self.others}
 
