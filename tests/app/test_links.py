@@ -26,7 +26,7 @@ def test_a_link_is_the_scheme_with_the_path(tmp_path: Path) -> None:
     assert link("/notes/[id]", {"id": 7}, scheme="two", query={"a": "b c"}) == "two://notes/7?a=b%20c"
     assert link("/docs/[...rest]", rest=["a", "b"]) == "one://docs/a/b"
     assert link("/p/[user-id]", {"user-id": "x"}) == "one://p/x"
-    assert link("/") == "one:///"
+    assert [link("/"), link("/", query={"a": 1}), link("/#f")] == ["one:///", "one:///?a=1", "one:///#f"]
     assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {"id": "a/b"}  # type: ignore[union-attr]
 
 
