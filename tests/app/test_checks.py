@@ -189,6 +189,22 @@ def test_each_local_file_that_the_configuration_names_must_exist(
     assert sorted(files) == sorted(missing)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "status"),
+    [
+        *(
+            (one, "passed")
+            for one in ("**", "assets/**", "assets/**/*", "assets/x/*.{png,jpg}", "{a,assets}/**/*.{p{n,x}g,gif}")
+        ),
+        *((one, "failed") for one in ("assets/*", "assets/**/*.{gif,jpg}", "images/**", "{a,b}" * 40)),
+    ],
+)
+def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(pattern: str, status: str, tmp_path: Path) -> None:
+    config = {**GOOD_UPDATES, "updates": {"url": "https://u", "assetPatternsToBeBundled": [pattern]}}
+    found = check(load_project(put(tmp_path, project_files(config, **{"assets/x/logo.png": ""}))))
+    assert [one.status for one in found if one.id == "updates-asset-pattern"] == [status]
+
+
 @pytest.mark.parametrize(("policy", "statuses"), [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])])
 def test_the_policy_of_each_platform_must_be_known(policy: object, statuses: list[str], tmp_path: Path) -> None:
     found = check(load_project(put(tmp_path, project_files({"android": {"runtimeVersion": {"policy": policy}}}))))
