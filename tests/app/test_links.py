@@ -66,6 +66,15 @@ def test_only_schemes_of_apps_are_checked(tmp_path: Path) -> None:
         check_url("one://x", project, development_client=True)
 
 
+def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -> None:
+    config = {"scheme": "one", "ios": {"bundleIdentifier": "com.Acme.app"}, "android": {"package": "com.acme.android"}}
+    project = _links(tmp_path, config).project
+    for url, platform in (("com.acme.app://x", "ios"), ("com.acme.app://x", None), ("com.acme.android:/x", "android")):
+        check_url(url, project, platform=platform)
+    with pytest.raises(ConfigError, match=r"'com\.acme\.app' is not declared"):
+        check_url("com.acme.app://x", project, platform="android")
+
+
 RIGHT: Final = """\
 from app_routes import device_link
 device_link("/")

@@ -90,6 +90,9 @@ def check_url(url: str, project: Project, *, platform: str | None = None, develo
         return
     if development_client:
         raise _without_effect(f"the scheme {scheme!r} of open_url", go, "/path")
+    platforms = (platform,) if platform else ("ios", "android")
+    if scheme in {(project.identifier(one) or "").lower() for one in platforms}:
+        return  # builds also register their identifier as a scheme
     check_scheme(scheme, project.schemes(platform))
 
 
