@@ -27,7 +27,7 @@ def passes(command: str, directory: Path) -> bool:
     return result.returncode == 0 and " 4 passed in " in result.stdout
 
 
-def test_the_suite_of_the_readme_passes_when_it_is_pasted(tmp_path: Path) -> None:
+def test_the_suite_of_the_readme_passes_when_pasted(tmp_path: Path) -> None:
     for name, text in files_of_readme().items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
