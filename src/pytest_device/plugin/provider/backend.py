@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
@@ -26,6 +25,7 @@ from pytest_device.settings import Settings
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
@@ -89,7 +89,7 @@ class LocalBackend(_Backend):
         given: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         self._open = ExitStack()
         if given is None:
@@ -140,7 +140,7 @@ class RemoteBackend(_Backend):
         run: OwnRun | None,
         worker: str | None,
         reporter: Reporter,
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
