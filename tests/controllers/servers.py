@@ -1,12 +1,16 @@
-"""Controllers with the replies of a test, and sessions that lead there."""
+"""Controllers with replies set by a test, and sessions that use them."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+import trustme
 
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
@@ -22,7 +26,7 @@ CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 def session_at(url: str, session_type: str = "appium", **details: Any) -> Session:
-    """Return a session in progress whose controller is at an address."""
+    """Return a session in progress with a controller at a URL."""
     return Session.from_wire(example_session(type=session_type, remoteConfig=CONFIGS[session_type](url) | details))
 
 
@@ -32,7 +36,7 @@ class Answer:
     body: bytes = b"{}"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     rest: bytes = b""
-    """Sent again and again after the body, ``pause`` seconds apart, until nobody listens any more."""
+    """Sent repeatedly after the body, ``pause`` seconds apart, until the client disconnects."""
     pause: float = 0.0
 
 
@@ -51,13 +55,14 @@ class Controller(ThreadingHTTPServer):
         self.bodies: list[bytes] = []
         self.answer: Callable[[str], Answer] = lambda _call: Answer()
         self.is_over = threading.Event()
+        self.scheme = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet when the client goes."""
+        """Ignore it if the client disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -80,7 +85,15 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_GET  # noqa: N815  # the names that the base class looks for
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
+
+
+def speak_tls(server: Controller, cafile: Path) -> None:
+    """Require TLS from now on; write the certificate authority of this server to a file."""
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(cafile)
+    server.socket, server.scheme = context.wrap_socket(server.socket, server_side=True), "https"
 
 
 @contextmanager
