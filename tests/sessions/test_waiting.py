@@ -229,6 +229,19 @@ def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> Device
     return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
 
 
+def test_a_failed_look_is_reported_at_once_from_time_to_time_and_again_if_it_fails_in_another_way(
+    watched: Watched,
+) -> None:
+    down, away = answer(502, "down", after="10"), answer(503, "away", after="10")
+    watched.fault("get", *[down] * 5, away)
+
+    watched.lease()
+
+    reported = [(event, detail_of(event)) for event in watched.world.events if isinstance(event, StateChanged)]
+    said = [(ref_of(event).waited_seconds, text[-4:]) for event, text in reported]
+    assert said == [(5, "down"), (35, "down"), (55, "away")]
+
+
 def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
     client: DeviceClient, world: World
 ) -> None:
