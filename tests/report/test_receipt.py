@@ -242,6 +242,15 @@ def test_an_error_is_reported_with_its_pages_each_once_on_a_line_of_its_own() ->
     assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
 
 
+def test_a_cause_that_ends_with_a_full_stop_has_none_before_the_number_of_its_tests() -> None:
+    receipt = receipt_of()
+    receipt.incidents += [Incident("config", "test_a.py::test_x", "forbidden: ask the owner.")] * 2
+
+    lines = [line.text for line in receipt.lines()]
+
+    assert lines[-1] == "config: forbidden: ask the owner: 2 tests affected, first test_a.py::test_x"
+
+
 def test_the_receipt_is_also_plain_values() -> None:
     receipt = receipt_of(
         Created(ref()),

@@ -42,8 +42,9 @@ class IncidentGroup(NamedTuple):
         if len(self.incidents) == 1:
             return first.line(self.pages)
         pages = [page for one in self.incidents for page in one.pages]
+        cause = without_pages(first.text).removesuffix(".")
         affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
-        return with_pages(f"{first.verdict}: {without_pages(first.text)}: {affected}", [*pages, *self.pages])
+        return with_pages(f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages])
 
 
 def group_incidents(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, IncidentGroup]:
