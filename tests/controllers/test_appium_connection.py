@@ -3,6 +3,7 @@
 import base64
 import logging
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from pytest_device.controllers.appium.connection import DriverPolicy, connect_di
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
-from tests.controllers.servers import Controller, controller
+from tests.controllers.servers import Controller, controller, speak_tls
 
 BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
 
@@ -56,6 +57,32 @@ def test_limits_credentials_and_the_way_around_the_proxy_go_with_it(
         assert limits.init_args_for_pool_manager == {"init_args_for_pool_manager": {"retries": False}}
 
     assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+def test_a_driver_trusts_the_authority_that_the_environment_names(
+    far: Controller, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak_tls(far, tmp_path / "ca.pem")
+    far.answer = appium()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "ca.pem"))
+
+    with driver(session_on(far), {}) as driven:
+        assert driven.page_source is None
+
+
+def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names(
+    far: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.answer = appium()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+    with driver(session_on(far), {}) as driven:
+        pool = driven.command_executor.client_config.init_args_for_pool_manager["init_args_for_pool_manager"]
+
+    assert pool["ca_cert_dir"] == str(tmp_path)
 
 
 def test_it_stays_where_the_policy_says_so(far: Controller, nearer: Controller) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trustme
@@ -15,7 +16,7 @@ import trustme
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at, speak_tls
 
 READY = says({"value": {"ready": True}})
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
@@ -206,6 +207,18 @@ def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
     problem = problem_of(session_at(far.url.replace("http:", "https:")))
 
     assert problem == "its Appium server does not respond: TLS, certificate verify failed"
+
+
+@pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
+def test_the_certificate_variables_apply_to_a_controller_on_this_machine(
+    far: Controller, session_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak_tls(far, tmp_path / "ca.pem")
+    far.answer = lambda _call: says({"ok": True, "value": {"ready": True}})
+    assert problem_of(session_at(far.url, session_type)) is not None
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+    assert problem_of(session_at(far.url, session_type)) is None
 
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
