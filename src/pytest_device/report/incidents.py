@@ -38,12 +38,12 @@ class IncidentGroup(NamedTuple):
     pages: Sequence[str]
 
     def line(self) -> str:
-        first = self.incidents[0]
-        if len(self.incidents) == 1:
-            return first.line(self.pages)
+        first, tests = self.incidents[0], {one.test for one in self.incidents}  # a rerun meets the cause again
         pages = [page for one in self.incidents for page in one.pages]
+        if len(tests) == 1:
+            return first.line([*pages, *self.pages])
         cause = without_pages(first.text).removesuffix(".")
-        affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
+        affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
         return with_pages(f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages])
 
 
