@@ -65,7 +65,8 @@ class DeviceClient:
     than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
     also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
     only if the request was certainly never sent: a lost response may have created a session, and the interface has no
-    call that lists them. ``now`` returns Unix seconds.
+    call that lists them. ``now`` returns Unix seconds. ``redactor`` masks the token, and the connection details in
+    responses.
 
     Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
     """
@@ -80,13 +81,15 @@ class DeviceClient:
         sleep: Callable[[float], None] = time.sleep,
         reply_seconds: float = REPLY_SECONDS,
         now: Callable[[], float] = time.time,
+        redactor: Redactor | None = None,
     ) -> None:
         self.base_url = parsers.address(base_url)
         self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
-        self._redactor = Redactor([token])
+        self._redactor = redactor or Redactor()
+        self._redactor.add(token)
         self._sockets = Sockets()
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
@@ -163,6 +166,13 @@ class DeviceClient:
             case _:  # an interrupt loses the response, too
                 return True
 
+    def hide(self, session: Session) -> Session:
+        """Mask the session's connection details from now on; return it."""
+        if session.remote_config is not None:
+            public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
+            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
+        return session
+
     def _call(
         self, operation: str, method: str, path: str, may_repeat: Callable[[ServiceError], bool], body: Any = None
     ) -> Session:
@@ -185,7 +195,7 @@ class DeviceClient:
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
             with naming_intercepting_plugin(self.base_url), self._bounded(operation):
-                return self._asked(operation, method, path, body)
+                return self.hide(self._asked(operation, method, path, body))
         except ServiceError as error:
             self._without_token(error)
             raise
