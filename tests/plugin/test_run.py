@@ -509,10 +509,11 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_tried_again_behind_it(
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize("status", [408, 504])
 def test_a_create_that_a_gateway_failed_may_have_been_carried_out_and_is_said_to_be_unknown(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, status: int
 ) -> None:
-    service.add_fault("create", "reply", status=504, carried_out=True)
+    service.add_fault("create", "reply", status=status, carried_out=True)
     pytester.makepyfile(ONE)
 
     pytester.runpytest().stdout.fnmatch_lines(["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"])
