@@ -75,7 +75,7 @@ class Pool:
             return
         self._roster.reconcile()
         met = [one.requirement for one in self._roster.sessions if not one.is_ready or is_good(one)]
-        begun: list[DeviceSession] = []
+        started: list[DeviceSession] = []
         try:
             for requirement in requirements:
                 if requirement in met:
@@ -87,10 +87,10 @@ class Pool:
                 elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
                     return
                 else:
-                    begun.append(self._new(requirement, policy, slots[0]))
+                    started.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
-            for session in begun:
-                self._roster.start_ahead(session)
+            for session in started:
+                self._roster.start_in_background(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         """Return a session for each requirement; those that must be created start concurrently.
@@ -124,7 +124,7 @@ class Pool:
             session.in_use = session.is_new = False
         self._roster.reconcile()
         done = [session for session in self._roster.idle() if session.unusable or not is_needed(session.requirement)]
-        for session in self._roster.starting_ahead():
+        for session in self._roster.prefetching():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
         self._roster.end(done, may_stay=True)
@@ -174,7 +174,7 @@ class Pool:
         session.in_use = False
         session.deliver()
         if not session.is_ready:
-            self._roster.start_ahead(session)
+            self._roster.start_in_background(session)
 
     # Starting sessions.
 

@@ -11,7 +11,6 @@ from uuid import UUID
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
@@ -25,8 +24,9 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.quota.leases import LeaseStore
+    from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
@@ -88,7 +88,7 @@ class LocalBackend(_Backend):
         given: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         self._open = ExitStack()
         if given is None:
@@ -139,7 +139,7 @@ class RemoteBackend(_Backend):
         run: OwnRun | None,
         worker: str | None,
         reporter: Reporter,
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
@@ -186,16 +186,16 @@ class RemoteBackend(_Backend):
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self, gate: Gate) -> "LeaseStore":
+    def _store(self, gate: Gate) -> "RedisStore":
         source = self._settings.source("slots_url")
         try:
-            from pytest_device.sessions.quota import leases
+            from pytest_device.sessions.quota import redis_store
         except ImportError as error:
             raise ConfigError(
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(
-            leases.LeaseConfig(
+        return redis_store.RedisStore(
+            redis_store.RedisConfig(
                 str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
             )
         )
