@@ -51,7 +51,7 @@ def _text(value: object) -> object:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return [_text(one) for one in cast("Sequence[object]", value)]
-    return str(value)
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # 7, as JavaScript writes 7.0
 
 
 def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
@@ -80,7 +80,7 @@ def _segment(route: str, name: str, value: object) -> str:
     of = f"parameter {name!r} of route {route!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigError(f"{of} must be a string or a number, not {value!r}")
-    text = str(value)
+    text = str(_text(value))
     if text in ("", ".", ".."):
         raise ConfigError(f"{of} must not be {text!r}: a URL has no such segment")
     try:
