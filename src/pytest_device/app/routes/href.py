@@ -39,7 +39,8 @@ def _split(route: str) -> tuple[str, str]:
 
 
 def _with_query(tail: str, query: Mapping[str, object]) -> str:
-    pairs = urlencode({name: _text(value) for name, value in query.items()}, doseq=True, quote_via=quote)
+    given = {name: _text(value) for name, value in query.items() if value is not None}
+    pairs = urlencode(given, doseq=True, quote_via=quote)
     if not pairs:
         return tail
     before, hash_sign, fragment = tail.partition("#")
@@ -50,7 +51,7 @@ def _text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return [_text(one) for one in cast("Sequence[object]", value)]
+        return [_text(one) for one in cast("Sequence[object]", value) if one is not None]
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # 7, as JavaScript writes 7.0
 
 
