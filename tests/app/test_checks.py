@@ -1,4 +1,4 @@
-"""Findings: each ID with a project that breaks its rule, and one that keeps it."""
+"""Findings: each ID with a project that breaks its rule, and one that follows it."""
 
 import os
 import re

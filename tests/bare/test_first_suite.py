@@ -1,4 +1,4 @@
-"""The suite of the README: it passes as it stands, without an account."""
+"""The suite of the README: it passes unchanged, without an account."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)  # the first run of a user installs browse
 
 
 def passes(command: str, directory: Path) -> bool:
-    """Run a command of pytest as a shell of CI does, with the pytest that runs this test; four tests have to pass."""
+    """Run a pytest command as a CI shell does, with the pytest that runs this test; four tests must pass."""
     bin_dir = Path(sys.executable).parent
     result = subprocess.run(
         ["bash", "-e", "-c", command],

@@ -1,4 +1,4 @@
-"""What an app reports of its updates."""
+"""What an app reports about its updates."""
 
 from collections.abc import Mapping
 from dataclasses import replace
