@@ -162,12 +162,13 @@ class IncidentGroup(NamedTuple):
     pages: Sequence[str]
 
     def line(self) -> str:
-        first = self.incidents[0]
-        if len(self.incidents) == 1:
-            return first.line(self.pages)
+        first, tests = self.incidents[0], {one.test for one in self.incidents}  # a rerun meets the cause again
         pages = [page for one in self.incidents for page in one.pages]
-        affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
-        return with_pages(f"{first.verdict}: {without_pages(first.text)}: {affected}", [*pages, *self.pages])
+        if len(tests) == 1:
+            return first.line([*pages, *self.pages])
+        cause = without_pages(first.text).removesuffix(".")
+        affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
+        return with_pages(f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages])
 
 
 def group_incidents(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, IncidentGroup]:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
@@ -22,8 +23,6 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
@@ -63,7 +62,7 @@ class _Backend:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
-        place = slots_directory(self._state_dir, f"{self.service.url}/{session_id}")
+        place = slots_directory(self._state_dir, f"{self.service.url}/{UUID(session_id)}")  # the same in any spelling
         return self._slots(place, 1, holder, of=session_id)
 
     def _shared_store(self, gate: Gate) -> Store | None:
