@@ -59,7 +59,7 @@ GOOD = {
     "application_archive_url": ("https://archives.example/a.zip", "https://archives.example/a.zip"),
     "identifier": ("Pixel 9", "Pixel 9"),
     "share": ("class", Share.CLASS),
-    "attach": (APP_ID, APP_ID),
+    "attach": (APP_ID.upper(), APP_ID.upper()),
     "avd": ("Phone_34", "Phone_34"),
     "simulator": ("iPhone 16", "iPhone 16"),
     "appium_allow_insecure": ("a:b, *:c", ("a:b", "*:c")),

@@ -6,14 +6,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.breaker import Gate
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.local_client import LocalClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
@@ -23,8 +23,6 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
@@ -64,7 +62,7 @@ class _Backend:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
-        place = slots_directory(self._state_dir, f"{self.service.url}/{session_id}")
+        place = slots_directory(self._state_dir, f"{self.service.url}/{UUID(session_id)}")  # the same in any spelling
         return self._slots(place, 1, holder, of=session_id)
 
     def _shared_store(self, gate: Gate) -> Store | None:
