@@ -226,7 +226,6 @@ class Attempt:
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
-        self._reported = ("", 0.0)  # report each failure
         self._report_state(str(error))
 
     def next_delay(self) -> float:

@@ -7,9 +7,9 @@ from typing import Final
 
 from pytest_device.app.checks.finding import Finding, in_config, missing_file, settled
 from pytest_device.app.document import Json, Object, at, object_at
-from pytest_device.app.key import HEX, Key
 from pytest_device.app.png import PngError, read_png
 from pytest_device.app.project import Project
+from pytest_device.app.sections import HEX, Key
 
 ICON_SIZE: Final = (96, 96)
 _MODE: Final = "remote-notification"

@@ -12,9 +12,8 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.breaker import Gate
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.local_client import LocalClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pytest_device.controllers.appium.refusal import crash
+from pytest_device.controllers.health import problem_of
 from pytest_device.errors import ControllerError, DeviceError, ServiceError
 from pytest_device.sessions.device_session import DeviceSession
 
@@ -11,9 +13,6 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 def fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
     """Return the problem with a session or its app; check its controller if the error may come from its client."""
-    from pytest_device.controllers.appium.refusal import crash
-    from pytest_device.controllers.health import problem_of
-
     if (over := session.check_alive()) or not _of_client(error):
         return over
     try:
