@@ -146,7 +146,8 @@ def _holds(actual: _Version, part: re.Match[str]) -> bool:
     base, given, operator = _version(part), _given(part), part[1]
     same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
     numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
-    after = base._replace(is_past=True) if same == len(base.numbers) else _Version(numbers)
+    is_whole = same == len(base.numbers) and operator != "^"  # ^0.0.3-rc.1 also takes 0.0.3
+    after = base._replace(is_past=True) if is_whole else _Version(numbers)
     is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
     return is_above and (operator in (">", ">=") or actual < (base if operator == "<" else after))
 
