@@ -76,7 +76,7 @@ class House(Recorder):
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)
 
-    def take(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
+    def acquire(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
         return self.pool.acquire(needs, _policy(timeout_seconds))
 
     def prefetch(self, *needs: DeviceRequirement) -> None:
@@ -84,7 +84,7 @@ class House(Recorder):
 
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
         """Acquire a session for a test and release it."""
-        (held,) = self.take(need)
+        (held,) = self.acquire(need)
         self.pool.release([held], lambda _need: again)
         return held.session
 
