@@ -155,6 +155,7 @@ def load_project(
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
+    environ = {**environ, "NODE_ENV": mode}  # for the project's code
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
     project = _evaluated(project, path, dynamic) if path else project
