@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, skip_controller_check
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import Gate, Judge
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots

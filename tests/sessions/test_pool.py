@@ -19,10 +19,11 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
-from tests.sessions.world import World
+from tests.sessions.world import Fault, World
 
 
 class HookError(Exception):
@@ -36,6 +37,33 @@ def house(client: DeviceClient, world: World) -> House:
 
 def test_equal_requirements_share_a_session_one_after_the_other(house: House) -> None:
     assert house.use(ANDROID).id == house.use(ANDROID).id != house.use(IOS).id
+
+
+def _returns(**fields: object) -> Fault:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(200, json={"data": carry_out().json()["data"] | fields})
+
+    return fault
+
+
+def test_the_next_test_gets_the_current_connection_details_of_a_session(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    rotated = {"appiumUrl": "http://127.0.0.1:2/rotated", "capabilities": {}}
+    world.faults["get"] = [_returns(remoteConfig=rotated)]
+
+    second = house.use(ANDROID)
+
+    assert (second.id, second.remote_config) == (first.id, AppiumConfig.model_validate(rotated))
+
+
+def test_the_next_test_keeps_the_connection_details_if_the_service_returns_another_session(
+    house: House, world: World
+) -> None:
+    first = house.use(ANDROID)
+    rotated = {"appiumUrl": "http://127.0.0.1:2/other", "capabilities": {}}
+    world.faults["get"] = [_returns(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d", remoteConfig=rotated)]
+
+    assert house.use(ANDROID) == first
 
 
 def test_sessions_with_another_sharing_key_are_not_shared(house: House) -> None:
