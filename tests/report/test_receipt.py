@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import color_of, line_of, needs_line
+from pytest_device.report.lines import Incident, color_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
