@@ -72,6 +72,10 @@ class WaitPolicy:
         return 1 + share * (2 * self.random() - 1)
 
 
+def skip_controller_check(_session: Session) -> None:
+    """Skip the controller check."""
+
+
 def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
     """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 
@@ -95,7 +99,6 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
 
 
 def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
-    """Return the error for a wait that timed out."""
     message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 

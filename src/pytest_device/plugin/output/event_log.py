@@ -66,7 +66,6 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
-        """Return the session IDs of the events."""
         return {session_id for event in self._events if (session_id := session_id_of(event))}
 
     def take(self) -> list[Event]:
