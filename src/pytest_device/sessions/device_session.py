@@ -23,7 +23,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.states import AdvancedBy, Outcome, State, moved
+from pytest_device.sessions.states import TRANSITIONS, AdvancedBy, Outcome, State, moved
 
 
 class DeviceSession:
@@ -281,7 +281,7 @@ class DeviceSession:
         return self._attempt.ref()
 
     def _move(self, to: State) -> None:
-        self.state = moved(self.state, to)
+        self.state = moved(self.state, to, TRANSITIONS)
 
 
 def advance_due(

@@ -1,8 +1,18 @@
 """The states and outcomes of a session, as tables.
 
+In the process that requested it:
+
     requested -> queued -> starting -> ready -> ended
         ^                     |
         +------ retried ------+
+
+In the reaper, which forgets it once its end is proven:
+
+    creating ---------> live
+        |                 |
+    abandoned -------> stop due -> stopping -> checking
+                          ^                       |
+                          +------- retried -------+
 
 Standard library only. Only this module decides whether a session is over, confirmed as ended, or to be retried.
 """
@@ -10,7 +20,9 @@ Standard library only. Only this module decides whether a session is over, confi
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
+
+_S = TypeVar("_S", bound=StrEnum)
 
 
 class State(StrEnum):
@@ -38,9 +50,38 @@ TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
 )
 
 
-def moved(state: State, to: State) -> State:
+class Phase(StrEnum):
+    """What the reaper does for a session."""
+
+    CREATING = "creating"
+    """Send its create call, and wait for the response."""
+    ABANDONED = "abandoned"
+    """As before, but stop it as soon as its ID is known; if its create call was never sent, don't send it."""
+    LIVE = "live"
+    """Nothing: the run uses it."""
+    STOP_DUE = "stop due"
+    """Send a stop call."""
+    STOPPING = "stopping"
+    """Look it up every few seconds while the stop call is open."""
+    CHECKING = "checking"
+    """Look it up: the response to the stop call doesn't prove its end."""
+
+
+PHASES: Final[Mapping[Phase, Collection[Phase]]] = MappingProxyType(
+    {
+        Phase.CREATING: {Phase.LIVE, Phase.ABANDONED},
+        Phase.ABANDONED: {Phase.STOP_DUE},
+        Phase.LIVE: {Phase.STOP_DUE},
+        Phase.STOP_DUE: {Phase.STOPPING},
+        Phase.STOPPING: {Phase.CHECKING},
+        Phase.CHECKING: {Phase.STOP_DUE},
+    }
+)
+
+
+def moved(state: _S, to: _S, table: Mapping[_S, Collection[_S]]) -> _S:
     """Return the next state; raises RuntimeError for a transition that is not in the table."""
-    if to not in TRANSITIONS[state]:
+    if to not in table[state]:
         raise RuntimeError(f"a session that is {state} cannot become {to}")
     return to
 

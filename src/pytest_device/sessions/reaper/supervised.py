@@ -8,6 +8,7 @@ from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.partial import path_of
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.retry_policy import is_missing
+from pytest_device.sessions.states import PHASES, Phase, moved
 from pytest_device.spec import SESSIONS_PATH
 
 STOP_SECONDS: Final = 15.0
@@ -25,12 +26,11 @@ class WatchedSession:
         self.entry, self.body, self.due = entry, body, due
         """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
+        self.phase = Phase.LIVE if entry.session_id else Phase.CREATING
         self.attempts = 0
-        self.stop_requested = False
-        self.is_stopping = False
-        """Whether a stop call is open: meanwhile the session is looked up."""
+        """How often its create call was sent or, once it is created, its stop call."""
         self.refusal: messages.Answer | None = None
-        """Response to a stop call that does not prove the end; the session is then looked up, too."""
+        """Latest response to a stop call that does not prove the end."""
         self.missing_since: float | None = None
         """Since when the service has only returned 404."""
         self.is_due = False
@@ -38,20 +38,44 @@ class WatchedSession:
 
     def request_stop(self) -> None:
         """Stop it as soon as its ID is known."""
-        if self.entry.session_id and not self.stop_requested:
-            self.attempts, self.due = 0, time.monotonic()
-        self.stop_requested = True
+        if self.phase is Phase.CREATING:
+            self._move(Phase.ABANDONED, self.due)
+        elif self.phase is Phase.LIVE:
+            self._move(Phase.STOP_DUE, time.monotonic())
+
+    def created(self, entry: Entry) -> None:
+        """Record its ID."""
+        self.deadline -= (self.entry.minutes - entry.minutes) * 60
+        self.entry, self.attempts = entry, 0
+        if self.phase is Phase.ABANDONED:
+            self._move(Phase.STOP_DUE, time.monotonic())
+        else:
+            self._move(Phase.LIVE, None)
+
+    def refused(self, answer: messages.Answer) -> None:
+        """Record the response to a stop call that does not prove the end."""
+        self.refusal = answer
+        self._move(Phase.CHECKING, time.monotonic())
+
+    def retry_stop(self, at: float) -> None:
+        self._move(Phase.STOP_DUE, at)
 
     def call(self, number: int) -> messages.Call:
-        self.due = None
-        path = path_of(self.entry.session_id)
-        if self.is_stopping or self.refusal:
-            return messages.Call(number, "GET", path, seconds=STOP_SECONDS)
-        self.attempts += 1
-        if not self.entry.session_id:
-            return messages.Call(number, "POST", SESSIONS_PATH, self.body)
-        self.is_stopping, self.due = True, time.monotonic() + LOOKUP_SECONDS
-        return messages.Call(number, "POST", f"{path}/stop", seconds=STOP_SECONDS)
+        """Return its next call, which awaits a response."""
+        path, self.due = path_of(self.entry.session_id), None
+        match self.phase:
+            case Phase.CREATING | Phase.ABANDONED:
+                self.attempts += 1
+                return messages.Call(number, "POST", SESSIONS_PATH, self.body)
+            case Phase.STOP_DUE:
+                self.attempts += 1
+                self._move(Phase.STOPPING, time.monotonic() + LOOKUP_SECONDS)
+                return messages.Call(number, "POST", f"{path}/stop", seconds=STOP_SECONDS)
+            case _:
+                return messages.Call(number, "GET", path, seconds=STOP_SECONDS)
+
+    def _move(self, to: Phase, due: float | None) -> None:
+        self.phase, self.due = moved(self.phase, to, PHASES), due
 
     def note(self, answer: messages.Answer, now: float) -> None:
         """Record a response that does not prove the end."""

@@ -13,6 +13,7 @@ from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.supervised import LOOKUP_SECONDS, WarmRegistry, WatchedSession
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
+from pytest_device.sessions.states import Phase
 
 
 class Supervisor:
@@ -92,7 +93,7 @@ class Supervisor:
         for session in list(self._sessions.values()):
             if session.due is None or session.due > now:
                 continue
-            if session.entry.session_id or not session.stop_requested:
+            if session.phase is not Phase.ABANDONED:
                 self._number += 1
                 call = session.call(self._number)
                 self._calls[self._number] = session.entry.intent, call.method
@@ -116,7 +117,7 @@ class Supervisor:
             self._on_lookup(session, returned.answer)
         else:
             session.note(returned.answer, time.monotonic())
-            session.is_stopping, session.refusal, session.due = False, returned.answer, time.monotonic()
+            session.refused(returned.answer)
 
     # Requests.
 
@@ -187,7 +188,7 @@ class Supervisor:
         match answer:  # whether it certainly created no session
             case messages.Reply(status, body, retry_after):
                 refused = created_nothing(status, body, retry_after)
-            case messages.NoReply(sent=False) if not session.stop_requested and session.attempts < ATTEMPTS:
+            case messages.NoReply(sent=False) if session.phase is Phase.CREATING and session.attempts < ATTEMPTS:
                 session.due = time.monotonic() + pause_after(session.attempts)
                 return
             case messages.NoReply(sent=sent):
@@ -196,12 +197,8 @@ class Supervisor:
         if self._token in url:
             url = ""
         if session_id:
-            entry = session.entry.created(session_id, url, answer.body)
-            session.deadline -= (session.entry.minutes - entry.minutes) * 60
-            session.entry = entry._replace(state=LIVE)
+            session.created(session.entry.created(session_id, url, answer.body)._replace(state=LIVE))
             self._record(session.entry)
-            if session.stop_requested:
-                session.attempts, session.due = 0, time.monotonic()
         elif refused:
             self._forget(session)
         else:  # stays in the ledger until its time is up
@@ -212,11 +209,10 @@ class Supervisor:
     def _on_lookup(self, session: WatchedSession, answer: messages.Answer) -> None:
         now = time.monotonic()
         session.note(answer, now)
-        if session.is_stopping:
+        if session.phase is Phase.STOPPING:
             session.due = now + LOOKUP_SECONDS
-        elif session.refusal:  # otherwise this lookup began before the stop's answer, and another one has decided
-            refusal, session.refusal = session.refusal, None
-            self._on_unproven_stop(session, refusal, answer)
+        elif session.phase is Phase.CHECKING and session.refusal:  # else it began before, and another one has decided
+            self._on_unproven_stop(session, session.refusal, answer)
 
     def _on_unproven_stop(self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer) -> None:
         """Decide the next step after a stop and a lookup that do not prove the end. No refusal is final."""
@@ -232,7 +228,7 @@ class Supervisor:
                 self._report(messages.GaveUp(intent, said))
             case _:
                 asked = [one.retry_after or 0.0 for one in (refusal, found) if isinstance(one, messages.Reply)]
-                session.due = now + pause_after(session.attempts, max(asked, default=None))
+                session.retry_stop(now + pause_after(session.attempts, max(asked, default=None)))
                 self._report(messages.Delayed(intent, said))
 
     def _gone_after(self, session: WatchedSession) -> float:
