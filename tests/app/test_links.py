@@ -26,7 +26,7 @@ def test_a_link_is_the_scheme_with_the_path(tmp_path: Path) -> None:
     assert link("/notes/[id]", {"id": 7}, scheme="two", query={"a": "b c"}) == "two://notes/7?a=b%20c"
     assert link("/docs/[...rest]", rest=["a", "b"]) == "one://docs/a/b"
     assert link("/p/[user-id]", {"user-id": "x"}) == "one://p/x"
-    assert link("/") == "one:///"
+    assert [link("/"), link("/", query={"a": 1}), link("/#f")] == ["one:///", "one:///?a=1", "one:///#f"]
     assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {"id": "a/b"}  # type: ignore[union-attr]
 
 
@@ -37,7 +37,7 @@ def test_a_platform_has_its_own_schemes(tmp_path: Path) -> None:
         link("/", scheme="apple", platform="android")
 
 
-def test_a_link_that_opens_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_link_without_a_route_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="gets the parameter 'id' twice"):
         _links(tmp_path)("/notes/[id]", {"id": 1}, id=2)
     with pytest.raises(ConfigError, match="must begin with a lowercase letter"):
@@ -46,7 +46,7 @@ def test_a_link_that_opens_nothing_is_refused(tmp_path: Path) -> None:
         _links(tmp_path, {"name": "x"})("/")
 
 
-def test_the_development_client_has_links_of_its_own(tmp_path: Path) -> None:
+def test_the_development_client_has_its_own_links(tmp_path: Path) -> None:
     link = _links(tmp_path, development_client=True, development_address="192.168.1.5:8081")
     assert link("/notes/[id]", id=7) == "vendorgo://192.168.1.5:8081/--/notes/7"
     with pytest.raises(ConfigError, match="a scheme has no effect in the development client"):
@@ -64,6 +64,15 @@ def test_only_schemes_of_apps_are_checked(tmp_path: Path) -> None:
         check_url("three://x", project)
     with pytest.raises(ConfigError, match="has no effect in the development client"):
         check_url("one://x", project, development_client=True)
+
+
+def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -> None:
+    config = {"scheme": "one", "ios": {"bundleIdentifier": "com.Acme.app"}, "android": {"package": "com.acme.android"}}
+    project = _links(tmp_path, config).project
+    for url, platform in (("com.acme.app://x", "ios"), ("com.acme.app://x", None), ("com.acme.android:/x", "android")):
+        check_url(url, project, platform=platform)
+    with pytest.raises(ConfigError, match=r"'com\.acme\.app' is not declared"):
+        check_url("com.acme.app://x", project, platform="android")
 
 
 RIGHT: Final = """\
@@ -114,7 +123,7 @@ def test_the_generated_module_writes_the_same_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_take_right_links_and_refuse_wrong_ones(checker: str, tmp_path: Path) -> None:
+def test_type_checkers_accept_right_links_and_refuse_wrong_ones(checker: str, tmp_path: Path) -> None:
     pytest.importorskip(checker)
     _module(tmp_path)
     wrong = "".join(f"{line}\n" for line in WRONG)

@@ -27,7 +27,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
 
 @pytest.fixture(scope="module")
 def clone(world: World) -> Path:
-    """A fresh clone of what is committed, in which the README's first command has been run."""
+    """A fresh clone of the last commit, in which the README's first command has been run."""
     clone = world.directory / "clone"
     world.run(f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", world.directory)
     assert_all_passed(world.run(EXAMPLES, clone))
@@ -45,7 +45,7 @@ def test_the_examples_pass_and_those_of_each_controller_pass_again_without_a_net
     assert_all_passed(world.run(f"{EXAMPLES} -- -k '{' or '.join(OF_EACH_CONTROLLER)}'", clone, online=False))
 
 
-def test_the_suite_of_init_passes_by_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
+def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
     programs = clone / ".tox" / "examples" / "bin"
     suite = world.directory / "suite"
 

@@ -1,4 +1,4 @@
-"""The suite of the README: it passes as it stands, without an account."""
+"""The suite of the README: it passes unchanged, without an account."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)  # the first run of a user installs browse
 
 
 def passes(command: str, directory: Path) -> bool:
-    """Run a command of pytest as a shell of CI does, with the pytest that runs this test; four tests have to pass."""
+    """Run a pytest command as a CI shell does, with the pytest that runs this test; four tests must pass."""
     bin_dir = Path(sys.executable).parent
     result = subprocess.run(
         ["bash", "-e", "-c", command],
@@ -27,7 +27,7 @@ def passes(command: str, directory: Path) -> bool:
     return result.returncode == 0 and " 4 passed in " in result.stdout
 
 
-def test_the_suite_of_the_readme_passes_when_it_is_pasted(tmp_path: Path) -> None:
+def test_the_suite_of_the_readme_passes_when_pasted(tmp_path: Path) -> None:
     for name, text in files_of_readme().items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""Whatever becomes of an answer, a lease ends in a session or a DeviceError, and leaves none that it could name."""
+"""With any mutated response, a lease ends in a session or a DeviceError, and leaves no session that it could name."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from pytest_device.errors import DeviceError
-from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
@@ -30,6 +30,7 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session
 from tests.fuzz.mutations import Reply, dumped, mutated
+from tests.service.world import memory_store
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, TOKEN, URL, ref_of
 
@@ -38,7 +39,7 @@ BLOCKS: Final = 20
 """The replies of one test: enough of them to share the work among processes."""
 
 Spoil = Callable[[str, Reply], Reply]
-"""What becomes of the answer to an operation."""
+"""The mutated response to an operation."""
 
 
 class World:
@@ -47,7 +48,7 @@ class World:
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = FakeClock(1_800_000_000.0)
         self.held = Sessions(store=store, runner=SimulatedRunner(clock=self.clock), clock=self.clock)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))])
+        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
         self._app = httpx.ASGITransport(create_app(sessions=self.held, accounts=accounts, base_url=URL))
         self._loop = loop
 
@@ -132,7 +133,7 @@ def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with asyncio.Runner() as runner, closing(Store.in_memory()) as store:
+    with asyncio.Runner() as runner, closing(memory_store()) as store:
         yield World(store, runner.get_loop())
 
 
@@ -142,7 +143,7 @@ def request_of(random: Random) -> SessionRequest:
 
 
 def spoiler(random: Random) -> Spoil:
-    """Spoil the answers to one operation, the first of them or all."""
+    """Mutate the first response to an operation, or all of them."""
     target, always, done = random.choice(("create", "get", "stop")), random.random() < 0.3, list[bool]()
 
     def spoil(operation: str, reply: Reply) -> Reply:
@@ -155,9 +156,9 @@ def spoiler(random: Random) -> Spoil:
 
 
 def names_it(reply: Reply, session_id: str) -> bool:
-    """Tell whether an answer, as far as it arrives, names this session and no other, in a form that can be read.
+    """Return whether a response, as far as it arrives, names this session and no other in a readable form.
 
-    What refuses or redirects a request is an answer about a session only if it has the form of one.
+    A refusal or redirect is a response about a session only if it has the form of one.
     """
     if reply.headers.get("Content-Encoding", "identity") != "identity" or len(reply.body) > MAX_REPLY_BYTES:
         return False  # or an answer that a proxy has packed, which has tests of its own

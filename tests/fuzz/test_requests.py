@@ -34,7 +34,7 @@ from tests.fuzz.values import NEAR, any_json, bodies
 
 SCHEMA = jsonschema_rs.Draft202012Validator(dict(CREATE_BODY))
 NOT_IN_THE_SCHEMA = {"applicationArchiveUrl", "maxIdleTimeMinutes", "name"}
-"""Options with a rule that no schema can say: hosts and ports, the order of the limits, what is blank."""
+"""Options with a rule that a schema can't express: hosts and ports, the order of the limits, blank text."""
 
 ARGUMENTS = sorted(map(snake_case, NEAR))
 python_values = one_of(
@@ -54,7 +54,7 @@ python_values = one_of(
 
 
 def problems(body: Any) -> set[str | None]:
-    """Return the options at fault in the eyes of the service."""
+    """Return the options that the service rejects."""
     try:
         check(body)
     except InvalidBodyError as error:
@@ -63,7 +63,7 @@ def problems(body: Any) -> set[str | None]:
 
 
 def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Sequence[str]]:
-    """Return the request, or what the client finds wrong with the arguments."""
+    """Return the request, or the client's problems with the arguments."""
     try:
         return SessionRequest.from_arguments(**given_arguments), ()
     except ConfigError as error:
@@ -72,7 +72,7 @@ def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Seq
 
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
-def test_client_and_service_accept_the_same(body: dict[str, Any]) -> None:
+def test_client_and_service_accept_the_same_requests(body: dict[str, Any]) -> None:
     given_body = {option: value for option, value in body.items() if value is not None}  # None is left out
 
     request, _reported = outcome(arguments(given_body))
@@ -82,7 +82,7 @@ def test_client_and_service_accept_the_same(body: dict[str, Any]) -> None:
 
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
-def test_service_and_document_accept_the_same(body: dict[str, Any]) -> None:
+def test_service_and_document_accept_the_same_requests(body: dict[str, Any]) -> None:
     at_fault = problems(body)
 
     if at_fault <= NOT_IN_THE_SCHEMA:
@@ -103,7 +103,7 @@ def is_in_the_schema(body: Any) -> bool:
     | dictionaries(sampled_from(ARGUMENTS) | text(string.ascii_letters + "_", min_size=1), python_values)
 )
 @example({"app_id": "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043", "platform": Platform.IOS, "launch_args": {"a"}})
-def test_any_arguments_make_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
+def test_any_arguments_produce_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
     request, reported = outcome(given_arguments)
 
     names = "|".join(sorted({*ARGUMENTS, *given_arguments}, key=len, reverse=True))

@@ -1,4 +1,4 @@
-"""The running service keeps to its own document, whatever it is sent."""
+"""The running service follows its own document, whatever it receives."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,11 +12,10 @@ from hypothesis.strategies import characters, text
 
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.rules import is_uuid
-from pytest_device.service.store import Store
 from pytest_device.spec import UNAUTHORIZED_ERROR
 from tests.service.process import Service, config, running
 from tests.service.test_api import OPERATIONS, VALID
-from tests.service.world import APP_ID, TOKEN, World, error
+from tests.service.world import APP_ID, TOKEN, World, error, memory_store
 
 Case = schemathesis.Case[Any]
 AUTHORIZATION = {"Authorization": f"Bearer {TOKEN}"}
@@ -43,19 +42,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def with_a_known_project(case: Case) -> Case:
-    """Let most valid requests be about the project that there is: no schema can tell which that is."""
+    """Make most valid requests name the existing project, which no schema can express."""
     body: Any = case.body
     if isinstance(body, dict) and is_uuid(str(body.get("appId"))) and not str(body["appId"]).startswith("f"):
         body["appId"] = APP_ID
     return case
 
 
-def test_the_document_is_served_to_whoever_asks(service: Service) -> None:
+def test_the_document_is_served_without_a_token(service: Service) -> None:
     assert httpx.get(f"{service.url}/openapi.json").json() == DOCUMENT
 
 
 @schema.parametrize()
-def test_every_answer_is_in_the_document(case: Case, service: Service) -> None:
+def test_every_response_matches_the_document(case: Case, service: Service) -> None:
     with_a_known_project(case).call_and_validate(base_url=service.url, headers=AUTHORIZATION)
 
 
@@ -75,7 +74,7 @@ def test_nothing_is_done_without_a_token(case: Case, service: Service) -> None:
 @example(header=f"Bearer {TOKEN[:-1]}")
 @example(header=f"Basic {TOKEN}")
 def test_nothing_is_done_with_any_other_authorization(method: str, path: str, header: str) -> None:
-    with closing(Store.in_memory()) as store:
+    with closing(memory_store()) as store:
         world = World(store, testing=False)
         reply = world.send(method, path, token=None, headers={"Authorization": header.encode("latin-1")}, json=VALID)
 
@@ -83,7 +82,7 @@ def test_nothing_is_done_with_any_other_authorization(method: str, path: str, he
         assert not list(world.sessions)
 
 
-def test_every_answer_about_a_session_of_one_s_own_is_in_the_document(service: Service) -> None:
+def test_every_response_about_an_own_session_matches_the_document(service: Service) -> None:
     class Lives(schema.as_state_machine()):  # type: ignore[misc]  # made from the document
         def get_call_kwargs(self, case: Case) -> dict[str, Any]:
             del case

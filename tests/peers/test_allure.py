@@ -1,4 +1,4 @@
-"""Results of Allure, which formats errors, steps and parameters itself, hold no secret."""
+"""Allure formats errors, steps and parameters itself; its results contain no secret."""
 
 import json
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_expected(secrets): pytest.xfail(str(secrets))
 
 
 @pytest.mark.parametrize(("kind", "distributed"), [("agent-device", []), ("appium", ["-n2"])])
-def test_no_secret_is_in_the_results_of_allure(
+def test_allure_results_contain_no_secret(
     pytester: pytest.Pytester, service: FaultyService, kind: str, distributed: list[str]
 ) -> None:
     service.add_fault("get", "change", fields={"remoteConfig": CONFIGS[kind]}, times=None)
@@ -116,6 +116,6 @@ def test_no_secret_is_in_the_results_of_allure(
 
 
 def leaks(files: list[Path], access: str) -> list[str]:
-    """Return where a secret is found, with what is around it."""
+    """Return where a secret was found, with the surrounding text."""
     found = ((file.name, file.read_bytes(), needle.encode()) for file in files for needle in (*NEEDLES, access))
     return [f"{name}: {text[max(0, text.index(at) - 60) :][:200]!r}" for name, text, at in found if at in text]

@@ -1,4 +1,4 @@
-"""A real pseudo-terminal for a run of pytest, and what a person sees on it."""
+"""A pseudo-terminal for a pytest run, and what a user sees on it."""
 
 import codecs
 import os
@@ -10,14 +10,14 @@ import termios
 from collections.abc import Callable
 from typing import Self
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def lines_on_screen(text: str, columns: int) -> list[str]:
     """Return what a terminal shows of a text with returns, line ends and margins, without blanks at the ends."""
     lines: list[list[str]] = [[]]
     column = 0
-    for sign in _COLOURS.sub("", text):
+    for sign in _COLORS.sub("", text):
         if sign == "\r":
             column = 0
         elif sign == "\n":
@@ -74,5 +74,5 @@ class TerminalRun:
         return lines_on_screen(self.raw, self._columns)
 
     def drawn(self) -> list[str]:
-        """Return the live lines that were there for a time."""
+        """Return the live lines that were shown temporarily."""
         return [part for part in re.split(r"[\r\n]", self.raw) if re.search(r": starting, \d+ s", part)]

@@ -42,7 +42,7 @@ def test_starts_the_installed_app_of_the_project(device_driver, device_session, 
 """
 
 
-def test_a_session_has_the_app_of_the_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_has_the_projects_app(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory(os.environ, Path.home()).parent))
     put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
     put(pytester.path, {"build/index.html": PAGE})

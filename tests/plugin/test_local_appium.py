@@ -52,7 +52,7 @@ def device_appium_options(request):
     return options.load_capabilities(getattr(request, "param", {{}}))
 
 @notes
-def test_has_the_marker_s_app(device_driver):
+def test_has_the_markers_app(device_driver):
     assert device_driver.find_element("accessibility id", "title").text == "Notes"
     assert device_driver.find_element("accessibility id", "where").text == "/list/7"
     assert device_driver.orientation == "LANDSCAPE"
@@ -81,7 +81,7 @@ def builds(tmp_path: Path) -> Generator[str]:
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Keep quiet."""
+            """Log nothing."""
 
     handler = functools.partial(Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -90,7 +90,7 @@ def builds(tmp_path: Path) -> Generator[str]:
         server.shutdown()
 
 
-def test_suites_for_android_and_in_another_language_run_as_they_are(
+def test_suites_for_android_and_in_another_language_run_unchanged(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, builds: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))

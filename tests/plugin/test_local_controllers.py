@@ -1,4 +1,4 @@
-"""Runs at a local service that the run itself starts, with agent-device and argent driving a real browser."""
+"""Runs with a local service that the run starts, with agent-device and argent driving a real browser."""
 
 import os
 import threading
@@ -24,14 +24,14 @@ CACHE = cache_directory(os.environ, Path.home()).parent
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(autouse=True)
 def page(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[str]:
-    """Serve an app; the suite finds it at ``PAGE``, and the person's own cache of programs: pytester moves HOME."""
+    """Serve an app at ``PAGE``, and use the user's own cache of programs: pytester moves HOME."""
     directory = tmp_path_factory.mktemp("app")
     (directory / "index.html").write_text(PAGE)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
@@ -92,7 +92,7 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
     result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"])
     result.stdout.fnmatch_lines(["infrastructure: the *"])
-    assert "agent-device ended by itself" in result.stdout.str()  # in the message, or in the log below it
+    assert "agent-device exited unexpectedly" in result.stdout.str()  # in the message, or in the log below it
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert '[button] "go"' in (place / "snapshot.txt").read_text()

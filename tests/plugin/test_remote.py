@@ -1,4 +1,4 @@
-"""One run on several machines that share no disk: each with a checkout, an environment and a state directory."""
+"""One run on several machines without a shared disk, each with its own checkout, environment and state directory."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_driven(device_session, n):
 
 
 class Machine:
-    """A directory that stands for a machine: its checkout, its home and its state directory."""
+    """A directory that represents a machine: its checkout, home and state directory."""
 
     def __init__(self, directory: Path) -> None:
         self.checkout, self.home, self.state_dir = (directory / name for name in ("checkout", "home", "state"))
@@ -50,7 +50,7 @@ class Machine:
         (cache / "test_seconds").write_text(json.dumps(seconds))
 
     def popen(self) -> str:
-        """Return what lets pytest-xdist have a worker here, as a child."""
+        """Return the ``--tx`` option for a worker here, as a child process."""
         variables = (f"env:{name}={value}" for name, value in self.variables.items())
         return "//".join(["popen", f"chdir={self.checkout}", *variables])
 
@@ -61,7 +61,7 @@ class Machine:
         return [file.name.removeprefix("ran-") for file in files]
 
     def left(self) -> list[Path]:
-        """Return what is written down here of sessions and their owners."""
+        """Return the records of sessions and their owners here."""
         return list(self.state_dir.glob("runs/*/*"))
 
     def owner(self) -> int:
@@ -70,7 +70,7 @@ class Machine:
         return int(lock.stem.split("-")[-2])
 
     def hold(self) -> None:
-        """Let no test end until it is let go."""
+        """Block all tests until they are released."""
         (self.checkout / "hold").touch()
 
     def let_go(self) -> None:
@@ -151,7 +151,7 @@ def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Gene
     indirect=["distributed"],
     ids=["children", "servers", "children, as chosen"],
 )
-def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
+def test_workers_on_other_machines_have_their_own_devices(
     machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
 ) -> None:
     here, there, elsewhere = machines
@@ -165,7 +165,7 @@ def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
     assert here.left() + there.left() + elsewhere.left() == []
 
 
-def test_a_worker_that_dies_on_its_machine_leaves_no_session_and_the_run_goes_on(
+def test_a_worker_that_dies_on_another_machine_leaves_no_session_and_the_run_continues(
     machines: list[Machine], service: FaultyService
 ) -> None:
     here, there, _ = machines
@@ -201,7 +201,7 @@ def test_a_run_that_ends_early_leaves_no_session_on_any_machine(
         process.communicate()
 
 
-def test_what_a_worker_has_left_on_its_machine_is_stopped_by_the_next_one_there(
+def test_sessions_left_on_a_machine_are_stopped_by_the_next_worker_there(
     machines: list[Machine], service: FaultyService
 ) -> None:
     here, there, _ = machines
@@ -235,7 +235,7 @@ def test_the_local_service_is_not_for_other_machines(
     assert "ERROR: --device-local only serves this machine, but --tx names another one" in output
 
 
-def test_a_machine_without_a_token_is_an_error_of_usage(machines: list[Machine]) -> None:
+def test_a_machine_without_a_token_is_a_usage_error(machines: list[Machine]) -> None:
     here, there, _ = machines
     there.variables["DEVICE_TOKEN"] = ""
 
@@ -246,9 +246,7 @@ def test_a_machine_without_a_token_is_an_error_of_usage(machines: list[Machine])
     assert "ERROR: no access token: set the environment variable DEVICE_TOKEN" in output
 
 
-def test_shards_on_machines_that_share_nothing_are_the_suite_together(
-    machines: list[Machine], service: FaultyService
-) -> None:
+def test_shards_on_independent_machines_make_up_the_suite(machines: list[Machine], service: FaultyService) -> None:
     here, there, _ = machines
 
     with start(here, "--device-shard=1/2") as first, start(there, "--device-shard=2/2") as second:

@@ -1,4 +1,4 @@
-"""A pool over the local service's application, for tests of who gets which session."""
+"""A pool over the local service's application, for tests of session assignment."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, skip_controller_check
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import Gate, Judge
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
@@ -55,7 +55,7 @@ class House(Recorder):
         self.hook: Callable[[Session], None] = self.stopping.append
         self.problem_of: ProblemOf = skip_controller_check
         self.threads: set[str] = set()
-        """Those in which events were reported."""
+        """The threads that reported events."""
         self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
         gate = Gate(judge)
@@ -76,15 +76,15 @@ class House(Recorder):
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)
 
-    def take(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
+    def acquire(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
         return self.pool.acquire(needs, _policy(timeout_seconds))
 
     def prefetch(self, *needs: DeviceRequirement) -> None:
         self.pool.prefetch(needs, _policy(900.0))
 
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
-        """Take a session for a test and give it back."""
-        (held,) = self.take(need)
+        """Acquire a session for a test and release it."""
+        (held,) = self.acquire(need)
         self.pool.release([held], lambda _need: again)
         return held.session
 

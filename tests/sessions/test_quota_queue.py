@@ -15,13 +15,13 @@ import pytest
 
 from pytest_device import LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT
 from tests.sessions.redis_server import redis_server
 from tests.waiting import eventually
 
-LEASE_SECONDS = 2.0
+SLOT_SECONDS = 2.0
 
 TAKES = f"""
 import sys
@@ -30,18 +30,18 @@ from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter as Silent
 address, key, most = sys.argv[1:]
 if address.startswith("redis:"):
-    from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
-    place = LeaseStore(LeaseConfig(address, "DEVICE_SLOTS_URL", key, Silent(), lease_seconds={LEASE_SECONDS}))
+    from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
+    place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), slot_seconds={SLOT_SECONDS}))
 else:
     place = Path(address)
-slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).take(1)
+slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).acquire(1)
 print("taken", flush=True)
 sys.stdin.read()
 """
 
 
 class MakeSlots(Protocol):
-    """Gives the slots as one more process looks at them: by a clock of its own, or by the real one."""
+    """Provides the slots as another process sees them, with its own clock or the real one."""
 
     def __call__(
         self,
@@ -74,7 +74,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         is_real: bool = False,
     ) -> Slots:
-        terms = LeaseConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, lease_seconds=LEASE_SECONDS)
+        terms = RedisConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, slot_seconds=SLOT_SECONDS)
         clock = FakeClock()
 
         def pause(seconds: float) -> None:
@@ -82,7 +82,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             sleep(seconds)
 
         return Slots(
-            LeaseStore(terms) if address.startswith("redis:") else Path(address),
+            RedisStore(terms) if address.startswith("redis:") else Path(address),
             most,
             holder="run a",
             timeout_seconds=timeout_seconds,
@@ -96,11 +96,11 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
 
 @pytest.fixture
 def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
-    """Return which place in the queue one more would have."""
+    """Return the queue position of another claim."""
 
     def place(most: int) -> int:
         try:
-            give_back(slots_of(most, timeout_seconds=0).take(1))
+            release(slots_of(most, timeout_seconds=0).acquire(1))
         except LeaseTimeoutError as error:
             found = re.search(r"position in the queue: (\d+)", str(error))
             return int(found[1]) if found else 0
@@ -111,7 +111,7 @@ def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
 
 @contextmanager
 def another_process(address: str, key: Path, most: int) -> Generator["subprocess.Popen[str]"]:
-    """Run one that takes a slot, says so, and keeps it."""
+    """Run a process that takes a slot, reports it, and keeps it."""
     command = [sys.executable, "-c", TAKES, address, str(key), str(most)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -120,7 +120,7 @@ def another_process(address: str, key: Path, most: int) -> Generator["subprocess
             process.kill()
 
 
-def give_back(slots: Iterable[Slot]) -> None:
+def release(slots: Iterable[Slot]) -> None:
     for slot in slots:
         slot.release()
 
@@ -135,18 +135,16 @@ def in_turn(*acts: Callable[[], object]) -> Callable[[float], None]:
     return pause
 
 
-def test_those_who_wait_are_served_in_the_order_in_which_they_asked(
-    slots_of: MakeSlots, place_of_next: Callable[[int], int]
-) -> None:
-    (held,), served = slots_of(1).take(1), list[int]()
+def test_waiting_claims_are_served_in_order(slots_of: MakeSlots, place_of_next: Callable[[int], int]) -> None:
+    (held,), served = slots_of(1).acquire(1), list[int]()
 
     def is_place_of_next(place: int) -> bool:
         return place_of_next(1) == place
 
     def wait(number: int) -> None:
-        taken = slots_of(1, is_real=True).take(1)
+        taken = slots_of(1, is_real=True).acquire(1)
         served.append(number)
-        give_back(taken)
+        release(taken)
 
     threads: list[threading.Thread] = []
     for number in range(5):
@@ -160,107 +158,107 @@ def test_those_who_wait_are_served_in_the_order_in_which_they_asked(
     assert served == [0, 1, 2, 3, 4]
 
 
-def test_who_needs_two_gets_them_however_many_come_for_one(slots_of: MakeSlots) -> None:
-    held, passed = slots_of(2).take(2), list[object]()
+def test_a_claim_on_two_slots_does_not_starve(slots_of: MakeSlots) -> None:
+    held, passed = slots_of(2).acquire(2), list[object]()
 
     def give_one_back_and_take_it_again() -> None:
         held.pop().release()
-        passed.append(slots_of(2).try_take(1))
+        passed.append(slots_of(2).try_acquire(1))
 
-    both = slots_of(2, sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again)).take(2)
+    both = slots_of(2, sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again)).acquire(2)
 
     assert passed == [None, None]
     assert len(both) == 2
-    give_back(both)
+    release(both)
 
 
-def test_slots_that_were_not_enough_are_not_counted_again(slots_of: MakeSlots) -> None:
-    held, looks = slots_of(2).take(1), list[float]()
+def test_insufficient_slots_are_not_counted_twice(slots_of: MakeSlots) -> None:
+    held, looks = slots_of(2).acquire(1), list[float]()
 
     def wait(seconds: float) -> None:
         looks.append(seconds)
         if len(looks) == 3:  # one of two was free at each look
-            give_back(held)
+            release(held)
 
-    both = slots_of(2, sleep=wait).take(2)
+    both = slots_of(2, sleep=wait).acquire(2)
 
     assert len(looks) == 3
     assert [slot.is_held for slot in both] == [True, True]
-    assert slots_of(2).try_take(1) is None
-    give_back(both)
+    assert slots_of(2).try_acquire(1) is None
+    release(both)
 
 
-def test_who_is_served_next_looks_most_often(slots_of: MakeSlots) -> None:
-    held, pauses = slots_of(1).take(1), list[float]()
+def test_the_next_claim_in_the_queue_checks_most_often(slots_of: MakeSlots) -> None:
+    held, pauses = slots_of(1).acquire(1), list[float]()
 
     def wait_behind() -> None:
         with pytest.raises(LeaseTimeoutError):
-            slots_of(1, sleep=pauses.append, timeout_seconds=5).take(1)
-        give_back(held)
+            slots_of(1, sleep=pauses.append, timeout_seconds=5).acquire(1)
+        release(held)
 
-    taken = slots_of(1, sleep=in_turn(wait_behind)).take(1)
+    taken = slots_of(1, sleep=in_turn(wait_behind)).acquire(1)
 
     assert all(0.1 <= pause <= 0.3 for pause in pauses[:-1])
-    give_back(taken)
+    release(taken)
 
 
-def test_what_is_not_waited_for_is_taken_at_once_or_not_at_all(slots_of: MakeSlots) -> None:
-    first = slots_of(2).try_take(1)
+def test_a_try_takes_slots_immediately_or_not_at_all(slots_of: MakeSlots) -> None:
+    first = slots_of(2).try_acquire(1)
     assert first is not None
 
-    assert slots_of(2).try_take(2) is None
-    second = slots_of(2).try_take(1)
+    assert slots_of(2).try_acquire(2) is None
+    second = slots_of(2).try_acquire(1)
 
     assert second is not None
-    assert slots_of(2).try_take(1) is None
-    assert slots_of(2).try_take(3) is None
-    give_back([*first, *second])
+    assert slots_of(2).try_acquire(1) is None
+    assert slots_of(2).try_acquire(3) is None
+    release([*first, *second])
 
 
-def test_who_has_one_in_use_and_wants_another_is_served_before_those_who_may_wait_for_it(slots_of: MakeSlots) -> None:
-    other, process = slots_of(2).take(1), slots_of(2)
-    in_use, more = process.take(1), list[Slot]()
+def test_a_process_with_a_slot_in_use_is_served_before_those_without(slots_of: MakeSlots) -> None:
+    other, process = slots_of(2).acquire(1), slots_of(2)
+    in_use, more = process.acquire(1), list[Slot]()
     acts = (
-        lambda: give_back(other),
-        lambda: more.extend(process.take(1)),  # else both would wait until their time is over
-        lambda: give_back([*in_use, *more]),
+        lambda: release(other),
+        lambda: more.extend(process.acquire(1)),  # else both would wait until their time is over
+        lambda: release([*in_use, *more]),
     )
 
-    both = slots_of(2, sleep=in_turn(*acts)).take(2)
+    both = slots_of(2, sleep=in_turn(*acts)).acquire(2)
 
     assert (len(more), len(both)) == (1, 2)
-    give_back(both)
+    release(both)
 
 
-def test_who_has_one_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
-    others, refused = slots_of(3).take(2), list[LeaseTimeoutError]()
+def test_a_process_with_a_slot_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
+    others, refused = slots_of(3).acquire(2), list[LeaseTimeoutError]()
 
     def free_one_that_another_wants() -> None:
         others.pop().release()
         with pytest.raises(LeaseTimeoutError) as caught:
-            slots_of(3).take(1)
+            slots_of(3).acquire(1)
         refused.append(caught.value)
-        give_back(others)
+        release(others)
 
     process = slots_of(3, sleep=in_turn(free_one_that_another_wants))
-    in_use = process.take(1)
-    more = process.take(2)
+    in_use = process.acquire(1)
+    more = process.acquire(2)
 
     assert len(refused) == 1
-    give_back([*in_use, *more])
+    release([*in_use, *more])
 
 
-def test_no_more_is_given_up_than_those_take_who_are_served_first(
+def test_idle_slots_are_released_only_for_claims_served_earlier(
     slots_of: MakeSlots, place_of_next: Callable[[int], int]
 ) -> None:
     taken = list[Slot]()
-    first = threading.Thread(target=lambda: taken.extend(slots_of(3, is_real=True).take(1)))
+    first = threading.Thread(target=lambda: taken.extend(slots_of(3, is_real=True).acquire(1)))
 
     def until_the_first_is_served(_seconds: float) -> None:
         assert eventually(lambda: bool(taken))
 
     process = slots_of(3, sleep=until_the_first_is_served)
-    idle = process.take(3)
+    idle = process.acquire(3)
     first.start()
     assert eventually(lambda: place_of_next(3) == 2)
 
@@ -268,56 +266,56 @@ def test_no_more_is_given_up_than_those_take_who_are_served_first(
         idle.pop().release()
         return True
 
-    mine = process.take(1, give_one_way)
+    mine = process.acquire(1, give_one_way)
 
     first.join(60)
     assert (len(idle), len(taken), len(mine)) == (1, 1, 1)
-    give_back([*idle, *taken, *mine])
+    release([*idle, *taken, *mine])
 
 
-def test_who_looks_at_fewer_slots_is_no_hindrance_to_who_may_have_more(slots_of: MakeSlots) -> None:
-    held, more = slots_of(1).take(1), list[object]()
+def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(slots_of: MakeSlots) -> None:
+    held, more = slots_of(1).acquire(1), list[object]()
 
     def take_what_is_not_waited_for() -> None:
-        taken = slots_of(3).try_take(2)
+        taken = slots_of(3).try_acquire(2)
         more.append(taken)
-        give_back(taken or ())
+        release(taken or ())
 
-    one = slots_of(1, sleep=in_turn(take_what_is_not_waited_for, lambda: give_back(held))).take(1)
+    one = slots_of(1, sleep=in_turn(take_what_is_not_waited_for, lambda: release(held))).acquire(1)
 
     assert more != [None]
-    give_back(one)
+    release(one)
 
 
-def test_a_waiter_that_is_killed_loses_its_place(
+def test_a_killed_waiter_loses_its_place(
     slots_of: MakeSlots, address: str, tmp_path: Path, place_of_next: Callable[[int], int]
 ) -> None:
-    (held,) = slots_of(1).take(1)
+    (held,) = slots_of(1).acquire(1)
     with another_process(address, tmp_path, 1) as process:
         assert eventually(lambda: place_of_next(1) == 2)
         process.kill()
         process.wait()
         held.release()
 
-        give_back(slots_of(1, is_real=True).take(1))
+        release(slots_of(1, is_real=True).acquire(1))
 
 
-def test_a_holder_that_is_killed_gives_its_slots_back(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
+def test_a_killed_holder_releases_its_slots(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
     with another_process(address, tmp_path, 1) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "taken\n"
-        assert slots_of(1).try_take(1) is None
+        assert slots_of(1).try_acquire(1) is None
         process.kill()
         process.wait()
 
-        give_back(slots_of(1, is_real=True).take(1))
+        release(slots_of(1, is_real=True).acquire(1))
 
 
 @pytest.mark.parametrize("seconds", [0.5, 60])
-def test_an_interrupt_and_a_time_out_leave_no_place_behind(
+def test_interrupts_and_timeouts_leave_no_queue_place(
     slots_of: MakeSlots, place_of_next: Callable[[int], int], seconds: float
 ) -> None:
-    held = slots_of(1).take(1)
+    held = slots_of(1).acquire(1)
 
     def interrupt() -> None:
         assert place_of_next(1) == 2
@@ -325,8 +323,8 @@ def test_an_interrupt_and_a_time_out_leave_no_place_behind(
             raise KeyboardInterrupt
 
     with pytest.raises((LeaseTimeoutError, KeyboardInterrupt)) as caught:
-        slots_of(1, sleep=in_turn(interrupt), timeout_seconds=seconds).take(1)
+        slots_of(1, sleep=in_turn(interrupt), timeout_seconds=seconds).acquire(1)
 
     assert place_of_next(1) == 1
     del caught  # only now, since what it refers to is freed with it
-    give_back(held)
+    release(held)

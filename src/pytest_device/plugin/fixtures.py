@@ -50,7 +50,7 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
 
 @pytest.fixture
 def device_driver_policy() -> "DriverPolicy":
-    """Return timeouts and retries of Appium drivers; override it to change them."""
+    """Return how Appium drivers connect to their servers; override it to change the timeout of commands."""
     from pytest_device.controllers.appium.connection import DriverPolicy
 
     return DriverPolicy()
@@ -63,11 +63,13 @@ def device_sessions(
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.drivers import check_early
     from pytest_device.plugin.provider.timeouts import timer_paused
-    from pytest_device.plugin.state import providing
+    from pytest_device.plugin.state import check_policy, providing
+    from pytest_device.sessions.lifecycle import WaitPolicy
 
     devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
     check = partial(check_early, devices) if "device_appium_options" in request.fixturenames else None
     with providing(request.node), timer_paused(request.node):
+        check_policy(device_wait_policy, "device_wait_policy", WaitPolicy)
         return devices.acquire(request.node, defaults, device_wait_policy, check)
 
 
@@ -146,9 +148,7 @@ def _held_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
 
 @pytest.fixture
 def device_agent_devices(
-    request: pytest.FixtureRequest,
-    device_sessions: "Mapping[str, Session]",
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
     from pytest_device.controllers.agent_device import AgentDevice
@@ -168,9 +168,7 @@ def device_agent_device(device_agent_devices: "Mapping[str, AgentDevice]") -> "A
 
 @pytest.fixture
 def device_argents(
-    request: pytest.FixtureRequest,
-    device_sessions: "Mapping[str, Session]",
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide an argent client for each device of the test, by its marker's name."""
     from pytest_device.controllers.argent import Argent

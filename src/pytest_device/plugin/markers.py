@@ -8,10 +8,9 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.project import opened
-from pytest_device.plugin.selection import adopt_package_marks
+from pytest_device.plugin.selection import add_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
-    IDLE_MIN_MINUTES,
     NAME_MAX_LENGTH,
     OMITTED_VALUES,
     Platform,
@@ -40,7 +39,7 @@ _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     """Return the device markers of a test, closest first: those of its parameter set before its own."""
-    adopt_package_marks(node)
+    add_package_marks(node)
     if node.get_closest_marker("device") is None:
         return []
     callspec = getattr(node, "callspec", None)
@@ -293,8 +292,6 @@ def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, o
     """Yield the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
     longest = arguments.get("max_duration_minutes", settings.duration_with(arguments.get("max_idle_time_minutes")))
     yield "max_duration_minutes", longest
-    idle = settings.max_idle_time_minutes
-    if isinstance(longest, int) and isinstance(idle, int):
-        idle = min(idle, longest - 1)
-    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and not (isinstance(idle, int) and idle < IDLE_MIN_MINUTES):
+    idle = settings.idle_within(longest)
+    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and idle is not None:
         yield "max_idle_time_minutes", idle

@@ -1,12 +1,12 @@
 """Each decision on a worker's next work, as one function with its reason. Pure: they change nothing.
 
-A worker that runs out of work (``needs_more``, ``should_boot_ahead``) gets the first of these that exists:
+A worker that runs out of work (``needs_more``, ``should_prefetch``) gets the first of these that exists:
 
 1. a unit of its own group, whose devices it has (``unit_of_own_group``);
 2. a group that no worker runs (``group_to_begin``);
 3. a part of the group that would end last, if that is worth one more boot (``group_to_join``);
 4. a test without a device (``plain_unit``);
-5. nothing: it waits for units that others give back (``may_wait``), or is done.
+5. nothing: it waits for units that other workers release (``may_wait``), or is done.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.limits.prefetch
 
 
-def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
+def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
     """Return whether the devices that a worker needs next should boot now, alongside those that it has.
 
     Only if the worker is known to finish its group before they are ready: an idle device is billed, and with unknown
@@ -131,13 +131,13 @@ def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) 
 def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
     """Yield the group that would end last, of those that more workers can join."""
     numbers = {worker.group for worker in run.workers if worker.group is not None and not worker.is_over}
-    begun = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
-    if spread := [queue for queue in begun if queue.group.is_shareable]:
+    active = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
+    if spread := [queue for queue in active if queue.group.is_shareable]:
         yield max(spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now)))
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:
-    """Return whether a worker without work may wait for units that others give back.
+    """Return whether a worker without work may wait for units that other workers release.
 
     A worker with a pending test must know the next one, or that there is none, before it begins.
     """

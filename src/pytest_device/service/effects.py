@@ -44,7 +44,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         session_id, what = request.path_params["session_id"], request.path_params["what"]
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
-            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or nothing called {what} can happen to it")
+            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or no effect called {what}")
         if what == "expire":
             sessions.expire(session_id)
         else:
@@ -62,10 +62,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 
 
 def _route(
-    authenticate: Callable[[Request], Caller],
-    method: str,
-    path: str,
-    carry_out: Callable[[Request], Awaitable[object]],
+    authenticate: Callable[[Request], Caller], method: str, path: str, carry_out: Callable[[Request], Awaitable[object]]
 ) -> Route:
     async def endpoint(request: Request) -> Response:
         authenticate(request)

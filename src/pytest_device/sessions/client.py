@@ -1,8 +1,8 @@
-"""The three calls of the REST interface: create, get, stop."""
+"""The three calls of the REST interface: create, get, stop; for the run's own local service with its details."""
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -11,13 +11,7 @@ from uuid import UUID
 import httpx
 
 from pytest_device import parsers
-from pytest_device.errors import (
-    ConfigError,
-    NoCapacityError,
-    ServiceError,
-    StatusError,
-    TransportError,
-)
+from pytest_device.errors import ConfigError, NoCapacityError, ServiceError, StatusError, TransportError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
@@ -29,7 +23,7 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
 
 REPLY_SECONDS: Final = 30.0
 """Maximum seconds of a call once it is connected, however slowly the response trickles in."""
@@ -65,7 +59,8 @@ class DeviceClient:
     than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
     also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
     only if the request was certainly never sent: a lost response may have created a session, and the interface has no
-    call that lists them. ``now`` returns Unix seconds.
+    call that lists them. ``now`` returns Unix seconds. ``redactor`` masks the token, and the connection details in
+    responses.
 
     Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
     """
@@ -80,13 +75,15 @@ class DeviceClient:
         sleep: Callable[[float], None] = time.sleep,
         reply_seconds: float = REPLY_SECONDS,
         now: Callable[[], float] = time.time,
+        redactor: Redactor | None = None,
     ) -> None:
         self.base_url = parsers.address(base_url)
         self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
-        self._redactor = Redactor([token])
+        self._redactor = redactor or Redactor()
+        self._redactor.add(token)
         self._sockets = Sockets()
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
@@ -159,9 +156,16 @@ class DeviceClient:
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a successful response
+                return error.status not in retry_policy.REFUSED  # a gateway may have lost a successful response
             case _:  # an interrupt loses the response, too
                 return True
+
+    def hide(self, session: Session) -> Session:
+        """Mask the session's connection details from now on; return it."""
+        if session.remote_config is not None:
+            public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
+            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
+        return session
 
     def _call(
         self, operation: str, method: str, path: str, may_repeat: Callable[[ServiceError], bool], body: Any = None
@@ -185,7 +189,7 @@ class DeviceClient:
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
             with naming_intercepting_plugin(self.base_url), self._bounded(operation):
-                return self._asked(operation, method, path, body)
+                return self.hide(self._asked(operation, method, path, body))
         except ServiceError as error:
             self._without_token(error)
             raise
@@ -250,3 +254,17 @@ def _is_soon(error: ServiceError) -> bool:
 
 def _never_left(error: ServiceError) -> bool:
     return isinstance(error, TransportError) and not error.sent
+
+
+class LocalClient(DeviceClient):
+    """Adds the device's name, and the reason why a session ended."""
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session; raises ConfigError if its request made it fail."""
+        session, facts = super().get(session_id), dict[str, Any]()
+        if session.status != Status.NEW:
+            with suppress(httpx.HTTPError, ValueError):
+                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
+        if facts.get("failedByRequest"):
+            raise ConfigError(str(facts["reason"]))
+        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})

@@ -18,7 +18,7 @@ from pytest_device.errors import (
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import key_of
-from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
+from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, end_error, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
@@ -262,15 +262,14 @@ class DeviceSession:
         self._end()
 
     def check_alive(self) -> SessionError | None:
-        """Ask the service whether it is still in progress; return the error that describes its end if it is not.
-
-        Returns None if it is, or if the service does not respond: the next call will show.
-        """
+        """Look it up; return the error that describes its end, None if it is in progress, or without a response."""
         try:
-            answer: Session | ServiceError = self._config.client.get(self.session.id)
+            session = self._config.client.get(self.session.id)
+            if (end := end_error(self.ref(), session)) is None:
+                self._attempt.record(session)  # its connection details may have changed
         except ServiceError as error:
-            answer = error
-        return loss_of(self.ref(), answer)
+            return end_error(self.ref(), error)
+        return end
 
     # Reporting.
 

@@ -72,6 +72,10 @@ class WaitPolicy:
         return 1 + share * (2 * self.random() - 1)
 
 
+def skip_controller_check(_session: Session) -> None:
+    """Skip the controller check."""
+
+
 def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
     """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 
@@ -95,7 +99,6 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
 
 
 def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
-    """Return the error for a wait that timed out."""
     message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
@@ -106,7 +109,7 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
     return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
 
 
-def loss_of(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
+def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
     """Return the error for a session that is no longer in progress, None if it still is, or if nobody knows."""
     if isinstance(answer, ServiceError):
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
@@ -163,7 +166,9 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
         raise ConfigError(f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})")
     asked, found = f"{request.platform} {request.type}", f"{session.platform} {session.type}"
     if found != asked:
-        raise ConfigError(f"cannot attach to session {attach}: it is {found}, the test needs {asked} ({session.page})")
+        raise ConfigError(
+            f"cannot attach to session {attach}: it is {found}, but the test needs {asked} ({session.page})"
+        )
 
 
 class CapacityBackoff:

@@ -75,7 +75,7 @@ class Pool:
             return
         self._roster.reconcile()
         met = [one.requirement for one in self._roster.sessions if not one.is_ready or is_good(one)]
-        begun: list[DeviceSession] = []
+        started: list[DeviceSession] = []
         try:
             for requirement in requirements:
                 if requirement in met:
@@ -84,13 +84,13 @@ class Pool:
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
+                elif (slots := self._slots.try_acquire(1) if self._slots else [None]) is None:
                     return
                 else:
-                    begun.append(self._new(requirement, policy, slots[0]))
+                    started.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
-            for session in begun:
-                self._roster.start_ahead(session)
+            for session in started:
+                self._roster.start_in_background(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         """Return a session for each requirement; those that must be created start concurrently.
@@ -124,7 +124,7 @@ class Pool:
             session.in_use = session.is_new = False
         self._roster.reconcile()
         done = [session for session in self._roster.idle() if session.unusable or not is_needed(session.requirement)]
-        for session in self._roster.starting_ahead():
+        for session in self._roster.prefetching():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
         self._roster.end(done, may_stay=True)
@@ -151,7 +151,7 @@ class Pool:
         if not requirement.attach:
             return None
         slots = self._exclusive(requirement.attach)
-        slot = slots.take(1, self._roster.release_idle_session)[0] if slots else None
+        slot = slots.acquire(1, self._roster.release_idle_session)[0] if slots else None
         session = self._new(requirement, policy, slot)
         session.in_use = True
         return session
@@ -174,7 +174,7 @@ class Pool:
         session.in_use = False
         session.deliver()
         if not session.is_ready:
-            self._roster.start_ahead(session)
+            self._roster.start_in_background(session)
 
     # Starting sessions.
 
@@ -224,12 +224,12 @@ class Pool:
         if slots is None or not missing:
             return [None] * missing
         self._check(missing, slots.most)
-        while (free := slots.try_take(missing)) is None:
+        while (free := slots.try_acquire(missing)) is None:
             if not self._roster.release_idle_session():
                 self._give_up(acquiring)
                 since = self._config.clock()
                 try:
-                    return list(slots.take(len(acquiring), self._roster.release_idle_session))
+                    return list(slots.acquire(len(acquiring), self._roster.release_idle_session))
                 finally:
                     self._config.relay.event(Queued(self._config.clock() - since))
         return list(free)

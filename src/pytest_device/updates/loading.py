@@ -5,18 +5,7 @@ from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import problem_of
-from pytest_device.updates.values import (
-    INVALID,
-    MISSING,
-    VALID,
-    Asset,
-    Build,
-    Code,
-    Reason,
-    Update,
-    Verdict,
-    in_utc,
-)
+from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Build, Code, Reason, Update, Verdict, in_utc
 
 
 def will_load(update: Update, build: Build) -> Verdict:
@@ -102,7 +91,7 @@ def _asset(asset: Asset) -> Iterator[Reason]:
     elif asset.hash is None or asset.actual_hash is None:
         yield _unknown(f"the hash of asset {asset.key!r}")
     elif asset.hash != asset.actual_hash:
-        yield Reason(Code.ASSET_HASH, f"asset {asset.key!r} has the hash {asset.actual_hash}, must be {asset.hash}")
+        yield Reason(Code.ASSET_HASH, f"asset {asset.key!r} has the hash {asset.actual_hash}, expected {asset.hash}")
 
 
 def _age(update: Update, build: Build) -> Iterator[Reason]:

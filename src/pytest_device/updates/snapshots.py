@@ -8,9 +8,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
-from pytest_device.updates.events import Mode
 from pytest_device.updates.model import LaunchModel
-from pytest_device.updates.values import UpdateError, moment_of
+from pytest_device.updates.values import Mode, UpdateError, moment_of
 
 _TEXT: Final = (str, type(None))
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -127,8 +126,12 @@ _COMPARED: Final = (
 
 
 def differences(expected: Constants, observed: Constants) -> list[str]:
-    """Compare an app's constants with the model's; return strings such as ``update_id: 'a', expected 'b'``."""
-    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in _COMPARED)
+    """Compare an app's constants with the model's; return strings such as ``update_id: 'a', expected 'b'``.
+
+    The channel is compared if one is expected.
+    """
+    names = _COMPARED if expected.channel is None else (*_COMPARED, "channel")
+    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in names)
     return [f"{name}: {found!r}, expected {wanted!r}" for name, wanted, found in pairs if wanted != found]
 
 

@@ -1,18 +1,29 @@
 """Checks of the app config against the reference."""
 
 import difflib
+import re
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
 from pytest_device.app.document import Json, Object, at, object_at, text_at
-from pytest_device.app.key import NEWEST_SDK, Key
 from pytest_device.app.keys import KEYS, setting
 from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
+from pytest_device.app.sections import NEWEST_SDK, Key
 
 _FIX_DELETE = "delete the key"
+_FILES = (
+    *("icon", "ios.icon", "ios.icon.light", "ios.icon.dark", "ios.icon.tinted", "ios.servicesFile"),
+    *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
+)
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_ALTERNATIVES = 100
+_OF_PATHS = "-._~!$&'()*+,;=:@"
+"""Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
 def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
@@ -83,6 +94,10 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0", installed):
         what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
+    slug = text_at(project.config, "slug") or ""
+    if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
+        fix = "use letters, digits and hyphens: it is part of URLs"
+        yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
         trail = tuple((project_id_path or f"extra.{project.vendor.word}.projectId").split("."))
@@ -104,6 +119,8 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
             yield in_config(project, "runtime-version", trail, what, 'for example "1.0.0"')
         elif isinstance(value, dict) and "policy" not in value:
             yield in_config(project, "runtime-version", trail, "has no policy", f"use {', '.join(POLICIES)}")
+        elif trail[0] == "android" and value is not None and at(value, "policy") not in (*POLICIES, None):
+            yield in_config(project, "runtime-version", trail, "has an unknown policy", f"use {', '.join(POLICIES)}")
 
 
 def _updates(project: Project, sdk: int) -> Iterator[Finding]:
@@ -154,14 +171,24 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
+    patterns = islice(_without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern), _MOST_ALTERNATIVES)
     try:
-        return any(path.is_file() for path in root.glob(pattern))
+        return any(path.is_file() for one in patterns for path in root.glob(one))
     except (OSError, ValueError, NotImplementedError):  # a pattern that is too long, empty or absolute
         return False
 
 
+def _without_braces(pattern: str) -> Iterator[str]:
+    """Yield the alternatives of a pattern such as ``*.{png,jpg}``, which Python's glob doesn't know."""
+    if not (found := _BRACES.search(pattern)):
+        yield pattern
+        return
+    for one in found[1].split(","):
+        yield from _without_braces(f"{pattern[: found.start()]}{one}{pattern[found.end() :]}")
+
+
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
-    for name in ("icon", "ios.icon", "ios.servicesFile", "updates.codeSigningCertificate"):
+    for name in _FILES:
         path = text_at(project.config, *name.split("."))
         if path and "://" not in path:
             yield from missing_file(project, tuple(name.split(".")), path)

@@ -7,16 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_device.cli.command import Command, add_json
 from pytest_device.cli.doctor.finding import NAME_WIDTH, Finding, Status, fail
 from pytest_device.escape import escaped
+from pytest_device.settings import Settings
 
-if TYPE_CHECKING:
-    from pytest_device.settings import Settings
-
-_COLOURS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
+_COLORS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -26,8 +24,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
     else:
-        is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        print(*_lines(findings, is_coloured=is_coloured), *filter(None, [left]), sep="\n")
+        is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        print(*_lines(findings, is_colored=is_colored), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
 
@@ -56,11 +54,10 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     return not_checked(settings, rented=rent)
 
 
-def _setup(settings: "Settings | None") -> Iterator[Finding]:
+def _setup(settings: Settings | None) -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
     from pytest_device.cli.doctor.service import check_service
-    from pytest_device.settings import Settings
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
@@ -82,10 +79,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
+def _lines(findings: Sequence[Finding], *, is_colored: bool) -> Iterator[str]:
     for finding in findings:
         word = f"{finding.status:4}"
-        shown = f"\033[{_COLOURS[finding.status]}m{word}\033[0m" if is_coloured else word
+        shown = f"\033[{_COLORS[finding.status]}m{word}\033[0m" if is_colored else word
         yield f"{shown}  {finding.name:{NAME_WIDTH}}{escaped(' '.join(finding.text.split()))}"
         if finding.fix:
             yield f"{'':{6 + NAME_WIDTH}}fix: {escaped(finding.fix)}"

@@ -6,14 +6,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.breaker import Gate
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.local_client import LocalClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
@@ -23,10 +23,9 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
+    from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.quota.leases import LeaseStore
+    from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
@@ -63,7 +62,7 @@ class _Backend:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
-        place = slots_directory(self._state_dir, f"{self.service.url}/{session_id}")
+        place = slots_directory(self._state_dir, f"{self.service.url}/{UUID(session_id)}")  # the same in any spelling
         return self._slots(place, 1, holder, of=session_id)
 
     def _shared_store(self, gate: Gate) -> Store | None:
@@ -88,6 +87,7 @@ class LocalBackend(_Backend):
         given: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
+        redactor: "Redactor | None" = None,
     ) -> None:
         self._open = ExitStack()
         if given is None:
@@ -104,7 +104,7 @@ class LocalBackend(_Backend):
         self.log_path = log_path = Path(given["log_path"])
         super().__init__(settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent)
         # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
-        self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"], redactor=redactor))
 
     def sessions(self) -> SessionClient:
         """Return the client of this process."""
@@ -131,12 +131,20 @@ class LocalBackend(_Backend):
 class RemoteBackend(_Backend):
     """A service that outlives the run: this process, and each process forked from it, owns its sessions."""
 
-    def __init__(self, settings: Settings, *, run: OwnRun | None, worker: str | None, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        run: OwnRun | None,
+        worker: str | None,
+        reporter: Reporter,
+        redactor: "Redactor | None" = None,
+    ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
-        self._run, self._worker = run, worker
+        self._run, self._worker, self._redactor = run, worker, redactor
         self._pid = os.getpid()
-        self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
+        self._is_reconciled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
         its disk."""
         if worker is None and self._shares_slots():
@@ -149,6 +157,7 @@ class RemoteBackend(_Backend):
             self.service.url,
             self.service.token,
             reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds),
+            redactor=self._redactor,
         )
         return ReaperClient(
             client,
@@ -158,7 +167,7 @@ class RemoteBackend(_Backend):
             config=ReaperConfig(
                 detached=self._settings.reaper,
                 follow=(os.getppid(),) if self._worker is not None or is_forked else (),
-                leaves_tombstones=self._is_settled or is_forked,
+                leaves_tombstones=self._is_reconciled or is_forked,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
             ),
             reporter=self._reporter,
@@ -176,16 +185,16 @@ class RemoteBackend(_Backend):
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self, gate: Gate) -> "LeaseStore":
+    def _store(self, gate: Gate) -> "RedisStore":
         source = self._settings.source("slots_url")
         try:
-            from pytest_device.sessions.quota import leases
+            from pytest_device.sessions.quota import redis_store
         except ImportError as error:
             raise ConfigError(
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(
-            leases.LeaseConfig(
+        return redis_store.RedisStore(
+            redis_store.RedisConfig(
                 str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
             )
         )

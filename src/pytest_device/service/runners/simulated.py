@@ -35,11 +35,7 @@ class SimulatedRunner(Runner):
     """
 
     def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        boot_seconds: float | BootSeconds = 0.0,
-        base_url: str | None = None,
+        self, *, clock: Callable[[], float], boot_seconds: float | BootSeconds = 0.0, base_url: str | None = None
     ) -> None:
         self._clock = clock
         self._boot_seconds = boot_seconds
@@ -60,12 +56,6 @@ class SimulatedRunner(Runner):
             controller = preview if self._base_url is None else f"{self._base_url}{PATH}/{session_id}"
             record.boot = Running(_remote_config(record, controller, {"webPreviewUrl": f"{preview}/preview"}))
         return record
-
-    def use(self, session_id: str) -> None:
-        """Pretend that the controller is used now."""
-        record, _ = self._records[session_id]
-        record.begin_request()
-        record.end_request()
 
     def routes(self) -> Sequence[Route]:
         """Return the health checks of the simulated controllers."""

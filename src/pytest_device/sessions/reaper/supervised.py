@@ -26,7 +26,7 @@ class WatchedSession:
         """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
         self.attempts = 0
-        self.wanted = True
+        self.stop_requested = False
         self.is_stopping = False
         """Whether a stop call is open: meanwhile the session is looked up."""
         self.refusal: messages.Answer | None = None
@@ -38,9 +38,9 @@ class WatchedSession:
 
     def request_stop(self) -> None:
         """Stop it as soon as its ID is known."""
-        if self.wanted and self.entry.session_id:
+        if self.entry.session_id and not self.stop_requested:
             self.attempts, self.due = 0, time.monotonic()
-        self.wanted = False
+        self.stop_requested = True
 
     def call(self, number: int) -> messages.Call:
         self.due = None
@@ -106,7 +106,7 @@ class WarmRegistry:
         return entry if is_had else None
 
     def expired(self) -> Iterator[Entry]:
-        """Yield sessions whose time is up or that no run can find any more; forget claimed ones."""
+        """Yield sessions whose time is up or that no run can find anymore; forget claimed ones."""
         for intent, (_, *ends) in list(self._kept.items()):
             is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
