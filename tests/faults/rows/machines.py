@@ -1,10 +1,12 @@
 """Rows: the machine of the run: disk, clock, home directory."""
 
+import json
 import resource
 import shutil
 import subprocess
 from typing import Final
 
+from pytest_device.sessions.ledger import LIVE
 from tests.faults.acts import KILL, at_once, boots_for_ever, in_test, sends, touches, while_booting
 from tests.faults.room import Room
 from tests.faults.row import NOBODY, Promise, Row
@@ -58,11 +60,16 @@ def _state_becomes_a_file(room: Room) -> None:
     room.state.write_text("in the way")
 
 
+def _states(room: Room) -> list[str]:
+    """Return the state of each session in the ledger; until the create call has responded, it is not live."""
+    return [json.loads(path.read_bytes())["state"] for path in room.ledger()]
+
+
 def _swept_after_removal(room: Room) -> None:
     """Remove the state directory before a create call, then kill all processes of the run, and run again."""
     _remove_state(room)
     (room.directory / "go").touch()
-    room.wait_for(lambda: len(room.ledger()) == len(_TWICE), "entries of both sessions in the ledger made anew")
+    room.wait_for(lambda: _states(room) == [LIVE] * len(_TWICE), "entries of both sessions in the ledger made anew")
     room.kill_all()
     room.again(suite=PASSES)
 
