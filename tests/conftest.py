@@ -103,6 +103,20 @@ def _no_service_from_outside() -> Generator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def cache_dir() -> Path:
+    """The user's own cache, found before a test moves HOME: what is installed there is not installed again."""
+    from pytest_device.service.config import cache_directory
+
+    return cache_directory(os.environ, Path.home())
+
+
+@pytest.fixture
+def installed_programs(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs within a test use the programs of the user's own cache, though pytester moves HOME."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir.parent))
+
+
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""

@@ -1,8 +1,6 @@
 """A crash of the app's page: the app's fault, and the device stays."""
 
-import os
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,13 +8,10 @@ from appium.webdriver import Remote
 from selenium.common.exceptions import WebDriverException
 
 from pytest_device.local import LocalService
-from pytest_device.service.config import cache_directory
 from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
 
 CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
-CACHE: Final = cache_directory(os.environ, Path.home()).parent
-"""Found before the tests have homes of their own: what is installed there is not installed by each."""
 SUITE: Final = """
 import pytest
 pytestmark = pytest.mark.device(platform="{platform}", type="appium", share="run")
@@ -79,11 +74,11 @@ def test_a_crash_in_the_background_is_noticed_when_the_app_is_back(phone: Remote
     assert seen(phone, "title").text == "Notes"
 
 
+@pytest.mark.usefixtures("installed_programs")
 @pytest.mark.parametrize(("platform", "id_"), [("android", "appium:appPackage"), ("ios", "appium:bundleId")])
 def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, platform: str, id_: str
+    pytester: pytest.Pytester, platform: str, id_: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID))
 
     result = pytester.runpytest_subprocess("--device-local")
