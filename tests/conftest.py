@@ -18,10 +18,10 @@ pytest_plugins = ["pytester"]
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
     "bare",
+    "service/appium_driver",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
     "service/devices/test_browsers_installed.py",
-    "service/appium_driver",
     "service/devices/test_chromium.py",
     "plugin/test_local_app.py",
     "plugin/test_local_reasons.py",
@@ -37,7 +37,10 @@ PROGRAMS: Final = (
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
 )
-"""Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first."""
+"""Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first.
+
+The tests of an entry run on one worker: they share services, browsers and Appium servers.
+"""
 
 SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
 """Plugins that take every process of a run half of its start, and part in hardly any test."""
@@ -55,6 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
+            item.add_marker(pytest.mark.xdist_group(PROGRAMS[place(item.path)]))
     if config.option.markexpr == "programs":
         items.sort(key=lambda item: place(item.path))
 

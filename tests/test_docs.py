@@ -54,13 +54,13 @@ def test_every_hook_is_listed_with_its_arguments() -> None:
     assert first_column("hooks", "All hooks") == written
 
 
-def test_every_option_is_listed_as_the_table_has_it() -> None:
+def test_every_option_is_listed_as_declared() -> None:
     rows = [line for line in (DOCS / "settings.md").read_text().splitlines() if line.startswith("| `--")]
 
     assert rows == [row_of(option) for option in OPTIONS]
 
 
-def test_every_error_that_is_raised_is_listed_and_public() -> None:
+def test_every_raised_error_is_listed_and_public() -> None:
     kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
     tree = {kind.__name__ for kind in kinds if issubclass(kind, errors.DeviceError)}
     groups = {"DeviceError", "ServiceError", "SessionError"}
@@ -69,7 +69,7 @@ def test_every_error_that_is_raised_is_listed_and_public() -> None:
     assert tree <= set(dir(pytest_device))
 
 
-def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
+def test_ci_runs_only_the_second_command_of_the_readme() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
@@ -91,7 +91,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_link_to_a_page_of_the_project_leads_there(page: Path) -> None:
+def test_every_link_to_a_page_of_the_project_works(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
     targets = [((page.parent / path if path else page), anchor) for path, anchor in links]
 
@@ -109,7 +109,7 @@ def lines_of(code: str) -> str:
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - RUN), ids=name_of)
-def test_code_on_a_page_is_copied_from_a_suite_that_is_tested(page: Path) -> None:
+def test_code_on_a_page_comes_from_a_tested_suite(page: Path) -> None:
     tested = [lines_of(path.read_text()) for directory in TESTED for path in directory.rglob("*.py")]
 
     assert [block for block in blocks(page, "python") if not any(lines_of(block) in file for file in tested)] == []
@@ -146,7 +146,7 @@ def texts_of(path: Path) -> Iterator[str]:
                 pass
 
 
-def test_every_message_that_is_explained_is_one_of_the_code() -> None:
+def test_every_explained_message_exists_in_the_code() -> None:
     pages = sorted((DOCS / "troubleshooting").glob("*.md"))
     code = "\n".join(text for path in SOURCE.rglob("*.py") for text in texts_of(path))
     messages = [(name_of(page), message) for page in pages for message in messages_on(page)]

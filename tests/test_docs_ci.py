@@ -127,7 +127,7 @@ def jenkins(stage: str, token: str) -> tuple[dict[str, str], list[str]]:
     return variables, re.findall(r"sh '(.*)'", steps)
 
 
-def test_the_jobs_of_github_run_the_whole_suite(job: Job, service: FaultyService) -> None:
+def test_the_github_jobs_run_the_whole_suite(job: Job, service: FaultyService) -> None:
     ran = set[str]()
     for shard in (1, 2):
         variables, scripts = github(service.token, shard)
@@ -139,7 +139,7 @@ def test_the_jobs_of_github_run_the_whole_suite(job: Job, service: FaultyService
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_the_job_of_github_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+def test_the_github_job_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
     ran = set[str]()
     for shard in (1, 2):
         variables, scripts = github("", shard)
@@ -151,7 +151,7 @@ def test_the_job_of_github_runs_the_tests_without_a_device_for_a_fork(job: Job, 
     assert service.sessions() == []
 
 
-def test_a_cancelled_job_of_github_stops_its_sessions(job: Job, service: FaultyService) -> None:
+def test_a_cancelled_github_job_stops_its_sessions(job: Job, service: FaultyService) -> None:
     (job.directory / "test_it.py").write_text(SUITE.replace(": pass", ": __import__('time').sleep(600)", 2))
     variables, (*_, test, stop) = github(service.token)
     with job.start(test, variables) as process:
@@ -163,7 +163,7 @@ def test_a_cancelled_job_of_github_stops_its_sessions(job: Job, service: FaultyS
     assert "nothing to stop" in job.run(stop, variables)
 
 
-def test_the_job_of_gitlab_runs_its_part_of_the_suite(job: Job, service: FaultyService) -> None:
+def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None:
     variables, scripts = gitlab(service.token, job.directory)
 
     output = "".join(job.run(script, variables) for script in scripts)
@@ -173,7 +173,7 @@ def test_the_job_of_gitlab_runs_its_part_of_the_suite(job: Job, service: FaultyS
     assert service.statuses() == ["stopped"]
 
 
-def test_the_job_of_gitlab_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+def test_the_gitlab_job_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
     variables, scripts = gitlab("", job.directory)
 
     for script in scripts:
@@ -183,7 +183,7 @@ def test_the_job_of_gitlab_runs_the_tests_without_a_device_for_a_fork(job: Job, 
     assert service.sessions() == []
 
 
-def test_the_pipeline_of_jenkins_runs_the_suite(job: Job, service: FaultyService) -> None:
+def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -> None:
     variables, scripts = jenkins("Device tests", service.token)
 
     output = "".join(job.run(script, variables) for script in scripts)
@@ -193,7 +193,7 @@ def test_the_pipeline_of_jenkins_runs_the_suite(job: Job, service: FaultyService
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_the_pipeline_of_jenkins_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+def test_the_jenkins_pipeline_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
     variables, scripts = jenkins("Tests of a fork", service.token)
 
     for script in scripts:
@@ -203,7 +203,7 @@ def test_the_pipeline_of_jenkins_runs_the_tests_without_a_device_for_a_fork(job:
     assert service.sessions() == []
 
 
-def test_without_the_token_a_run_with_device_tests_ends_as_the_page_says(job: Job, service: FaultyService) -> None:
+def test_without_the_token_a_run_with_device_tests_ends_as_documented(job: Job, service: FaultyService) -> None:
     variables, _ = github("")
 
     with job.start("exec pytest", variables) as process:

@@ -9,7 +9,7 @@ COMMANDS = [
 ]
 
 
-def test_what_the_fullest_environment_leaves_out_has_one_of_its_own() -> None:
+def test_each_test_left_out_of_the_main_environment_has_its_own() -> None:
     (ignored,) = {tuple(found) for line in COMMANDS if (found := re.findall(r"--ignore (\S+)", line))}
 
     assert ignored
@@ -17,5 +17,5 @@ def test_what_the_fullest_environment_leaves_out_has_one_of_its_own() -> None:
     assert any("-m programs" in line for line in COMMANDS)
 
 
-def test_every_place_with_tests_at_real_programs_is_there() -> None:
+def test_every_listed_directory_with_real_programs_exists() -> None:
     assert [name for name in PROGRAMS if not (HERE / name).exists()] == []

@@ -46,7 +46,7 @@ def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
     assert {name for name in loaded if name.partition(".")[0] == "pytest_device"} == IN_EVERY_RUN
 
 
-def test_a_distributed_run_without_a_device_loads_none_either_in_any_process(tmp_path: Path) -> None:
+def test_a_distributed_run_without_a_device_loads_no_heavy_module_in_any_process(tmp_path: Path) -> None:
     tmp_path.joinpath("conftest.py").write_text(WRITE_MODULES_AT_THE_END)
     tmp_path.joinpath("test_trivial.py").write_text("def test_trivial(): pass")
 
@@ -74,13 +74,13 @@ def test_a_module_starts_with_one_sentence(module: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["errors", "redact", "settings", "spec"])
-def test_the_ground_floor_is_the_standard_library(name: str) -> None:
+def test_the_base_layer_uses_only_the_standard_library(name: str) -> None:
     foreign = {root for root in imports(SRC / f"{name}.py") if root not in sys.stdlib_module_names}
 
     assert foreign <= {"pytest_device"}
 
 
-def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> None:
+def test_type_checkers_and_run_time_see_the_same_public_names() -> None:
     typed = {
         alias.name: node.module
         for node in ast.walk(ast.parse((SRC / "__init__.py").read_text()))
@@ -93,7 +93,7 @@ def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> No
         assert getattr(pytest_device, name) is getattr(import_module(module), name)
 
 
-def test_public_errors_are_shown_by_the_name_that_suites_import() -> None:
+def test_public_errors_are_shown_with_their_import_name() -> None:
     errors = [getattr(pytest_device, name) for name in dir(pytest_device) if name.endswith("Error")]
 
     assert len(errors) > 20

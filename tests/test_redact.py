@@ -11,11 +11,11 @@ import pytest
 from pytest_device.redact import Redactor, is_loopback
 
 
-def test_a_known_secret_is_masked_wherever_it_stands() -> None:
+def test_a_known_secret_is_masked_everywhere() -> None:
     assert Redactor(["opensesame"]).text("a=opensesame&b='opensesame'") == "a=***&b='***'"
 
 
-def test_a_secret_that_holds_another_leaves_no_tail() -> None:
+def test_a_secret_that_contains_another_leaves_no_remainder() -> None:
     assert Redactor(["opensesame", "opensesame-2"]).text("opensesame-2") == "***"
 
 
@@ -30,7 +30,7 @@ def test_a_secret_that_holds_another_leaves_no_tail() -> None:
         ("wait ... for it", "wait ... for it"),
     ],
 )
-def test_a_secret_that_was_shortened_is_masked_at_both_ends(text: str, masked: str) -> None:
+def test_a_shortened_secret_is_masked_at_both_ends(text: str, masked: str) -> None:
     assert Redactor(["opensesame-abcdefghij"]).text(text) == masked
 
 
@@ -47,7 +47,7 @@ def test_a_secret_that_was_shortened_is_masked_at_both_ends(text: str, masked: s
     ],
 )
 @pytest.mark.parametrize("secret", ["open'se\"same", "open\\sesame", "open/sesame+&", "ouvre-toi-sésame"])
-def test_a_secret_is_masked_however_it_is_spelt(secret: str, spelling: Callable[[str], str]) -> None:
+def test_a_secret_is_masked_in_any_spelling(secret: str, spelling: Callable[[str], str]) -> None:
     masked = Redactor([secret]).text(f"<{spelling(secret)}>")
 
     assert "***" in masked
@@ -68,7 +68,7 @@ def test_a_short_value_is_left_alone() -> None:
     assert Redactor(["ios", ""]).text("an ios device") == "an ios device"
 
 
-def test_a_secret_learnt_later_is_masked_from_then_on() -> None:
+def test_a_secret_learned_later_is_masked_from_then_on() -> None:
     redactor = Redactor()
     redactor.add("opensesame")
 
@@ -92,15 +92,15 @@ def test_a_secret_learnt_later_is_masked_from_then_on() -> None:
         ("GET https://host/x@y", "GET https://host/x@y"),
     ],
 )
-def test_credentials_are_masked_by_their_form(text: str, masked: str) -> None:
+def test_credentials_are_recognized_by_their_form(text: str, masked: str) -> None:
     assert Redactor().text(text) == masked
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
-def test_loopback_is_this_machine(host: str) -> None:
+def test_loopback_hosts_are_recognized(host: str) -> None:
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["", "10.0.0.1", "localhost.example", "127.0.0.1.example", "devices.example"])
-def test_anything_else_is_not(host: str) -> None:
+def test_other_hosts_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)

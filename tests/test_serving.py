@@ -53,7 +53,7 @@ def test_a_server_that_stops_leaves_nothing_open(request_bytes: bytes, caplog: p
     assert caplog.messages == []
 
 
-def test_a_server_that_never_started_frees_its_address() -> None:
+def test_a_server_that_never_started_frees_its_port() -> None:
     first = AppServer()
     port = int(first.url.rpartition(":")[2])
     first.stop()
@@ -61,7 +61,7 @@ def test_a_server_that_never_started_frees_its_address() -> None:
     AppServer(port).stop()
 
 
-def test_a_server_that_is_never_asked_for_its_address_opens_no_socket() -> None:
+def test_a_server_whose_url_is_never_read_opens_no_socket() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         AppServer()
@@ -80,7 +80,7 @@ def test_a_port_that_cannot_be_bound_is_named() -> None:
     first.stop()
 
 
-def test_a_journal_is_waited_on() -> None:
+def test_waits_on_a_journal_end_with_the_awaited_entry() -> None:
     journal = Journal()
     journal.add(1)
     threading.Timer(0.05, journal.add, ["x"]).start()

@@ -33,7 +33,7 @@ def resolved(
     return resolve((options or {}).get, environ or {}, (ini or {}).get)
 
 
-def test_the_command_line_comes_before_the_environment_and_that_before_the_ini_file() -> None:
+def test_the_command_line_overrides_the_environment_which_overrides_the_ini_file() -> None:
     sources = ({"device_url": "https://a"}, {"DEVICE_URL": "https://b"}, {"device_url": "https://c"})
 
     assert resolved(*sources).url == "https://a"
@@ -41,7 +41,7 @@ def test_the_command_line_comes_before_the_environment_and_that_before_the_ini_f
     assert resolved({}, {}, sources[2]).url == "https://c"
 
 
-def test_each_value_remembers_what_gave_it() -> None:
+def test_each_value_remembers_its_source() -> None:
     settings = resolved({"device_url": "https://a"}, {"DEVICE_APP_ID": APP_ID}, {"device_vendor": "acme"})
 
     assert settings.source("url") == "--device-url"
@@ -79,7 +79,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.word)
-def test_a_text_becomes_a_value_of_its_kind(option: Option[Any]) -> None:
+def test_a_string_is_parsed_to_the_options_type(option: Option[Any]) -> None:
     text, value = GOOD.get(option.word, ("true", True) if isinstance(option.default, bool) else ("5", 5))
 
     parsed = option.parse(text)
@@ -97,14 +97,14 @@ def test_settings_without_arguments_are_the_defaults() -> None:
     assert not list(settings.chosen())
 
 
-def test_settings_with_values_are_the_defaults_but_for_these() -> None:
+def test_settings_with_values_are_otherwise_the_defaults() -> None:
     settings = Settings(values={"max_sessions": 3})
 
     assert settings.max_sessions == 3
     assert settings.prefetch == Options.prefetch.default
 
 
-def test_the_source_of_an_unknown_option_is_a_mistake() -> None:
+def test_the_source_of_an_unknown_option_is_an_error() -> None:
     with pytest.raises(AttributeError, match="max_session"):
         Settings().source("max_session")
 
@@ -128,7 +128,7 @@ def test_the_source_of_an_unknown_option_is_a_mistake() -> None:
         ("device_app_dynamic", "always"),
     ],
 )
-def test_a_value_at_fault_is_reported_with_its_source(key: str, text: str) -> None:
+def test_an_invalid_value_is_reported_with_its_source(key: str, text: str) -> None:
     option = next(option for option in OPTIONS if option.ini == key)
 
     for sources, source in (
@@ -153,13 +153,13 @@ def test_a_value_at_fault_is_reported_with_its_source(key: str, text: str) -> No
         (({}, {}, {"device_prefetch": "two"}), "device_prefetch='two' in the ini file"),
     ],
 )
-def test_a_value_at_fault_is_reported_as_it_was_given(sources: tuple[dict[str, str], ...], given: str) -> None:
+def test_an_invalid_value_is_reported_as_given(sources: tuple[dict[str, str], ...], given: str) -> None:
     with pytest.raises(ConfigError, match=f"^{given} must be a whole number of tests"):
         resolved(*sources)
 
 
 @pytest.mark.parametrize("option", [one for one in OPTIONS if one not in _TEXTS], ids=lambda option: option.ini)
-def test_a_value_at_fault_is_reported_without_its_credentials_and_its_query(option: Option[Any]) -> None:
+def test_an_invalid_url_is_reported_without_credentials_and_query(option: Option[Any]) -> None:
     text = "ftp://user:pw123456@archives.example/a\0.zip?sig=abcdefgh"
 
     with pytest.raises(ConfigError) as caught:
@@ -171,18 +171,18 @@ def test_a_value_at_fault_is_reported_without_its_credentials_and_its_query(opti
     assert "abcdefgh" not in problem
 
 
-def test_all_values_at_fault_are_reported_at_once() -> None:
+def test_all_invalid_values_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         resolved({"device_app_id": "x"}, {"DEVICE_URL": "x"}, {"device_vendor": "X"})
 
     assert len(caught.value.problems) == 3
 
 
-def test_an_empty_text_is_no_value() -> None:
+def test_an_empty_string_counts_as_unset() -> None:
     assert resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url == "https://c"
 
 
-def test_the_stronger_source_names_the_service() -> None:
+def test_the_source_with_higher_precedence_selects_the_service() -> None:
     local_first = resolved({"device_local": "true"}, {"DEVICE_URL": "https://b"})
     url_first = resolved({"device_url": "https://a"}, {"DEVICE_LOCAL": "1"})
 
@@ -205,13 +205,13 @@ def test_a_local_service_needs_no_app_id_and_is_polled_faster() -> None:
     assert not list(settings.service_problems())
 
 
-def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
+def test_an_explicit_poll_interval_applies_to_the_local_service_too() -> None:
     settings = resolved({"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"})
 
     assert settings.poll_interval_seconds == 2
 
 
-def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
+def test_a_builds_directory_is_allowed_for_a_separate_local_service() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_BUILDS_DIR": "builds"})
 
     assert settings.local_service_config() == {
@@ -225,7 +225,7 @@ def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
     assert not list(settings.service_problems())
 
 
-def test_real_devices_are_those_of_a_local_service() -> None:
+def test_real_device_options_require_a_local_service() -> None:
     given = {"DEVICE_LOCAL_REAL": "1", "DEVICE_AVD": "Phone", "DEVICE_APPIUM_ALLOW_INSECURE": "a:b, *:c"}
     settings = resolved({}, given)
 
@@ -237,7 +237,7 @@ def test_real_devices_are_those_of_a_local_service() -> None:
         resolved({"device_local_real": "true", "device_url": "https://a"})
 
 
-def test_builds_for_another_service_are_a_mistake_on_the_command_line_only() -> None:
+def test_builds_for_another_service_are_an_error_on_the_command_line_only() -> None:
     service = ({"device_url": "https://a", "device_app_id": APP_ID}, {"DEVICE_TOKEN": "made-up-token"})
 
     (problem,) = resolved(service[0] | {"device_builds_dir": "builds"}, service[1]).service_problems()
@@ -246,7 +246,7 @@ def test_builds_for_another_service_are_a_mistake_on_the_command_line_only() -> 
     assert not list(resolved(*service, {"device_builds_dir": "builds"}).service_problems())
 
 
-def test_without_a_service_both_ways_out_are_named() -> None:
+def test_without_a_service_both_options_are_named() -> None:
     (problem,) = resolved().service_problems()
 
     assert "--device-url" in problem
@@ -260,7 +260,7 @@ def test_a_service_needs_an_app_id_and_a_token() -> None:
     assert "DEVICE_TOKEN" in token
 
 
-def test_the_token_is_in_no_repr() -> None:
+def test_no_repr_contains_the_token() -> None:
     assert "sesame-open" not in repr(resolved({}, {"DEVICE_TOKEN": "sesame-open"}))
 
 
@@ -275,7 +275,7 @@ def test_the_token_is_in_no_repr() -> None:
         ("http://[::1]:8000", "http://[::1]:8000"),
     ],
 )
-def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
+def test_a_trailing_slash_is_removed_from_a_url(url: str, base: str) -> None:
     assert parsers.address(url) == base
 
 
@@ -302,7 +302,7 @@ def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
         ("https://devices.example/v2/", "before /v2"),
     ],
 )
-def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: str) -> None:
+def test_an_unusable_url_is_refused_with_the_rule(url: str, rule: str) -> None:
     with pytest.raises(ConfigError, match=rule) as caught:
         parsers.address(url)
 
@@ -324,7 +324,7 @@ def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: st
         ("redis://:secretive@redis.example", "unencrypted: use rediss://"),
     ],
 )
-def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url: str, rule: str) -> None:
+def test_an_unusable_redis_url_is_refused_without_its_credentials(url: str, rule: str) -> None:
     with pytest.raises(ConfigError, match=rule) as caught:
         parsers.slots_address(url)
 
@@ -341,7 +341,7 @@ def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url
         ("redis.example?password=secretive", "redis.example"),
     ],
 )
-def test_a_redis_address_without_a_scheme_is_reported_as_it_was_typed(url: str, shown: str) -> None:
+def test_a_redis_url_without_a_scheme_is_reported_as_given(url: str, shown: str) -> None:
     with pytest.raises(ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like") as caught:
         parsers.slots_address(url)
 
@@ -352,7 +352,7 @@ def test_a_redis_address_without_a_scheme_is_reported_as_it_was_typed(url: str, 
     "url",
     ["redis://redis.example", "redis://:open-sesame@[::1]:6380/2", "rediss://user:open-sesame@redis.example:6380/15"],
 )
-def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) -> None:
+def test_a_redis_url_can_have_credentials_if_they_stay_private(url: str) -> None:
     settings = resolved({}, {"DEVICE_SLOTS_URL": url, "DEVICE_MAX_SESSIONS": "3"})
 
     assert settings.slots_url == url
@@ -360,7 +360,7 @@ def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) 
 
 
 @pytest.mark.parametrize("source", ["--device-slots-url", "device_slots_url in the ini file"])
-def test_a_redis_address_with_credentials_is_for_the_environment(source: str) -> None:
+def test_a_redis_url_with_credentials_is_accepted_from_the_environment_only(source: str) -> None:
     given = {"device_slots_url": "rediss://:open-sesame@redis.example"}
 
     with pytest.raises(ConfigError, match=f"{source} must not contain credentials, .* set DEVICE_SLOTS_URL") as caught:
@@ -377,7 +377,7 @@ def test_a_redis_address_with_credentials_is_for_the_environment(source: str) ->
         (({}, {}, {"device_slots_url": "redis://redis.example"}), "device_slots_url in the ini file"),
     ],
 )
-def test_a_redis_address_needs_a_number_of_sessions(sources: tuple[dict[str, str], ...], source: str) -> None:
+def test_a_redis_url_requires_a_session_limit(sources: tuple[dict[str, str], ...], source: str) -> None:
     with pytest.raises(ConfigError, match=f"^{source} has no effect without a limit: set --device-max-sessions"):
         resolved(*sources)
 
@@ -387,7 +387,7 @@ def test_a_redis_address_needs_a_number_of_sessions(sources: tuple[dict[str, str
 
 
 @pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])
-def test_a_token_that_no_header_can_carry_is_refused_without_being_shown(token: str) -> None:
+def test_a_token_that_cannot_be_a_header_is_refused_without_being_shown(token: str) -> None:
     with pytest.raises(ConfigError, match="DEVICE_TOKEN") as caught:
         checked_token(token)
 
@@ -407,7 +407,7 @@ def test_the_ini_file_keeps_nothing_warm_in_ci(variable: str) -> None:
 
 
 @pytest.mark.parametrize(("options", "environ"), [({"device_keep_warm": "5"}, {}), ({}, {"DEVICE_KEEP_WARM": "5"})])
-def test_what_is_asked_for_in_ci_itself_is_kept_warm(options: dict[str, str], environ: dict[str, str]) -> None:
+def test_in_ci_option_and_variable_keep_devices_warm(options: dict[str, str], environ: dict[str, str]) -> None:
     assert resolved(options, {**URL, "CI": "1", **environ}).keep_warm == 5
 
 
@@ -419,7 +419,7 @@ def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
     assert not list(settings.service_problems())
 
 
-def test_what_the_command_line_asks_of_a_local_service_in_vain_is_reported() -> None:
+def test_an_option_that_the_local_service_cannot_honor_is_an_error() -> None:
     settings = resolved({"device_local": "true", "device_keep_warm": "5"})
 
     (problem,) = settings.service_problems()
@@ -427,9 +427,7 @@ def test_what_the_command_line_asks_of_a_local_service_in_vain_is_reported() -> 
 
 
 @pytest.mark.parametrize(("given", "minutes"), [({}, 21), ({"DEVICE_MAX_IDLE_TIME_MINUTES": "7"}, 7)])
-def test_an_idle_limit_that_nobody_has_set_outlasts_the_time_of_a_warm_device(
-    given: dict[str, str], minutes: int
-) -> None:
+def test_an_unset_idle_limit_exceeds_the_time_of_a_warm_device(given: dict[str, str], minutes: int) -> None:
     settings = resolved({"device_keep_warm": "20"}, {**URL, **given})
 
     assert settings.max_idle_time_minutes == minutes

@@ -40,7 +40,7 @@ def test_all_callers_have_the_same_service(host: ServiceHost, provider: Any) -> 
         assert [one.user for one in provider.tokens] == ["ada"]
 
 
-def test_what_a_test_sets_is_set_at_the_service(provider: Any) -> None:
+def test_values_set_by_a_test_are_set_at_the_service(provider: Any) -> None:
     provider.automatic_user = "bob"
     tokens = provider.sign_in("ada")
 
@@ -52,7 +52,7 @@ def test_what_a_test_sets_is_set_at_the_service(provider: Any) -> None:
     assert provider.wait_for_sign_in("ada", 0).access_token == tokens.access_token
 
 
-def test_an_error_of_the_service_is_raised_where_it_was_called(provider: Any) -> None:
+def test_a_services_error_is_raised_at_the_caller(provider: Any) -> None:
     with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada, bob\)"):
         provider.sign_in("eve")
     with pytest.raises(TimeoutError, match="bob did not sign in"):
@@ -64,7 +64,7 @@ def test_an_error_of_the_service_is_raised_where_it_was_called(provider: Any) ->
     assert raised.value.code == "invalid_grant"
 
 
-def test_what_cannot_be_sent_is_an_error_of_the_call(host: ServiceHost, provider: Any) -> None:
+def test_unserializable_arguments_are_an_error_of_the_call(host: ServiceHost, provider: Any) -> None:
     with pytest.raises((AttributeError, TypeError, ValueError), match="pickle"):
         provider.user(lambda: None)
     with pytest.raises(AttributeError, match="pretend"):
@@ -76,5 +76,5 @@ def test_what_cannot_be_sent_is_an_error_of_the_call(host: ServiceHost, provider
         pass
 
 
-def test_nobody_calls_without_the_key(host: ServiceHost) -> None:
+def test_calls_require_the_key(host: ServiceHost) -> None:
     assert httpx.post(host.ticket["url"], content=b"cos\nsystem\n(S'true'\ntR.").status_code == 401

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no noh
 
 
 @pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "in a worker"])
-def test_under_nohup_the_tests_go_on_ignoring_signals_and_their_processes_do_not(
+def test_under_nohup_tests_keep_ignoring_signals_but_their_processes_do_not(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)

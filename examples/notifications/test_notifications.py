@@ -68,7 +68,7 @@ def test_a_message_with_data_alone_is_handled_without_a_screen(
 
 
 @pytest.mark.usefixtures("app")
-def test_ios_needs_its_flag_for_data_alone(device_push: DevicePush) -> None:
+def test_ios_requires_a_flag_for_data_only_messages(device_push: DevicePush) -> None:
     if device_push.device.platform == "android":
         device_push.send({"data": {"sync": "notes"}})
         return

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _UNSAFE: Final = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f"  # move the cursor, change colours or rename the terminal
+    "[\0-\x08\x0b-\x1f\x7f-\x9f"  # move the cursor, change colors or rename the terminal
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # change the reading order, or end a line
     "\ud800-\udfff]"  # cannot be encoded
 )

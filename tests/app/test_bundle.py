@@ -49,7 +49,7 @@ def _inspect(
     ],
 )
 @pytest.mark.parametrize("name", ["bundle.js", "bundle.hbc", "bundle.js.map"])
-def test_a_secret_is_found_however_it_is_spelt(spelt: Callable[[str], bytes], name: str, tmp_path: Path) -> None:
+def test_a_secret_is_found_in_any_encoding(spelt: Callable[[str], bytes], name: str, tmp_path: Path) -> None:
     bundle = _inspect(tmp_path, b"x" * 1000 + spelt(SECRET) + b"y" * 1000, name)
     [finding] = bundle.findings
     assert (finding.id, finding.severity, finding.path) == ("bundle-secret", "error", tmp_path / "dist" / name)
@@ -57,7 +57,7 @@ def test_a_secret_is_found_however_it_is_spelt(spelt: Callable[[str], bytes], na
     assert "hunter2" not in repr(bundle) + repr(finding)
 
 
-def test_a_secret_on_the_border_of_two_chunks_is_found(tmp_path: Path) -> None:
+def test_a_secret_across_two_chunks_is_found(tmp_path: Path) -> None:
     assert _inspect(tmp_path, b"x" * (4 * 1024 * 1024 - 5) + SECRET.encode()).findings
 
 
@@ -81,9 +81,7 @@ def _tarred(content: bytes) -> bytes:
     ("name", "pack"),
     [("a.apk", _zipped), ("a.ipa", _zipped), ("a.tar.gz", _tarred), ("a.zip", lambda text: _zipped(_zipped(text)))],
 )
-def test_archives_are_searched_also_within_each_other(
-    name: str, pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_nested_archives_are_searched(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     [finding] = _inspect(tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name).findings
     assert "index.bundle" in finding.path.as_posix()
     archive = tmp_path / "dist" / name
@@ -101,7 +99,7 @@ def test_a_secret_can_be_allowed(tmp_path: Path) -> None:
     assert not _inspect(tmp_path, SECRET.encode(), allowed=("API_SECRET",)).findings
 
 
-def test_secrets_of_each_mode_are_searched_for_also_if_the_process_has_others(tmp_path: Path) -> None:
+def test_secrets_of_each_mode_are_searched_for_even_if_the_process_has_others(tmp_path: Path) -> None:
     files = {".env": "A=from-env-file", ".env.production": "B=of-production", ".env.test.local": "C=of-tests-only"}
     project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={"A": "of-the-process\udcff"})
     put(tmp_path, {"dist/a.js": "from-env-file of-production of-tests-only"})
@@ -111,14 +109,14 @@ def test_secrets_of_each_mode_are_searched_for_also_if_the_process_has_others(tm
     assert found == [(file, f"contains the value of {name}") for file, name in leaks]
 
 
-def test_what_a_public_variable_has_is_no_secret(tmp_path: Path) -> None:
+def test_the_value_of_a_public_variable_is_not_a_secret(tmp_path: Path) -> None:
     files = {".env": "API=https://api.example\nVENDOR_PUBLIC_API=$API"}
     project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={})
     bundle = inspect_bundle(put(tmp_path / "dist", {"a.js": "'https://api.example'"}), project)
     assert (bundle.findings, bundle.addresses) == ((), ("https://api.example",))
 
 
-def test_a_bundle_and_its_map_have_one_debug_id(tmp_path: Path) -> None:
+def test_a_bundle_and_its_map_have_the_same_debug_id(tmp_path: Path) -> None:
     mine, other = debug_id("a"), debug_id("b")
     put(tmp_path / "dist", {"a.js": f"x\n//# debugId={mine}", "a.js.map": {"debugId": mine}})
     bundle = _inspect(tmp_path)
@@ -127,7 +125,7 @@ def test_a_bundle_and_its_map_have_one_debug_id(tmp_path: Path) -> None:
     assert [one.id for one in _inspect(tmp_path).findings] == ["bundle-debug-id"]
 
 
-def test_what_cannot_be_searched_is_an_error(tmp_path: Path) -> None:
+def test_an_unsearchable_build_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="dist: does not exist"):
         _inspect(tmp_path)
     os.mkfifo(tmp_path / "pipe")

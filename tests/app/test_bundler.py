@@ -16,17 +16,17 @@ ENV = {"VENDOR_PUBLIC_API": "https://api.example", "SECRET": "s"}
 
 
 @pytest.mark.parametrize("row", rows("bundler", "debug_id"))
-def test_a_debug_id_is_that_of_the_reference_case(row: Any) -> None:
+def test_a_debug_id_matches_the_reference_case(row: Any) -> None:
     assert list(map(debug_id, row["input"]["strings"])) == row["output"]["uuids"]
     assert debug_id(b"x" * 10_000) == "b567fcb6-8d85-4522-b123-ab87e255872e"
 
 
 @pytest.mark.parametrize("row", rows("bundler", "is_css_module"))
-def test_a_css_module_is_one_as_in_the_reference_case(row: Any) -> None:
+def test_css_modules_are_recognized_as_in_the_reference_case(row: Any) -> None:
     assert [css_module_name(name) is not None for name in row["input"]["files"]] == row["output"]["is_module"]
 
 
-def test_a_css_module_has_a_platform_behind_module_only() -> None:
+def test_a_css_module_has_a_platform_only_after_module() -> None:
     assert css_module_name("src/a.module.ios.css") == CssModule("a", "ios")
     assert css_module_name("src/a.ios.module.css") == CssModule("a.ios", None)
 
@@ -82,11 +82,11 @@ API = "process.env.VENDOR_PUBLIC_API"
         (f"const s = {API} satisfies string; type X = typeof {API}", ["inlined", "inlined"]),
     ],
 )
-def test_only_code_is_read(source: str, kinds: list[str]) -> None:
+def test_only_code_is_searched_for_reads(source: str, kinds: list[str]) -> None:
     assert [one.kind for one in inlined_public(source, ENV)] == kinds
 
 
-def test_a_read_has_its_place_and_name() -> None:
+def test_a_read_has_a_position_and_a_name() -> None:
     [first, second] = inlined_public("\n  x(process.env.A,\n process.env['B'])", {})
     assert (first.expression, first.name, first.line, first.column) == ("process.env.A", "A", 2, 5)
     assert (second.expression, second.name, second.line, second.column) == ("process.env['B']", "B", 3, 2)
@@ -94,7 +94,7 @@ def test_a_read_has_its_place_and_name() -> None:
     assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
 
-def test_where_nothing_is_inlined() -> None:
+def test_some_reads_are_never_inlined() -> None:
     def kind(**where: Any) -> str:
         return inlined_public(API, ENV, **where)[0].kind
 
@@ -119,13 +119,13 @@ def test_where_nothing_is_inlined() -> None:
         "process=<" + "a" * 1_000_000,
     ],
 )
-def test_a_minified_line_is_read_in_bounded_time(source: str) -> None:
+def test_a_minified_line_is_parsed_in_bounded_time(source: str) -> None:
     started = time.perf_counter()
     inlined_public(source, ENV)
     assert time.perf_counter() - started < 40
 
 
-def test_styles_without_an_extension_are_looked_for_in_order() -> None:
+def test_styles_without_an_extension_are_searched_in_order() -> None:
     assert style_candidates("./theme") == ["./theme.scss", "./theme.sass", "./theme.css"]
     assert style_candidates("./theme.css") == ["./theme.css"]
 
@@ -148,7 +148,7 @@ def test_exports_are_read_in_the_order_of_the_map(exports: Any, platform: str, t
     assert export_target(exports, platform=platform, sdk=52) is None
 
 
-def test_results_of_a_resolver_have_two_shapes() -> None:
+def test_a_resolver_returns_one_of_two_shapes() -> None:
     check_resolution({"type": "empty"})
     check_resolution({"type": "sourceFile", "filePath": "/x.js"})
     for wrong in ({"type": "virtual"}, {"type": "sourceFile"}, None):

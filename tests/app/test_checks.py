@@ -130,7 +130,7 @@ def _statuses(root: Path, project: tuple[dict[str, Any], dict[str, Any]], rule: 
 
 
 @pytest.mark.parametrize("rule", WRONG_AND_RIGHT)
-def test_a_rule_is_broken_by_a_wrong_project_and_kept_by_a_right_one(rule: str, tmp_path: Path) -> None:
+def test_each_rule_rejects_a_wrong_project_and_accepts_a_right_one(rule: str, tmp_path: Path) -> None:
     wrong, right = WRONG_AND_RIGHT[rule]
     assert _statuses(tmp_path / "wrong", wrong, rule).count("failed") >= 1
     assert _statuses(tmp_path / "right", right, rule) == ["passed"]
@@ -165,6 +165,34 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     )
     [finding] = app_config_fields_not_synced(load_project(tmp_path))
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
+
+
+@pytest.mark.parametrize(
+    ("config", "missing"),
+    [
+        (
+            {"ios": {"icon": {"light": "./a.png", "dark": "./none.png", "tinted": "https://i.example/t.png"}}},
+            ["ios.icon.dark"],
+        ),
+        (
+            {"splash": {"image": "./none.png"}, "notification": {"icon": "none.png"}},
+            ["splash.image", "notification.icon"],
+        ),
+        ({"icon": "./a.png", "ios": {"icon": "./a.png", "servicesFile": "none.plist"}}, ["ios.servicesFile"]),
+    ],
+)
+def test_each_local_file_that_the_configuration_names_must_exist(
+    config: dict[str, Any], missing: list[str], tmp_path: Path
+) -> None:
+    found = check(load_project(put(tmp_path, project_files(config, **{"a.png": ""}))))
+    files = [one.rule.split()[0] for one in found if one.id == "config-missing-file" and one.status == "failed"]
+    assert sorted(files) == sorted(missing)
+
+
+@pytest.mark.parametrize(("policy", "statuses"), [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])])
+def test_the_policy_of_each_platform_must_be_known(policy: object, statuses: list[str], tmp_path: Path) -> None:
+    found = check(load_project(put(tmp_path, project_files({"android": {"runtimeVersion": {"policy": policy}}}))))
+    assert [one.status for one in found if one.id == "runtime-version"] == statuses
 
 
 @pytest.mark.parametrize("ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"])
@@ -213,7 +241,7 @@ def test_the_sdk_version_can_be_the_installed_one(version: str, tmp_path: Path) 
     assert [one.status for one in found if one.id == "config-sdk-version"] == ["passed"]
 
 
-def test_libraries_for_development_have_expected_versions_too(tmp_path: Path) -> None:
+def test_development_dependencies_have_expected_versions_too(tmp_path: Path) -> None:
     package = _package(devDependencies={"dev-lib": "1.0.0"})
     project = load_project(put(tmp_path, project_files({}, **package)))
     [found] = install_check(project, {"dev-lib": "2.0.0"})
@@ -227,7 +255,7 @@ def test_versions_are_compared_as_in_the_reference_case(row: Any, tmp_path: Path
     assert [one.status for one in install_check(project, versions)] == ["passed"]
 
 
-def test_checks_without_data_are_skipped_never_passed(tmp_path: Path) -> None:
+def test_checks_without_data_are_skipped_not_passed(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({})))
     skipped = {finding.id for finding in check(project) if finding.status == "skipped"}
     assert skipped == {"install-version", "library-directory"}
@@ -265,11 +293,11 @@ def test_unknown_libraries_are_listed_unless_excluded(
 
 
 @pytest.mark.timeout(60)
-def test_a_pattern_that_searches_without_end_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_an_endless_pattern_is_an_error_with_its_position(tmp_path: Path) -> None:
     section = {"doctor": {"reactNativeDirectoryCheck": {"exclude": ["/^(a+)+$/"]}}}
     package = _package(dependencies={"a" * 100 + "b": "1"}, vendor=section)
     project = load_project(put(tmp_path, project_files({}, **package)))
-    with pytest.raises(ProjectError, match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that searches for"):
+    with pytest.raises(ProjectError, match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that takes more"):
         check(project, directory={})
 
 
@@ -299,7 +327,7 @@ def test_only_what_the_bundler_reads_must_be_inlined(name: str, failed: bool, tm
     assert (found.status == "failed") == failed
 
 
-def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
+def test_a_finding_has_a_position_and_a_fix_but_no_secret(tmp_path: Path) -> None:
     text = '{\n  // JSON5\n  vendor: {\n    extra: { clientSecret: "hunter2hunter2" },\n    orientation: "up",\n  },\n}'
     project = load_project(put(tmp_path, project_files({}, **{"app.json": text})))
     found = {one.id: one for one in check(project) if one.status == "failed"}
@@ -318,7 +346,7 @@ def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
         ("2.0.0", ">=1.0.0 <2.0.0", False), ("3.1.0", "^1 || ^3", True),
     ],
 )  # fmt: skip
-def test_versions_fit_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
+def test_versions_match_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
     from pytest_device.app.checks.packages import fits as does_fit
 
     assert does_fit(version, wanted) is fits

@@ -41,7 +41,7 @@ def _project(root: Path, config: dict[str, Any] | None = None) -> Path:
         ([], "runtime-version"),
     ],
 )
-def test_a_command_prints_what_the_project_says(arguments: list[str], printed: str, tmp_path: Path) -> None:
+def test_a_command_prints_the_projects_values(arguments: list[str], printed: str, tmp_path: Path) -> None:
     done = _run(*arguments, cwd=_project(tmp_path))
     assert printed in done.stdout + done.stderr
     assert "hunter2" not in done.stdout + done.stderr
@@ -62,7 +62,7 @@ def test_a_runtime_version_is_printed(tmp_path: Path) -> None:
     assert _run("runtime-version", "--platform", "ios", cwd=tmp_path).returncode == 1
 
 
-def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> None:
+def test_findings_have_four_formats_and_errors_set_the_exit_status(tmp_path: Path) -> None:
     root = _project(tmp_path, {"orientation": "up"})
     done = {name: _run("check", "--format", name, cwd=root) for name in ("text", "json", "sarif", "github")}
     assert {one.returncode for one in done.values()} == {1}
@@ -77,7 +77,7 @@ def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> 
     assert done["github"].stdout.startswith("::error file=app.json,line=1,col=13::orientation must be")
 
 
-def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> None:
+def test_checks_with_a_table_are_skipped_without_it(tmp_path: Path) -> None:
     root = put(_project(tmp_path), {"versions.json": {"vendor": "~58.0.0"}, "bad.json": "[1]"})
     assert "skipped: a library must have the version" in _run("check", cwd=root).stdout
     assert "vendor is 57.0.26, expected ~58.0.0" in _run("check", "--versions", "versions.json", cwd=root).stdout
@@ -85,7 +85,7 @@ def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> Non
     assert _run("check", "--versions", "none.json", cwd=root).returncode == 2
 
 
-def test_the_project_identifier_can_lie_elsewhere(tmp_path: Path) -> None:
+def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     root = _project(tmp_path, {"extra": {"mine": "no-uuid"}})
     assert _run("check", cwd=root).returncode == 0
     done = _run("check", "--project-id-path", "extra.mine", cwd=root)
@@ -106,7 +106,7 @@ def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
     assert _run("routes", "--write", "none/x.py", cwd=root).returncode == 2
 
 
-def test_the_declaration_comes_with_the_entries_that_it_needs(tmp_path: Path) -> None:
+def test_the_declaration_is_written_with_the_entries_that_it_needs(tmp_path: Path) -> None:
     root = _project(tmp_path, {"experiments": {"typedRoutes": True}})
     arguments = ("routes", "--typescript", "vendor-env.d.ts")
     assert "tsconfig.json is stale" in _run(*arguments, "--check", cwd=root).stderr
@@ -127,7 +127,7 @@ def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None
     assert _run("bundle", "dist", "--allow", "API_SECRET", cwd=root).returncode == 0
 
 
-def test_a_directory_that_is_no_project_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_directory_without_a_project_is_a_usage_error(tmp_path: Path) -> None:
     done = _run("check", cwd=tmp_path)
     assert done.returncode == 2
     assert "is not the directory of a vendor app: it has no package.json" in done.stderr

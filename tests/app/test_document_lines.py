@@ -19,7 +19,7 @@ PARTS: Final = {
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: str(line["line"]))
-def test_a_line_has_a_test_or_a_reason(line: Any) -> None:
+def test_each_line_has_a_test_or_a_reason(line: Any) -> None:
     if "not_tested" in line:
         assert line["not_tested"]
         return
@@ -37,7 +37,7 @@ def test_what_is_left_to_the_bundler_is_documented_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_no_number_of_a_list_is_missing(part: str) -> None:
+def test_no_number_in_a_list_is_missing(part: str) -> None:
     mine = [line["line"].partition(":")[0] for line in LINES if line["line"].startswith(part)]
     assert mine
     numbers = {int(one.removeprefix(part)) for one in mine if one.removeprefix(part).strip().isdecimal()}

@@ -45,7 +45,7 @@ def _node(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 
 
 @pytest.mark.parametrize("row", DYNAMIC)
-def test_a_dynamic_configuration_is_that_of_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_a_dynamic_configuration_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
     put(tmp_path, row["input"]["files"])
     if "error" in row:
         with pytest.raises(ProjectError) as caught:
@@ -85,13 +85,13 @@ def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) 
         ("console.log('x'.repeat(2 ** 24)); module.exports = {}", "prints more than 8 MB"),
     ],
 )
-def test_what_cannot_be_a_configuration_is_a_clear_error(source: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_a_clear_error(source: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=problem):
         _load(tmp_path, source)
 
 
 @pytest.mark.parametrize("source", ["process.env.API_SECRET", "config.extra.clientSecret", "process.env.PLAIN"])
-def test_an_error_of_the_code_shows_no_secret(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_code_shows_no_secret(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_SECRET", "hunter2hunter2")
     files = project_files({"extra": {"clientSecret": "hunter2hunter2"}}, **{".env": "PLAIN=hunter2hunter2"})
     files["app.config.js"] = f"module.exports = ({{config}}) => {{ throw new Error('no ' + {source}) }}"
@@ -99,7 +99,7 @@ def test_an_error_of_the_code_shows_no_secret(source: str, tmp_path: Path, monke
         load_project(put(tmp_path, files))
 
 
-def test_a_configuration_that_never_ends_is_ended(tmp_path: Path) -> None:
+def test_an_endless_configuration_is_terminated(tmp_path: Path) -> None:
     started = time.monotonic()
     put(tmp_path, project_files({}, **{"app.config.js": "while (true) {}"}))
     from pytest_device.app.dynamic import Evaluation
@@ -126,7 +126,7 @@ def test_our_own_variables_do_not_reach_the_configuration(tmp_path: Path, monkey
     assert project.config["extra"] == {"token": None}
 
 
-def test_static_files_alone_are_read_on_request(tmp_path: Path) -> None:
+def test_only_static_files_are_read_on_request(tmp_path: Path) -> None:
     project = _load(tmp_path, "process.exit(1)", dynamic="never")
     assert project.config["name"] == "Static"
     assert project.notes == ("did not run app.config.js: its values are missing",)
@@ -180,7 +180,7 @@ def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -
     assert _load(tmp_path / "apps/one", source, name).config["name"] == "x"
 
 
-def test_the_types_of_the_vendor_need_no_package(tmp_path: Path) -> None:
+def test_the_vendors_types_need_no_package(tmp_path: Path) -> None:
     assert _load(tmp_path, TYPED, "app.config.ts").config["name"] == "x"
 
 
@@ -190,7 +190,7 @@ def test_a_missing_module_is_an_error_that_names_it(name: str, tmp_path: Path) -
         _load(tmp_path, f"import lib from '{name}'; export default {{name: lib}}", "app.config.ts")
 
 
-def test_an_ignored_static_configuration_is_known(tmp_path: Path) -> None:
+def test_an_ignored_static_configuration_is_detected(tmp_path: Path) -> None:
     assert _load(tmp_path, "module.exports = () => ({name: 'x'})").unused_static
     assert not _load(tmp_path, "module.exports = ({config}) => ({...config, name: 'x'})").unused_static
     assert not _load(tmp_path, "module.exports = ({config}) => ({vendor: config})").unused_static
@@ -205,7 +205,7 @@ def test_checks_name_the_dynamic_configuration(tmp_path: Path) -> None:
     assert failed["config-unused-static"] == "app.config.js"
 
 
-def test_without_a_suitable_node_the_error_names_those_that_were_found(tmp_path: Path) -> None:
+def test_without_a_suitable_node_the_error_names_those_found(tmp_path: Path) -> None:
     put(tmp_path, {"bin/node": "#!/bin/sh\necho 20.1.0\n"})
     (tmp_path / "bin/node").chmod(0o755)
     probe = f"""
@@ -225,7 +225,7 @@ def in_a_suite(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_the_run_reports_that_code_of_the_project_ran_or_did_not(in_a_suite: pytest.Pytester) -> None:
+def test_the_run_reports_whether_the_projects_code_ran(in_a_suite: pytest.Pytester) -> None:
     put(in_a_suite.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
     in_a_suite.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
     result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider")
@@ -236,7 +236,7 @@ def test_the_run_reports_that_code_of_the_project_ran_or_did_not(in_a_suite: pyt
     result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
 
 
-def test_a_project_that_cannot_be_read_is_read_once(in_a_suite: pytest.Pytester) -> None:
+def test_an_unreadable_project_is_read_only_once(in_a_suite: pytest.Pytester) -> None:
     put(in_a_suite.path / "app", {"app.config.js": "process.exit(1)"})
     config = in_a_suite.parseconfig()
     for _ in range(2):

@@ -26,7 +26,7 @@ TSCONFIGS: Final = {
 
 
 @pytest.mark.parametrize("name", TSCONFIGS)
-def test_missing_entries_are_added_once_and_all_else_stays(name: str, tmp_path: Path) -> None:
+def test_missing_entries_are_added_once_and_the_rest_is_unchanged(name: str, tmp_path: Path) -> None:
     text, kept = TSCONFIGS[name]
     config = {"experiments": {"typedRoutes": True}}
     files = {"app/index.tsx": "", ".gitignore": "dist"} | ({"tsconfig.json": text} if text else {})
@@ -44,7 +44,7 @@ def test_missing_entries_are_added_once_and_all_else_stays(name: str, tmp_path: 
     assert again == {path: path.read_bytes() for path in again}
 
 
-def test_an_include_that_is_no_list_is_an_error(tmp_path: Path) -> None:
+def test_an_include_that_is_not_a_list_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"tsconfig.json": {"include": "src"}})
     with pytest.raises(ProjectError, match=r"tsconfig\.json: include must be a list of patterns"):
         list(completed(tmp_path, "vendor-env.d.ts", INCLUDE))

@@ -14,7 +14,7 @@ from tests.app.rows import put, rows
 
 
 @pytest.mark.parametrize("row", [one for one in rows("env") if "output" in one.values[0]])
-def test_an_environment_is_that_of_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_an_environment_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
     put(tmp_path, row["input"]["files"])
     result = load_env(tmp_path, row["input"]["mode"], row["input"]["system_env"])
     assert list(result.files) == row["output"]["file_order_highest_first"]
@@ -32,7 +32,7 @@ def test_an_environment_is_that_of_the_reference_case(row: Any, tmp_path: Path) 
         (".env", "ANDROID_HOME=/opt/sdk", "ends in .local"),
     ],
 )
-def test_a_variable_that_takes_over_tools_is_refused_with_its_place(
+def test_a_variable_that_hijacks_tools_is_refused_with_its_position(
     file: str, text: str, problem: str, tmp_path: Path
 ) -> None:
     put(tmp_path, {file: text})
@@ -43,7 +43,7 @@ def test_a_variable_that_takes_over_tools_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("text", ["A=1\nB=x\0y", "A=1\nB\0=x"])
-def test_a_zero_byte_is_refused_with_its_place(text: str, tmp_path: Path) -> None:
+def test_a_zero_byte_is_refused_with_its_position(text: str, tmp_path: Path) -> None:
     put(tmp_path, {".env": text})
     with pytest.raises(ProjectError, match=r"\.env:2: B\S*: contains a zero byte"):
         load_env(tmp_path, environ={})
@@ -70,7 +70,7 @@ def test_the_files_can_be_turned_off(tmp_path: Path) -> None:
     assert (result.files, result.loaded, result.values) == ((), (), {"VENDOR_NO_DOTENV": "1"})
 
 
-def test_another_vendor_has_other_variables(tmp_path: Path) -> None:
+def test_another_vendor_has_its_own_variables(tmp_path: Path) -> None:
     put(tmp_path, {".env": "A=1"})
     assert load_env(tmp_path, environ={"ACME_NO_DOTENV": "1"}, vendor="acme").files == ()
     assert load_env(tmp_path, environ={"VENDOR_NO_DOTENV": "1"}, vendor="acme").loaded == ("A",)
@@ -120,20 +120,20 @@ def test_references_are_expanded(text: str, values: dict[str, str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["A=$B\nB=$A", "A=$B\nB=$C\nC=${A}", "A=${X:-$B}\nB=$A"])
-def test_references_in_a_circle_are_an_error_that_names_them(text: str, tmp_path: Path) -> None:
+def test_circular_references_are_an_error_that_names_them(text: str, tmp_path: Path) -> None:
     put(tmp_path, {".env": text})
     with pytest.raises(ConfigError, match=r"A -> .*A: circular reference between variables"):
         load_env(tmp_path, environ={})
 
 
-def test_an_expansion_that_doubles_itself_is_bounded(tmp_path: Path) -> None:
+def test_an_exponential_expansion_is_bounded(tmp_path: Path) -> None:
     lines = ["A0=xxxxxxxxxx", *(f"A{i}=$A{i - 1}$A{i - 1}" for i in range(1, 40))]
     put(tmp_path, {".env": "\n".join(lines)})
     with pytest.raises(ConfigError, match="expands to more than 1000000 characters"):
         load_env(tmp_path, environ={})
 
 
-def test_bad_files_are_one_error_with_the_place(tmp_path: Path) -> None:
+def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"A=1\nB=\xff\n")
     with pytest.raises(ConfigError, match=r"\.env:2:3: is not UTF-8"):
         load_env(tmp_path, environ={})
@@ -157,7 +157,7 @@ def _link(path: Path) -> None:
     ],
     ids=["directory", "circle", "pipe", "nowhere", "UTF-16"],
 )
-def test_what_cannot_be_read_is_an_error_with_its_path(
+def test_an_unreadable_file_is_an_error_with_its_path(
     make: Callable[[Path], object], problem: str, tmp_path: Path
 ) -> None:
     make(tmp_path / ".env.local")
@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_an_error_with_its_path(
         load_env(tmp_path, environ={})
 
 
-def test_a_mode_cannot_leave_the_directory(tmp_path: Path) -> None:
+def test_a_mode_cannot_escape_the_directory(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"mode '\.\./x' must be a part of a file name"):
         load_env(tmp_path, "../x", {})
 

@@ -29,7 +29,7 @@ def _found(root: Path, name: str, value: object, sdk: int | None = None) -> set[
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["key"]))
-def test_a_key_takes_its_values_and_no_others(row: Any, tmp_path: Path) -> None:
+def test_a_key_accepts_its_values_and_no_others(row: Any, tmp_path: Path) -> None:
     for value in row["good"]:
         assert not _found(tmp_path, row["key"], value) & VALUES, value
     for value in row["bad"]:
@@ -97,7 +97,7 @@ def test_typed_values_are_frozen(tmp_path: Path) -> None:
         typed.extra["a"] = 2  # type: ignore[index]
 
 
-def test_values_that_break_their_rules_are_all_named_and_never_quoted(tmp_path: Path) -> None:
+def test_all_invalid_values_are_named_and_none_is_quoted(tmp_path: Path) -> None:
     config = {"orientation": "hunter2", "ios": {"supportsTablet": "hunter2"}, "platforms": [1]}
     with pytest.raises(ProjectError) as caught:
         load_project(put(tmp_path, project_files(config))).app_config()

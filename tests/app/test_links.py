@@ -37,7 +37,7 @@ def test_a_platform_has_its_own_schemes(tmp_path: Path) -> None:
         link("/", scheme="apple", platform="android")
 
 
-def test_a_link_that_opens_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_link_without_a_route_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="gets the parameter 'id' twice"):
         _links(tmp_path)("/notes/[id]", {"id": 1}, id=2)
     with pytest.raises(ConfigError, match="must begin with a lowercase letter"):
@@ -46,7 +46,7 @@ def test_a_link_that_opens_nothing_is_refused(tmp_path: Path) -> None:
         _links(tmp_path, {"name": "x"})("/")
 
 
-def test_the_development_client_has_links_of_its_own(tmp_path: Path) -> None:
+def test_the_development_client_has_its_own_links(tmp_path: Path) -> None:
     link = _links(tmp_path, development_client=True, development_address="192.168.1.5:8081")
     assert link("/notes/[id]", id=7) == "vendorgo://192.168.1.5:8081/--/notes/7"
     with pytest.raises(ConfigError, match="a scheme has no effect in the development client"):
@@ -114,7 +114,7 @@ def test_the_generated_module_writes_the_same_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_take_right_links_and_refuse_wrong_ones(checker: str, tmp_path: Path) -> None:
+def test_type_checkers_accept_right_links_and_refuse_wrong_ones(checker: str, tmp_path: Path) -> None:
     pytest.importorskip(checker)
     _module(tmp_path)
     wrong = "".join(f"{line}\n" for line in WRONG)

@@ -58,7 +58,7 @@ def problems(root: Path, icon: bytes) -> list[str]:
         pytest.param(png((b"tRNS", bytes(6)), pixels(half(bytes(3), b"\xff" * 3)), color=2), id="rgb"),
     ],
 )  # fmt: skip
-def test_a_white_icon_with_transparency_is_right(tmp_path: Path, icon: bytes) -> None:
+def test_a_white_icon_with_transparency_is_valid(tmp_path: Path, icon: bytes) -> None:
     assert problems(tmp_path, icon) == []
 
 
@@ -76,13 +76,13 @@ def test_a_white_icon_with_transparency_is_right(tmp_path: Path, icon: bytes) ->
         (png(), ["is a broken PNG image"]),
         (png(pixels(b"\x00" * 96), color=3), ["is a broken PNG image"]),
         (png(pixels(WHITE * 96), color=5), ["is a broken PNG image"]),
-        (png(pixels(WHITE * 96))[:20], ["is no PNG image"]),
-        (b"GIF89a" + bytes(100), ["is no PNG image"]),
-        (b"", ["is no PNG image"]),
+        (png(pixels(WHITE * 96))[:20], ["is not a PNG image"]),
+        (b"GIF89a" + bytes(100), ["is not a PNG image"]),
+        (b"", ["is not a PNG image"]),
         (png((b"IDAT", bytes(2_000_000))), ["is larger than 1 MB"]),
     ],
 )
-def test_a_wrong_icon_is_named_with_what_is_wrong(tmp_path: Path, icon: bytes, expected: list[str]) -> None:
+def test_an_invalid_icon_is_reported_with_the_reason(tmp_path: Path, icon: bytes, expected: list[str]) -> None:
     assert problems(tmp_path, icon) == expected
 
 
@@ -99,7 +99,7 @@ def test_each_filter_and_interlacing_is_undone(tmp_path: Path) -> None:
     assert problems(tmp_path / "adam", png((b"IDAT", zlib.compress(passes)), adam=1)) == []
 
 
-def test_a_bomb_needs_no_memory(tmp_path: Path) -> None:
+def test_a_decompression_bomb_takes_no_memory(tmp_path: Path) -> None:
     bomb = png((b"IDAT", zlib.compress(bytes(200_000_000), 9)))
     tracemalloc.start()
     try:
@@ -109,7 +109,7 @@ def test_a_bomb_needs_no_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_a_directory_is_no_icon(tmp_path: Path) -> None:
+def test_a_directory_is_not_an_icon(tmp_path: Path) -> None:
     (tmp_path / "icon.png").mkdir()
     config = {"plugins": [["vendor-notifications", {"icon": "icon.png"}]]}
     found = check(load_project(put(tmp_path, project_files(config))))
@@ -131,7 +131,7 @@ def test_the_default_channel_is_skipped(tmp_path: Path) -> None:
     assert statuses["notifications-channel"] == "skipped"
 
 
-def test_the_background_mode_can_stand_in_the_property_list(tmp_path: Path) -> None:
+def test_the_background_mode_can_be_set_in_the_property_list(tmp_path: Path) -> None:
     config = {"ios": {"infoPlist": {"UIBackgroundModes": ["remote-notification"]}}, "plugins": ["vendor-notifications"]}
     package = {"dependencies": {"vendor-notifications": "1", "vendor-task-manager": "1"}}
     project = load_project(put(tmp_path, project_files(config, **{"package.json": package})))

@@ -58,7 +58,7 @@ def _load(project: Project) -> object:
         ("dist", _bundle), ("dist/sub", _bundle), ("dist/sub/a.js", _bundle),
     ],
 )  # fmt: skip
-def test_what_may_not_be_read_is_an_error_with_its_path(
+def test_a_file_without_read_permission_is_an_error_with_its_path(
     name: str, read: Callable[[Project], object], root: Path
 ) -> None:
     project = load_project(root)
@@ -70,7 +70,7 @@ def test_what_may_not_be_read_is_an_error_with_its_path(
 
 
 @pytest.mark.parametrize("name", ["src", "src/a.ts"])
-def test_a_source_that_may_not_be_read_is_a_finding(name: str, root: Path) -> None:
+def test_a_source_without_read_permission_is_a_finding(name: str, root: Path) -> None:
     project = load_project(root)
     check(project)
     (root / name).chmod(0)

@@ -20,7 +20,7 @@ DEFAULT_PLATFORMS = ["ios", "android"]
 
 
 @pytest.mark.parametrize("row", STATIC)
-def test_a_static_configuration_is_that_of_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_a_static_configuration_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
     put(tmp_path, row["input"]["files"])
     if "error" in row:
         with pytest.raises(ProjectError) as caught:
@@ -56,6 +56,28 @@ def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:
     assert (project.identifier("android"), project.identifier("ios")) == ("com.a", None)
 
 
+def test_a_platform_that_sets_null_overrides_nothing(tmp_path: Path) -> None:
+    config = {"icon": "./a.png", "runtimeVersion": "1", "scheme": "one"}
+    project = load_project(put(tmp_path, project_files({**config, "ios": dict.fromkeys(config)})))
+    assert {key: project.effective("ios")[key] for key in config} == {**config, "scheme": ["one"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "EJSONEMPTY"),
+        (" \n", "EJSONEMPTY"),
+        ("null", "INVALID_CONFIG"),
+        ("[]", "INVALID_CONFIG"),
+        ("{", "EJSONPARSE"),
+    ],
+)
+def test_a_file_that_is_no_configuration_has_the_code_of_its_problem(text: str, code: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=r"app\.json") as caught:
+        load_project(put(tmp_path, project_files({}, **{"app.json": text})))
+    assert caught.value.code == code
+
+
 def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({"ios": {"config": {"a": 1}}, "extra": {"x": 1}})))
     project.to_dict()["extra"] = None
@@ -65,14 +87,14 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     assert load_project(tmp_path, public=True).to_dict() == project.to_dict(public=True)
 
 
-def test_generated_names_are_those_of_the_owner_the_user_or_nobody(tmp_path: Path) -> None:
+def test_generated_names_contain_the_owner_the_user_or_anonymous(tmp_path: Path) -> None:
     project = load_project(put(tmp_path / "a", project_files({"slug": "s"})))
     assert (project.full_name(), project.full_name("ann")) == ("@anonymous/s", "@ann/s")
     owned = load_project(put(tmp_path / "b", project_files({"slug": "s", "owner": "acme"})))
     assert owned.full_name("ann") == "@acme/s"
 
 
-def test_the_project_identifier_can_lie_elsewhere(tmp_path: Path) -> None:
+def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     config = {"extra": {"vendor": {"projectId": "a"}, "mine": "b"}}
     project = load_project(put(tmp_path, project_files(config)))
     assert (project.project_id(), project.project_id("extra.mine"), project.project_id("x.y")) == ("a", "b", None)
@@ -152,7 +174,7 @@ def test_a_bad_project_is_one_clear_error(files: dict[str, object], problem: str
     assert "hunter2" not in str(caught.value)
 
 
-def test_bad_files_are_one_error_with_the_place(tmp_path: Path) -> None:
+def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
     put(tmp_path, project_files({}))
     (tmp_path / "app.json").write_bytes(b" " * 50_000_000)
     with pytest.raises(ProjectError, match=r"app\.json: is larger than 1 MB"):
@@ -186,7 +208,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
         ("-a b-", "-a-b-"),
     ],
 )
-def test_a_slug_is_made_of_the_name(name: str, slug: str, tmp_path: Path) -> None:
+def test_a_slug_is_made_from_the_name(name: str, slug: str, tmp_path: Path) -> None:
     assert load_project(put(tmp_path, project_files({"name": name}))).config["slug"] == slug
 
 
@@ -197,7 +219,7 @@ def test_a_configuration_never_reaches_a_repr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "problem"), [("app.json", "Too many levels"), ("none", "broken symbolic link")])
-def test_a_link_that_leads_nowhere_is_not_taken_for_a_missing_file(target: str, problem: str, tmp_path: Path) -> None:
+def test_a_broken_symbolic_link_is_not_mistaken_for_a_missing_file(target: str, problem: str, tmp_path: Path) -> None:
     put(tmp_path, project_files({}))
     (tmp_path / "app.json").unlink()
     (tmp_path / "app.json").symlink_to(tmp_path / target)

@@ -52,7 +52,7 @@ VERDICTS: Final = [
 
 
 @pytest.mark.parametrize(("row", "verdict"), VERDICTS)
-def test_a_link_is_taken_or_refused_as_the_document_says(row: Any, verdict: Any) -> None:
+def test_a_link_is_accepted_or_refused_as_documented(row: Any, verdict: Any) -> None:
     routes, (route, params) = routes_of_row(row), _arguments(verdict["href"])
     if verdict["accepted"] and verdict["href"] not in DEVIATIONS:
         assert routes.match(routes.href(route, params))
@@ -61,14 +61,14 @@ def test_a_link_is_taken_or_refused_as_the_document_says(row: Any, verdict: Any)
             routes.href(route, params)
 
 
-def test_parameters_are_decoded_and_those_of_a_catch_all_are_lists() -> None:
+def test_parameters_are_decoded_and_catch_all_parameters_are_lists() -> None:
     match = routes_of("[id]/[...rest].tsx").match("myapp://a%20b/c%2Fd/e?x=1#f")
     assert match
     assert match.params == {"id": "a b", "rest": ["c/d", "e"]}
     assert match.raw_params == {"id": "a%20b", "rest": "c%2Fd/e"}
 
 
-def test_a_url_of_the_web_names_a_host_before_the_path() -> None:
+def test_a_web_url_names_a_host_before_the_path() -> None:
     routes = routes_of("notes/index.tsx")
     with pytest.raises(ConfigError, match="'iOS' must be one of"):
         Routes.of_files([], platform="iOS")
@@ -82,7 +82,7 @@ def test_a_url_of_the_web_names_a_host_before_the_path() -> None:
         routes.match("//[x/notes")
 
 
-def test_special_files_are_no_links_and_match_after_pages() -> None:
+def test_special_files_cannot_be_linked_to_and_match_after_pages() -> None:
     routes = routes_of("_layout.tsx", "+html.tsx", "+not-found.tsx", "index.tsx", "hello+api.ts", "notes/_layout.tsx")
     assert list(routes.linkable) == ["/"]
     assert routes.layouts == ("_layout", "notes/_layout")
@@ -107,12 +107,28 @@ def test_special_files_are_no_links_and_match_after_pages() -> None:
         (["\udcff.tsx"], "a URL cannot hold its name"),
     ],
 )
-def test_a_file_that_cannot_be_a_route_is_a_problem(files: list[str], problem: str) -> None:
+def test_a_file_that_cannot_be_a_route_is_reported(files: list[str], problem: str) -> None:
     problems = [one.problem for one in routes_of(*files).problems]
     assert any(problem in one for one in problems) or not problem
 
 
-def test_files_of_a_platform_replace_those_of_all() -> None:
+@pytest.mark.parametrize(
+    ("files", "pages"),
+    [
+        (["(t)/index", "(t)/profile", "modal", "abc/index"], ["/(t)/index", "/(t)/profile", "/modal", "/abc/index"]),
+        (
+            ["_layout", "(t)/_layout", "(t)/index", "(t)/profile", "modal", "abc/index"],
+            ["/(t)/index", "/modal", "/(t)/profile", "/abc/index"],
+        ),
+        (["(a,b)/_layout", "(a,b)/x", "(c)/x"], ["/(c)/x", "/(b)/x", "/(a)/x"]),
+        (["deep/_layout", "deep/index", "about"], ["/deep/index", "/about"]),
+    ],
+)
+def test_static_routes_are_ordered_as_seen_from_their_layout(files: list[str], pages: list[str]) -> None:
+    assert [one.page for one in routes_of(*(f"{file}.tsx" for file in files)).all] == pages
+
+
+def test_platform_files_replace_common_files() -> None:
     files = ("a.tsx", "a.native.tsx", "a.ios.tsx", "a.web.tsx")
     used = {
         platform: Routes.of_files(files, platform=platform).all[0].file for platform in ("ios", "android", "web", None)
@@ -130,14 +146,14 @@ def test_files_of_a_platform_replace_those_of_all() -> None:
         ('/a b"ü/100%', {}, "/a%20b%22%C3%BC/100%25"),
     ],
 )
-def test_a_route_is_written_with_its_parameters(route: str, params: dict[str, object], written: str) -> None:
+def test_a_route_is_formatted_with_its_parameters(route: str, params: dict[str, object], written: str) -> None:
     routes = routes_of("notes/[id].tsx", "docs/[...rest].tsx", 'a b"ü/100%.tsx')
     assert routes.href(route, params) == written
     assert (match := routes.match(written))
     assert match.route == route
 
 
-def test_a_query_is_added_to_that_of_the_route() -> None:
+def test_a_query_is_appended_to_the_routes_own() -> None:
     routes = routes_of("index.tsx")
     assert routes.href("/?a=1#f", query={"b": [True, "x y"]}) == "/?a=1&b=true&b=x%20y#f"
     assert [routes.href(route, query={"b": 2}) for route in ("/", "/?", "/?#f")] == ["/?b=2", "/?b=2", "/?b=2#f"]
@@ -176,7 +192,7 @@ def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
     ]
 
 
-def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere: cannot be read: No such file"):
         Routes.scan(tmp_path / "nowhere")
     deep = tmp_path.joinpath("app", *["d"] * 60)
@@ -185,7 +201,7 @@ def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path:
         Routes.scan(tmp_path / "app")
 
 
-def test_three_catch_alls_share_the_segments_of_a_long_url() -> None:
+def test_three_catch_alls_match_a_long_url() -> None:
     match = routes_of("[...a]/[...b]/[...c]/[d].tsx").match("/q" * 400)
     assert match
     assert match.page == "/[...a]/[...b]/[...c]/[d]"
@@ -201,10 +217,10 @@ def test_a_repeated_parameter_is_declared_once() -> None:
     assert "params: { id: string | number; }" in declared
 
 
-def test_an_array_without_groups_is_a_name_like_any_other() -> None:
+def test_an_array_without_groups_is_an_ordinary_name() -> None:
     assert [one.page for one in routes_of("(,)/a.tsx").all] == ["/(,)/a"]
 
 
-def test_a_url_without_end_is_refused() -> None:
+def test_an_overlong_url_is_refused() -> None:
     with pytest.raises(ConfigError, match="8192 are the maximum"):
         routes_of("[...all].tsx").match("/" + "a/" * 10_000)

@@ -11,7 +11,7 @@ from tests.app.rows import project_files, put, rows
 
 
 @pytest.mark.parametrize("row", rows("updates", "resolve_runtime_version"))
-def test_a_runtime_version_is_that_of_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_a_runtime_version_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
     project = load_project(put(tmp_path, row["input"]["files"]))
     resolve = (project, row["input"]["platform"])
     if "error" in row:
@@ -23,12 +23,12 @@ def test_a_runtime_version_is_that_of_the_reference_case(row: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize("row", rows("updates", "valid_runtime_version", "valid_scheme"))
-def test_a_text_is_valid_as_in_the_reference_case(row: Any) -> None:
+def test_a_string_is_valid_as_in_the_reference_case(row: Any) -> None:
     is_valid = {"valid_runtime_version": is_valid_runtime_version, "valid_scheme": is_valid_scheme}[row["op"]]
     assert list(map(is_valid, row["input"]["values"])) == row["output"]["valid"]
 
 
-def test_a_runtime_version_has_255_characters_at_most() -> None:
+def test_a_runtime_version_has_at_most_255_characters() -> None:
     assert is_valid_runtime_version("a" * 255)
     assert not is_valid_runtime_version("a" * 256)
 
@@ -44,12 +44,12 @@ def test_another_vendor_has_another_prefix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "version"), [({"versionCode": 0}, "9.9.9(0)"), ({}, "9.9.9(1)"), ({"version": "2"}, "2(1)")]
 )
-def test_a_native_version_has_the_number_of_the_build(section: dict[str, Any], version: str, tmp_path: Path) -> None:
+def test_a_native_version_contains_the_build_number(section: dict[str, Any], version: str, tmp_path: Path) -> None:
     config = {"runtimeVersion": {"policy": "nativeVersion"}, "android": section}
     assert resolve_runtime_version(load_project(put(tmp_path, project_files(config))), "android") == version
 
 
-def test_native_directories_of_its_own_rule_policies_out(tmp_path: Path) -> None:
+def test_the_projects_own_native_directories_rule_out_policies(tmp_path: Path) -> None:
     config = {"runtimeVersion": {"policy": "appVersion"}, "version": "2.0.0"}
     put(tmp_path, project_files(config, **{"ios/Podfile": ""}))
     project = load_project(tmp_path)
@@ -69,7 +69,7 @@ def _fingerprint(root: Path, script: str) -> str | None:
     return resolve_runtime_version(load_project(root), "ios")
 
 
-def test_a_fingerprint_is_that_of_the_projects_own_command(tmp_path: Path) -> None:
+def test_a_fingerprint_comes_from_the_projects_own_command(tmp_path: Path) -> None:
     assert _fingerprint(tmp_path, """echo "{\\"hash\\": \\"$1-$3\\"}" """) == "fingerprint:generate-ios"
 
 
@@ -88,7 +88,7 @@ def test_a_fingerprint_without_the_command_names_the_package(tmp_path: Path) -> 
         resolve_runtime_version(project, "ios")
 
 
-def test_a_version_of_the_sdk_must_be_known(tmp_path: Path) -> None:
+def test_the_sdk_version_must_be_known(tmp_path: Path) -> None:
     files = {"package.json": {}, "app.json": {"vendor": {"runtimeVersion": {"policy": "sdkVersion"}}}}
     with pytest.raises(ConfigError, match="needs sdkVersion, or the installed package"):
         resolve_runtime_version(load_project(put(tmp_path, files)), "ios")

@@ -29,7 +29,7 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("row", [row for row in rows("typed_routes") if "op" not in row.values[0]])
-def test_the_compiler_takes_right_links_and_refuses_wrong_ones(row: Any, compiler: Path, tmp_path: Path) -> None:
+def test_the_compiler_accepts_right_links_and_refuses_wrong_ones(row: Any, compiler: Path, tmp_path: Path) -> None:
     verdicts = row["output"]["href_verdicts"]
     links = "".join(f"export const a{index}: Href = {one['href']};\n" for index, one in enumerate(verdicts))
     put(tmp_path, {

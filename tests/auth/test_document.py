@@ -45,7 +45,7 @@ for send in (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> None:
+def test_each_documented_name_has_a_row_and_a_counterpart(name: str) -> None:
     page = (DOCS / "sign-in-library.md").read_text("utf-8")
 
     assert re.search(rf"`{name}`", page)
@@ -56,7 +56,7 @@ def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> No
 @pytest.mark.parametrize(
     ("kind", "field"), [(kind, field) for kind, fields in DOCUMENT["fields"].items() for field in fields]
 )
-def test_a_type_of_the_document_has_its_fields(kind: str, field: str) -> None:
+def test_each_documented_type_has_its_fields(kind: str, field: str) -> None:
     (name,) = python_names({field: ""})
 
     assert hasattr(INSTANCES[kind], name)
@@ -70,7 +70,7 @@ def test_openid_without_the_extra_is_an_error_before_anything_is_sent() -> None:
     assert "http" not in done.stdout
 
 
-def test_the_provider_without_its_extra_names_what_to_install() -> None:
+def test_without_its_extra_the_provider_names_the_package_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; import pytest_device.auth.provider"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

@@ -12,7 +12,7 @@ from pytest_device.errors import AuthConfigError, AuthError, TokenError, Transpo
 from tests.auth.app import App
 
 
-def test_a_user_signs_in_by_the_code_flow(app: App, provider: IdentityProvider) -> None:
+def test_a_user_signs_in_with_the_code_flow(app: App, provider: IdentityProvider) -> None:
     tokens = app.sign_in()
 
     claims = auth.verify_id_token(tokens.id_token or "", app.discovery, client_id="app", client=app.http)
@@ -92,7 +92,7 @@ def test_a_failing_authorization_ends_in_an_error(app: App, provider: IdentityPr
     assert result.authentication is None
 
 
-def test_a_response_without_its_issuer_is_refused_if_the_provider_always_names_it(app: App) -> None:
+def test_a_response_without_the_issuer_is_refused_if_the_provider_promises_it(app: App) -> None:
     request = app.request()
     returned = httpx.URL(app.open(request.make_auth_url(app.discovery))).copy_remove_param("iss")
 
@@ -103,7 +103,7 @@ def test_a_response_without_its_issuer_is_refused_if_the_provider_always_names_i
 
 
 @pytest.mark.parametrize("kind", ["bad_signature", "alg_none", "wrong_issuer"])
-def test_a_false_id_token_is_refused(app: App, provider: IdentityProvider, kind: str) -> None:
+def test_a_forged_id_token_is_refused(app: App, provider: IdentityProvider, kind: str) -> None:
     provider.fail("token", kind)  # type: ignore[arg-type]  # one of the kinds
 
     with pytest.raises(AuthError) as raised:
@@ -112,7 +112,7 @@ def test_a_false_id_token_is_refused(app: App, provider: IdentityProvider, kind:
     assert raised.value.code == "invalid_id_token"
 
 
-def test_an_id_token_is_for_one_client_one_nonce_and_a_time(app: App, provider: IdentityProvider) -> None:
+def test_an_id_token_is_bound_to_a_client_a_nonce_and_a_time(app: App, provider: IdentityProvider) -> None:
     request = app.request()
     result = app.authorize(request)
     with pytest.raises(AuthError, match="nonce"):
@@ -128,9 +128,7 @@ def test_an_id_token_is_for_one_client_one_nonce_and_a_time(app: App, provider: 
         auth.verify_id_token(id_token, app.discovery, client_id="app", now=time.time() - 3700, client=app.http)
 
 
-def test_id_tokens_survive_a_rotation_of_keys_unless_the_old_one_is_dropped(
-    app: App, provider: IdentityProvider
-) -> None:
+def test_id_tokens_survive_a_key_rotation_unless_the_old_key_is_dropped(app: App, provider: IdentityProvider) -> None:
     id_token = app.sign_in().id_token or ""
 
     provider.rotate_keys()
@@ -142,7 +140,7 @@ def test_id_tokens_survive_a_rotation_of_keys_unless_the_old_one_is_dropped(
         auth.verify_id_token(id_token, app.discovery, client_id="app", client=app.http)
 
 
-def test_a_code_is_good_once_and_its_replay_revokes_the_tokens(app: App) -> None:
+def test_a_code_works_once_and_its_replay_revokes_the_tokens(app: App) -> None:
     request = app.request()
     result = app.authorize(request)
     tokens = app.exchange(request, result)
@@ -205,7 +203,7 @@ def test_a_failing_token_endpoint_is_a_server_error(app: App, provider: Identity
 
 
 @pytest.mark.parametrize(("kind", "message"), [("redirect", "returned a redirect"), ("oversized", "larger than 1 MB")])
-def test_a_reply_that_leads_elsewhere_or_never_ends_is_refused(
+def test_a_redirect_or_an_endless_reply_is_refused(
     app: App, provider: IdentityProvider, kind: str, message: str
 ) -> None:
     provider.fail("token", kind)  # type: ignore[arg-type]  # one of the kinds
@@ -214,7 +212,7 @@ def test_a_reply_that_leads_elsewhere_or_never_ends_is_refused(
         app.sign_in()
 
 
-def test_a_hanging_endpoint_ends_with_the_clients_time_out(app: App, provider: IdentityProvider) -> None:
+def test_a_hanging_endpoint_runs_into_the_clients_timeout(app: App, provider: IdentityProvider) -> None:
     provider.fail("token", "hang")
     app.http.timeout = httpx.Timeout(0.2)
 
@@ -224,7 +222,7 @@ def test_a_hanging_endpoint_ends_with_the_clients_time_out(app: App, provider: I
     assert raised.value.sent
 
 
-def test_a_reply_that_trickles_ends_with_the_clients_time_out(app: App, provider: IdentityProvider) -> None:
+def test_a_trickling_reply_runs_into_the_clients_timeout(app: App, provider: IdentityProvider) -> None:
     provider.fail("token", "trickle")
     app.http.timeout = httpx.Timeout(0.2)
 
@@ -290,14 +288,14 @@ def test_a_dismissed_sign_in_ends(app: App) -> None:
     assert result.type == "dismiss"
 
 
-def test_a_sign_in_without_an_end_times_out(app: App) -> None:
+def test_an_abandoned_sign_in_times_out(app: App) -> None:
     with auth.LoopbackBrowser(open_url=lambda _url: None) as browser:
         request = app.request(redirect_uri=browser.redirect_uri)
         with pytest.raises(TimeoutError):
             request.prompt(app.discovery, browser=browser, timeout_seconds=0.1)
 
 
-def test_a_browser_of_this_machine_returns_to_a_loopback_address(app: App) -> None:
+def test_a_local_browser_returns_to_a_loopback_address(app: App) -> None:
     def visit(url: str) -> None:
         threading.Thread(target=httpx.get, args=(url,), kwargs={"follow_redirects": True}).start()
 

@@ -97,7 +97,7 @@ def authorized(
 
 
 @pytest.mark.parametrize("config", [APP, SERVER], ids=["public", "confidential"])
-def test_every_flow_works_at_a_provider_of_another_make(
+def test_every_flow_works_with_a_third_party_provider(
     config: dict[str, str], foreign: auth.DiscoveryDocument, http: httpx.Client
 ) -> None:
     exchange, _ = authorized(config, foreign, http)
@@ -125,7 +125,7 @@ def test_every_flow_works_at_a_provider_of_another_make(
         pytest.param(APP, {"client_id": "unknown"}, "invalid_client", id="client"),
     ],
 )
-def test_one_wrong_parameter_is_an_error_of_the_provider(
+def test_a_wrong_parameter_is_rejected_by_a_third_party_provider(
     config: dict[str, str],
     change: dict[str, Any],
     code: str,
@@ -168,7 +168,7 @@ CONFIDENTIAL: Final = {"clientId": "server", "secret": "s p~é/+%", "redirectUri
 
 
 @pytest.mark.parametrize("config", [pytest.param({}, id="public"), pytest.param(CONFIDENTIAL, id="confidential")])
-def test_a_client_of_another_make_goes_through_every_flow(
+def test_a_third_party_client_completes_every_flow(
     foreign_client: ForeignClient, provider: IdentityProvider, config: dict[str, str]
 ) -> None:
     redirect_uri = config.get("redirectUri", "myapp://redirect")
@@ -178,9 +178,7 @@ def test_a_client_of_another_make_goes_through_every_flow(
     }
 
 
-def test_a_client_of_another_make_returns_from_the_end_of_a_session(
-    foreign_client: ForeignClient, provider: IdentityProvider
-) -> None:
+def test_a_third_party_client_returns_from_logout(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
     end = {"post_logout_redirect_uri": "myapp://bye", "state": "s"}
 
     assert foreign_client(provider, change={"end": end})["seen"][-1] == "myapp://bye"
@@ -208,15 +206,13 @@ def test_a_client_of_another_make_returns_from_the_end_of_a_session(
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
-def test_a_client_of_another_make_sees_one_wrong_parameter(
+def test_a_third_party_client_reports_a_wrong_parameter(
     foreign_client: ForeignClient, provider: IdentityProvider, change: dict[str, Any], error: str
 ) -> None:
     assert foreign_client(provider, change=change)["error"] == error
 
 
-def test_a_client_of_another_make_sees_a_wrong_secret(
-    foreign_client: ForeignClient, provider: IdentityProvider
-) -> None:
+def test_a_third_party_client_reports_a_wrong_secret(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
     result = foreign_client(provider, **CONFIDENTIAL, change={"secret": "wrong"})
 
     assert result["error"] == "OAUTH_WWW_AUTHENTICATE_CHALLENGE"
@@ -265,7 +261,7 @@ BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
 @pytest.mark.parametrize(
     ("endpoint", "kind"), [(endpoint, kind) for endpoint, kinds in BY_ENDPOINT.items() for kind in kinds]
 )
-def test_a_client_of_another_make_sees_each_failure(
+def test_a_third_party_client_reports_each_failure(
     foreign_client: ForeignClient, provider: IdentityProvider, endpoint: Endpoint, kind: Any
 ) -> None:
     provider.fail(endpoint, kind)
@@ -276,7 +272,7 @@ def test_a_client_of_another_make_sees_each_failure(
     assert result.get("error") == BY_ENDPOINT[endpoint][kind]
 
 
-def test_no_failure_is_left_out() -> None:
+def test_every_failure_has_a_case() -> None:
     for endpoint, kinds in BY_ENDPOINT.items():
         possible = {kind for kind in get_args(FailureKind) if is_possible(endpoint, kind)}
         assert possible - {"delay"} == kinds.keys()
@@ -326,7 +322,7 @@ def python_app(provider: IdentityProvider, http: httpx.Client, monkeypatch: pyte
         yield PythonApp(provider, http, session)
 
 
-def test_a_python_client_goes_through_every_flow(python_app: PythonApp) -> None:
+def test_a_python_client_completes_every_flow(python_app: PythonApp) -> None:
     tokens = python_app.exchange(python_app.returned())
 
     user = python_app.session.get(f"{python_app.provider.issuer}/userinfo").json()
@@ -341,7 +337,7 @@ def test_a_python_client_goes_through_every_flow(python_app: PythonApp) -> None:
         ({"client_secret": "wrong"}, InvalidClientError),
     ],
 )
-def test_a_python_client_sees_one_wrong_parameter(
+def test_a_python_client_reports_a_wrong_parameter(
     python_app: PythonApp, change: dict[str, Any], error: type[Exception]
 ) -> None:
     given = {"authorization_response": python_app.returned(), "include_client_id": True, **change}
@@ -350,7 +346,7 @@ def test_a_python_client_sees_one_wrong_parameter(
         python_app.session.fetch_token(f"{python_app.provider.issuer}/token", **given)
 
 
-def test_a_python_client_sees_a_wrong_verifier(python_app: PythonApp) -> None:
+def test_a_python_client_reports_a_wrong_verifier(python_app: PythonApp) -> None:
     returned = python_app.returned()
     state = httpx.URL(returned).params["state"]
     python_app.session.authorization_url(f"{python_app.provider.issuer}/authorize", state=state)  # a new verifier
@@ -359,7 +355,7 @@ def test_a_python_client_sees_a_wrong_verifier(python_app: PythonApp) -> None:
         python_app.exchange(returned)
 
 
-def test_a_python_client_sees_a_wrong_refresh_token(python_app: PythonApp) -> None:
+def test_a_python_client_reports_a_wrong_refresh_token(python_app: PythonApp) -> None:
     python_app.exchange(python_app.returned())
 
     with pytest.raises(InvalidGrantError):
@@ -376,7 +372,7 @@ def test_a_python_client_sees_a_wrong_refresh_token(python_app: PythonApp) -> No
         ("token", "server_error", MissingTokenError),
     ],
 )
-def test_a_python_client_sees_a_failure(
+def test_a_python_client_reports_a_failure(
     python_app: PythonApp, endpoint: Any, kind: Any, error: type[Exception]
 ) -> None:
     python_app.provider.fail(endpoint, kind)
@@ -386,7 +382,7 @@ def test_a_python_client_sees_a_failure(
 
 
 @pytest.mark.parametrize("client", [BackendApplicationClient("app"), LegacyApplicationClient("app")])
-def test_a_python_client_is_refused_a_grant_that_the_provider_does_not_offer(
+def test_a_python_client_cannot_use_an_unsupported_grant(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client: Any
 ) -> None:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")

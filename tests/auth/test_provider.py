@@ -62,7 +62,7 @@ def test_a_person_denies_on_the_page(app: App, request_by_page: auth.AuthRequest
         pytest.param({"client_id": "unknown"}, id="unknown client"),
     ],
 )
-def test_an_unregistered_address_is_never_redirected_to(app: App, changes: dict[str, str]) -> None:
+def test_the_provider_never_redirects_to_an_unregistered_url(app: App, changes: dict[str, str]) -> None:
     answer = app.http.get(app.request(**changes).make_auth_url(app.discovery))
 
     assert answer.status_code == 400
@@ -89,7 +89,7 @@ def test_an_unsafe_or_unknown_request_is_refused(app: App, name: str, value: str
     assert error.code == code
 
 
-def test_prompt_none_needs_a_user_who_is_signed_in(app: App, request_by_page: auth.AuthRequest) -> None:
+def test_prompt_none_requires_a_signed_in_user(app: App, request_by_page: auth.AuthRequest) -> None:
     returned = app.open(f"{request_by_page.url}&prompt=none")
 
     error = request_by_page.parse_return_url(returned).error
@@ -103,7 +103,7 @@ def test_a_repeated_parameter_is_refused(app: App, provider: IdentityProvider) -
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-def test_two_ways_of_client_authentication_are_refused(app: App, provider: IdentityProvider) -> None:
+def test_two_client_authentication_methods_at_once_are_refused(app: App, provider: IdentityProvider) -> None:
     form = {"client_id": "server", "client_secret": "x", "grant_type": "refresh_token"}
 
     answer = app.http.post(f"{provider.issuer}/token", data=form, auth=("server", "x"))
@@ -111,7 +111,7 @@ def test_two_ways_of_client_authentication_are_refused(app: App, provider: Ident
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-def test_a_refresh_may_narrow_the_scope_and_not_widen_it(app: App) -> None:
+def test_a_refresh_can_narrow_the_scope_but_not_widen_it(app: App) -> None:
     tokens = app.sign_in()
 
     with pytest.raises(auth.TokenError) as raised:
@@ -124,7 +124,7 @@ def test_a_refresh_may_narrow_the_scope_and_not_widen_it(app: App) -> None:
     assert again.scope == tokens.scope  # the new refresh token keeps the scope: RFC 6749 section 6
 
 
-def test_the_end_of_a_session_revokes_tokens_and_returns_to_the_app(app: App) -> None:
+def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:
     tokens = app.sign_in()
     params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "myapp://bye", "state": "s"}
 
@@ -135,14 +135,14 @@ def test_the_end_of_a_session_revokes_tokens_and_returns_to_the_app(app: App) ->
         app.refresh(tokens)
 
 
-def test_the_end_of_a_session_goes_to_registered_addresses_only(app: App) -> None:
+def test_logout_redirects_to_registered_urls_only(app: App) -> None:
     tokens = app.sign_in()
     params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "https://attacker.example"}
 
     assert app.http.get(app.discovery.end_session_endpoint or "", params=params).status_code == 400
 
 
-def test_a_page_of_any_origin_may_exchange_its_code(app: App, provider: IdentityProvider) -> None:
+def test_a_page_of_any_origin_can_exchange_its_code(app: App, provider: IdentityProvider) -> None:
     asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
 
     answer = app.http.options(f"{provider.issuer}/token", headers=asked)
@@ -150,7 +150,7 @@ def test_a_page_of_any_origin_may_exchange_its_code(app: App, provider: Identity
     assert answer.headers["access-control-allow-origin"] == "*"
 
 
-def test_tokens_with_a_short_life_are_shared_until_they_are_half_as_old() -> None:
+def test_short_lived_tokens_are_shared_for_half_their_lifetime() -> None:
     with IdentityProvider(clients=[Client("app", ["myapp://r"])], lifetimes=Lifetimes(access_token=60)) as provider:
         assert provider.sign_in("user") is provider.sign_in("user")
 
@@ -164,7 +164,7 @@ def test_a_sign_in_does_not_need_the_tunnel() -> None:
     assert tokens.id_token
 
 
-def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider: IdentityProvider) -> None:
+def test_a_timed_out_wait_for_a_sign_in_lists_the_replies(app: App, provider: IdentityProvider) -> None:
     provider.fail("token", "deny")
     with pytest.raises(auth.TokenError):
         app.sign_in()
@@ -173,7 +173,7 @@ def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider:
         provider.wait_for_sign_in("ada", 0.01)
 
 
-def test_secrets_are_in_no_repr(app: App, provider: IdentityProvider) -> None:
+def test_no_repr_contains_a_secret(app: App, provider: IdentityProvider) -> None:
     request = app.request()
     result = app.authorize(request)
     tokens = app.exchange(request, result)
@@ -191,7 +191,7 @@ def test_the_issuer_is_the_public_address() -> None:
     assert found["token_endpoint"] == "https://tunnel.example/token"
 
 
-def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider) -> None:
+def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> None:
     with pytest.raises(AuthConfigError, match=r"failure 'deny' for endpoint 'jwks' \(available: delay, hang"):
         provider.fail("jwks", "deny")
     with pytest.raises(AuthConfigError, match=r"unknown endpoint 'tokens' \(available: discovery, authorize"):

@@ -65,14 +65,14 @@ def test_a_redirect_uri_depends_on_how_the_app_runs(
         ({}, {"environment": "bare", "config": {"ios": "myapp"}}, "has no scheme"),
     ],
 )
-def test_what_no_redirect_uri_can_be_made_of_is_an_error(
+def test_an_unusable_configuration_for_redirect_uris_is_an_error(
     options: dict[str, Any], app: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AuthConfigError, match=message):
         auth.make_redirect_uri(options, **{"platform": "ios", "config": CONFIG, **app})
 
 
-def test_the_older_functions_are_the_same_with_a_limit() -> None:
+def test_the_older_functions_do_the_same_with_a_restriction() -> None:
     assert auth.get_redirect_url("r", environment="standalone", config=CONFIG) == "myapp://r"
     with pytest.raises(AuthConfigError, match="existing native"):
         auth.get_redirect_url("r", environment="bare", config=CONFIG)

@@ -52,12 +52,12 @@ def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message
         lambda: auth.fetch_user_info({"accessToken": 7}, {"userInfoEndpoint": "https://idp.example/me"}),
     ],
 )
-def test_a_value_of_another_type_is_a_value_error(call: Callable[[], object]) -> None:
+def test_a_value_of_the_wrong_type_is_a_value_error(call: Callable[[], object]) -> None:
     with pytest.raises(AuthConfigError):
         call()
 
 
-def test_a_secret_of_another_type_is_not_quoted() -> None:
+def test_a_secret_of_the_wrong_type_is_not_quoted() -> None:
     with pytest.raises(AuthConfigError, match="client_secret must be a string, not bytes") as raised:
         auth.AuthRequest({**APP, "clientSecret": b"top-secret"})
 
@@ -76,6 +76,17 @@ def test_the_query_of_an_endpoint_is_kept() -> None:
     url = auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": "https://idp.example/a?tenant=1"})
 
     assert url.startswith("https://idp.example/a?tenant=1&code_challenge=")
+
+
+@pytest.mark.parametrize(("uses_pkce", "is_sent"), [(False, True), (True, False)])
+def test_a_given_challenge_is_sent_with_its_method_unless_pkce_makes_one(uses_pkce: bool, is_sent: bool) -> None:  # noqa: FBT001
+    request = auth.AuthRequest({**APP, "usePKCE": uses_pkce, "codeChallenge": "given"})
+
+    params = httpx.URL(request.make_auth_url({"authorizationEndpoint": "https://idp.example/a"})).params
+
+    assert (params["code_challenge"] == "given") is is_sent
+    assert params["code_challenge_method"] == "S256"
+    assert request.get_auth_request_config().code_challenge == params["code_challenge"]
 
 
 def test_a_challenge_and_a_state_are_new_for_each_request() -> None:
@@ -104,14 +115,14 @@ def test_a_response_without_state_is_refused_even_if_the_request_has_none() -> N
     assert result.error.code == "state_mismatch"
 
 
-def test_an_error_code_counts_where_the_error_is_empty() -> None:
+def test_an_error_code_counts_if_the_error_is_empty() -> None:
     error = auth.AuthRequest(APP).parse_return_url("myapp://redirect?errorCode=declined&error=&state=s").error
 
     assert error
     assert error.code == "declined"
 
 
-def test_the_first_error_code_counts_and_a_fragment_may_start_with_a_question_mark() -> None:
+def test_the_first_error_code_counts_and_a_fragment_can_start_with_a_question_mark() -> None:
     request = auth.AuthRequest(APP)
 
     assert request.parse_return_url("myapp://redirect?errorCode=A&errorCode=B&state=s").error_code == "A"
@@ -133,7 +144,7 @@ def test_an_unusable_returned_url_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["soon", True, float("nan"), []])
-def test_a_lifetime_that_is_no_number_is_refused(seconds: object) -> None:
+def test_a_non_numeric_lifetime_is_refused(seconds: object) -> None:
     with pytest.raises(UnexpectedReplyError, match="expires_in"):
         auth.TokenResponse.from_query_params({"access_token": "a", "expires_in": seconds})
 
@@ -152,7 +163,7 @@ HANDED: Final = auth.TokenResponse(
         ("https://app.example/in?x=1#y", "query", "https://app.example/in?x=1&access_token="),
     ],
 )
-def test_a_link_hands_tokens_to_the_app(link: str, part: Any, start: str) -> None:
+def test_a_link_passes_tokens_to_the_app(link: str, part: Any, start: str) -> None:
     found = auth.link_with_tokens(link, HANDED, part=part)
 
     assert found.startswith(start)
@@ -161,7 +172,7 @@ def test_a_link_hands_tokens_to_the_app(link: str, part: Any, start: str) -> Non
     assert auth.TokenResponse.from_query_params(read) == HANDED
 
 
-def test_launch_arguments_hand_tokens_to_the_app() -> None:
+def test_launch_arguments_pass_tokens_to_the_app() -> None:
     assert auth.launch_arguments(HANDED)[:3] == ["--access_token=a+/=&#", "--token_type=bearer", "--expires_in=60"]
     assert auth.launch_arguments(auth.TokenResponse("t", issued_at=0), prefix="-")[0] == "-access_token=t"
 
@@ -170,7 +181,12 @@ def test_a_token_that_expires_at_once_is_stale() -> None:
     assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 0}, 0, now=0)
 
 
-def test_no_margin_given_is_the_default_one() -> None:
+@pytest.mark.parametrize(("token", "is_fresh"), [({"expiresIn": 9000, "issuedAt": None}, False), ({}, True)])
+def test_a_token_that_expires_needs_its_time_of_issue_to_be_fresh(token: dict[str, Any], is_fresh: bool) -> None:  # noqa: FBT001
+    assert auth.TokenResponse.is_token_fresh(token) is is_fresh
+
+
+def test_without_a_margin_the_default_applies() -> None:
     assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 600}, None, now=0)
     assert auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 601}, None, now=0)
 
@@ -183,7 +199,7 @@ def test_no_margin_given_is_the_default_one() -> None:
         (200, b'{"error": "x", "error_description": null}', "x"),
     ],
 )
-def test_an_error_of_a_token_endpoint_is_one_with_any_status(status: int, content: bytes, code: str) -> None:
+def test_a_token_endpoint_error_is_an_error_with_any_status(status: int, content: bytes, code: str) -> None:
     with pytest.raises(auth.TokenError) as raised:
         refresh_at(status, content)
 
@@ -210,7 +226,7 @@ def refresh_at(status: int, content: bytes) -> auth.TokenResponse:
         return auth.refresh({"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client)
 
 
-def test_a_revocation_authenticates_in_one_way() -> None:
+def test_a_revocation_uses_one_authentication_method() -> None:
     sent: list[httpx.Request] = []
 
     def reply(request: httpx.Request) -> httpx.Response:
@@ -225,8 +241,20 @@ def test_a_revocation_authenticates_in_one_way() -> None:
     assert sent[0].headers["authorization"] == "Basic Yzp0b3A="
 
 
+def test_an_extra_header_never_overrides_or_doubles_one_of_the_request() -> None:
+    extra = {"authorization": "Custom", "content-type": "text/plain", "X-A": "1"}
+    config = {"clientId": "c", "code": "x", "redirectUri": "m://r", "extraHeaders": extra}
+
+    assert auth.AccessTokenRequest(config).get_headers() == {
+        "authorization": "Custom", "Content-Type": "application/x-www-form-urlencoded", "X-A": "1",
+    }  # fmt: skip
+    assert auth.AccessTokenRequest({**config, "clientSecret": "s"}).get_headers() == {
+        "Authorization": "Basic Yzpz", "Content-Type": "application/x-www-form-urlencoded", "X-A": "1",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("token", ["top-secret\n", "top-secret\N{BULLET}"])
-def test_a_token_that_no_header_can_carry_is_refused_without_quoting_it(token: str) -> None:
+def test_a_token_that_cannot_be_a_header_is_refused_without_quoting_it(token: str) -> None:
     with pytest.raises(AuthConfigError, match="Authorization: ") as raised:
         auth.fetch_user_info({"accessToken": token}, {"userInfoEndpoint": "https://127.0.0.1:1/me"})
 
@@ -234,7 +262,7 @@ def test_a_token_that_no_header_can_carry_is_refused_without_quoting_it(token: s
 
 
 @pytest.mark.parametrize("host", ["idp.example:99999", "idp.ex ample", "idp.example/\n", "xn--"])
-def test_an_endpoint_that_is_no_url_is_refused(host: str) -> None:
+def test_an_endpoint_that_is_not_a_url_is_refused(host: str) -> None:
     with pytest.raises(AuthConfigError, match="endpoint"):
         auth.refresh({"clientId": "c", "refreshToken": "rt"}, {"tokenEndpoint": f"https://{host}"})
 
@@ -250,7 +278,7 @@ def test_a_reply_that_cannot_be_decompressed_is_refused() -> None:
         auth.refresh({"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client)
 
 
-def test_an_endpoint_of_metadata_that_is_null_is_absent() -> None:
+def test_a_null_endpoint_in_metadata_counts_as_absent() -> None:
     metadata = {"issuer": "https://idp.example", "revocation_endpoint": None}
     transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=metadata))
     with httpx.Client(transport=transport) as client:
@@ -259,12 +287,12 @@ def test_an_endpoint_of_metadata_that_is_null_is_absent() -> None:
     assert found.revocation_endpoint is None
 
 
-def test_tokens_are_never_sent_in_the_clear() -> None:
+def test_tokens_are_never_sent_unencrypted() -> None:
     with pytest.raises(AuthConfigError, match="must use https"):
         auth.refresh({"clientId": "c", "refreshToken": "rt"}, {"tokenEndpoint": "http://idp.example/token"})
 
 
-def test_a_driver_is_a_browser_until_it_is_redirected() -> None:
+def test_a_driver_works_as_the_browser_until_the_redirect() -> None:
     class Driver:
         current_url = ""
 
@@ -284,7 +312,7 @@ def test_a_driver_is_a_browser_until_it_is_redirected() -> None:
         request.prompt(discovery, browser=driver, timeout_seconds=0.1)
 
 
-def test_what_is_no_browser_is_refused() -> None:
+def test_an_object_that_is_not_a_browser_is_refused() -> None:
     discovery = {"authorizationEndpoint": "https://idp.example/a"}
     with pytest.raises(AuthConfigError, match="must be a driver"):
         auth.AuthRequest(APP).prompt(discovery, browser=None)  # type: ignore[arg-type]  # the mistake

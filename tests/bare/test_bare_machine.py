@@ -45,7 +45,7 @@ def test_the_examples_pass_and_those_of_each_controller_pass_again_without_a_net
     assert_all_passed(world.run(f"{EXAMPLES} -- -k '{' or '.join(OF_EACH_CONTROLLER)}'", clone, online=False))
 
 
-def test_the_suite_of_init_passes_by_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
+def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
     programs = clone / ".tox" / "examples" / "bin"
     suite = world.directory / "suite"
 

@@ -9,15 +9,15 @@ from benchmarks.parallel.cells import CELLS, Cell, suite_of
 TWO_KINDS = Work({"phone": [3.0, 2.0], "tablet": [4.0]}, {"phone": 5.0, "tablet": 6.0})
 
 
-def test_one_session_at_once_boots_and_tests_one_after_the_other() -> None:
+def test_with_one_session_boots_and_tests_follow_each_other() -> None:
     assert least_seconds(TWO_KINDS, workers=4, sessions=1) == pytest.approx(5 + 6 + 3 + 2 + 4)
 
 
-def test_where_anything_may_boot_ahead_one_worker_waits_for_the_fastest_boot_alone() -> None:
+def test_with_free_prefetching_a_worker_waits_only_for_the_fastest_boot() -> None:
     assert least_seconds(TWO_KINDS, workers=1, sessions=None) == 5 + 3 + 2 + 4
 
 
-def test_a_kind_that_boots_slowly_is_tested_after_its_boot() -> None:
+def test_tests_on_a_slow_device_start_after_its_boot() -> None:
     work = Work({"phone": [1.0], "tablet": [4.0, 4.0]}, {"phone": 1.0, "tablet": 20.0})
 
     assert least_seconds(work, workers=1, sessions=None) == 20 + 4 + 4
@@ -27,7 +27,7 @@ def test_no_test_is_split() -> None:
     assert least_seconds(TWO_KINDS, workers=100, sessions=None) == 6 + 4
 
 
-def test_one_test_more_than_workers_takes_as_long_as_two() -> None:
+def test_one_test_more_than_workers_takes_as_long_as_two_tests() -> None:
     work = Work({"phone": [2.0] * 5}, {"phone": 1.0})
 
     assert least_seconds(work, workers=4, sessions=None) == 1 + 2 + 2
@@ -53,12 +53,12 @@ def test_tests_without_a_device_need_no_boot() -> None:
     assert least_seconds(for_longer, workers=2, sessions=1) == (1 + 12 * 2) / 2
 
 
-def test_a_run_that_may_take_its_time_needs_one_session_of_each_kind() -> None:
+def test_an_unhurried_run_needs_one_session_of_each_kind() -> None:
     assert least_boots(TWO_KINDS, within=100) == 2
     assert least_billed(TWO_KINDS, within=100) == 5 + 6 + 3 + 2 + 4
 
 
-def test_a_run_that_has_to_be_fast_needs_as_many_sessions_as_hold_all_tests() -> None:
+def test_a_fast_run_needs_enough_sessions_for_all_tests() -> None:
     work = Work({"phone": [1.0] * 60}, {"phone": 10.0})
 
     assert least_boots(work, within=10 + 15) == 4
@@ -70,7 +70,7 @@ def test_no_run_is_faster_than_a_boot() -> None:
         least_boots(TWO_KINDS, within=6)
 
 
-def test_who_knows_nothing_begins_a_long_test_late_now_and_then() -> None:
+def test_without_known_durations_a_long_test_sometimes_starts_late() -> None:
     work = Work({"phone": [9.0, 1.0, 1.0]}, {"phone": 5.0})
 
     assert least_seconds(work, workers=2, sessions=None) == 5 + 9
@@ -79,7 +79,7 @@ def test_who_knows_nothing_begins_a_long_test_late_now_and_then() -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_a_schedule_that_can_be_carried_out_is_never_below(seed: int) -> None:
+def test_no_feasible_schedule_is_below_the_bound(seed: int) -> None:
     chance = random.Random(seed)
     kinds = [f"kind {number}" for number in range(chance.randint(1, 4))]
     tests = {kind: [chance.lognormvariate(0, 1) for _ in range(chance.randint(1, 9))] for kind in kinds}
@@ -111,7 +111,7 @@ def carried_out(work: Work, lanes: int, chance: random.Random) -> tuple[float, i
 
 
 @pytest.mark.parametrize("cell", CELLS[:5], ids=lambda cell: cell.name)
-def test_a_suite_is_the_same_in_every_run_and_has_all_its_kinds(cell: Cell) -> None:
+def test_a_generated_suite_is_reproducible_and_has_all_kinds(cell: Cell) -> None:
     suite = suite_of(cell, 10.0)
 
     assert suite == suite_of(cell, 10.0)

@@ -29,7 +29,7 @@ def test_runs_within_all_bars_miss_none() -> None:
     assert misses([run(UNKNOWN, 1.14), run(KNOWN, 1.05, 1.04), run(BY_HAND[0], 1.5)]) == []
 
 
-def test_each_bar_that_is_missed_is_named_with_its_cell() -> None:
+def test_each_missed_bar_is_named_with_its_cell() -> None:
     reported = misses([run(UNKNOWN, 1.16), run(KNOWN, 1.11, 1.06), run(BY_HAND[0], 1.02)])
 
     assert [line.partition(":")[0] for line in reported] == [
@@ -48,7 +48,7 @@ def test_each_bar_that_is_missed_is_named_with_its_cell() -> None:
     ]
 
 
-def test_small_suites_have_a_bar_of_their_own() -> None:
+def test_small_suites_have_their_own_bar() -> None:
     assert misses([run(KNOWN, 1.19, 1.5, cell="t20-k2-w4")]) == []
     assert misses([run(KNOWN, 1.21, cell="t20-k2-w4")]) == ["t20-k2-w4, plugin: 1.210 of the bound (bar: 1.2)"]
 

@@ -127,7 +127,7 @@ def well(
     return examined, running_service.requests()
 
 
-def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(
+def test_a_good_setup_has_no_failure_and_each_finding_has_a_fix(
     well: tuple[Examined, list[tuple[str, int | None]]],
 ) -> None:
     result = well[0].result
@@ -149,7 +149,7 @@ def test_it_asks_the_service_for_one_session_and_creates_none(
     assert well[1] == [("get", 404)]
 
 
-def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
+def test_text_output_has_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
     shown = run("doctor", cwd=doctor.directory, **doctor.environ).stdout
 
     lines = shown.splitlines()
@@ -161,8 +161,8 @@ def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -
     assert "\033" not in shown
 
 
-@pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str, str], *, coloured: bool) -> None:
+@pytest.mark.parametrize(("environ", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_color_is_used_on_terminals_that_support_it(doctor: Doctor, environ: dict[str, str], *, colored: bool) -> None:
     ours, theirs = os.openpty()
     parts: list[str] = []
     reading = threading.Thread(target=lambda: parts.extend(iter(lambda: read(ours), "")))
@@ -176,8 +176,8 @@ def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str,
     os.close(ours)
     shown = "".join(parts)
     assert status == 1
-    assert ("\033[31mfail\033[0m" in shown) == coloured
-    assert ("\033" in shown) == coloured
+    assert ("\033[31mfail\033[0m" in shown) == colored
+    assert ("\033" in shown) == colored
 
 
 def read(terminal: int) -> str:
@@ -187,14 +187,14 @@ def read(terminal: int) -> str:
         return ""
 
 
-def test_without_a_service_it_names_the_two_ways_out(unconfigured: Examined) -> None:
+def test_without_a_service_it_names_both_options(unconfigured: Examined) -> None:
     (finding,) = [one for one in unconfigured.findings if one["status"] == "fail"]
     assert unconfigured.result.returncode == 1
     assert "DEVICE_URL" in finding["fix"]
     assert "--device-local" in finding["fix"]
 
 
-def test_each_setting_that_is_not_a_default_is_listed_with_its_source(doctor: Doctor) -> None:
+def test_each_non_default_setting_is_listed_with_its_source(doctor: Doctor) -> None:
     doctor.write(
         "pytest.ini",
         "[pytest]\naddopts = --device-platform ios --device-no-reorder\ndevice_stop_timeout_seconds = 7",
@@ -211,7 +211,7 @@ def test_each_setting_that_is_not_a_default_is_listed_with_its_source(doctor: Do
     assert examined.named("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
 
 
-def test_an_address_is_listed_without_credentials_and_without_the_query_that_may_sign_it(doctor: Doctor) -> None:
+def test_a_url_is_listed_without_credentials_and_query(doctor: Doctor) -> None:
     address = "https://user:pw123456@archives.example/a.zip"
 
     (good,) = doctor.found("setting", DEVICE_APPLICATION_ARCHIVE_URL=f"{address}?sig=abcdefgh")
@@ -224,7 +224,7 @@ def test_an_address_is_listed_without_credentials_and_without_the_query_that_may
     assert "abcdefgh" not in bad
 
 
-def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
+def test_every_invalid_value_is_a_finding(doctor: Doctor) -> None:
     doctor.write("pytest.ini", "[pytest]\ndevice_type = tricorder")
 
     findings = doctor.found("configuration", DEVICE_PLATFORM="windows")
@@ -241,13 +241,13 @@ def test_a_missing_app_id_is_reported(doctor: Doctor, service: FaultyService) ->
     assert ("fail", f"no app ID for {service.url}") in [(one["status"], one["text"]) for one in findings]
 
 
-def test_what_the_local_service_cannot_do_is_reported(doctor: Doctor) -> None:
+def test_settings_that_the_local_service_does_not_support_are_reported(doctor: Doctor) -> None:
     findings = doctor.found("configuration", DEVICE_LOCAL="1", DEVICE_KEEP_ON_FAILURE="1")
 
     assert [one["status"] for one in findings] == ["ok", "fail"]
 
 
-def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(doctor: Doctor) -> None:
+def test_no_test_runs_and_no_test_file_is_imported_even_with_warnings_as_errors(doctor: Doctor) -> None:
     doctor.write("pytest.ini", "[pytest]\nfilterwarnings = error")
     doctor.write("test_it.py", "open('loaded', 'w').close()\n\ndef test_it(): pass\n")
 
@@ -286,7 +286,7 @@ def test_a_pytest_that_does_not_start_is_a_finding_and_the_rest_is_checked(
 @pytest.mark.parametrize(
     "environ", [{"PYTEST_ADDOPTS": "-p no:device"}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}], ids=["no:device", "none"]
 )
-def test_a_plugin_that_is_switched_off_is_reported(doctor: Doctor, environ: dict[str, str]) -> None:
+def test_a_disabled_plugin_is_reported(doctor: Doctor, environ: dict[str, str]) -> None:
     (finding,) = doctor.found("configuration", **environ)
 
     assert finding["status"] == "fail"
@@ -303,7 +303,7 @@ def test_a_plugin_with_the_same_marker_is_reported(doctor: Doctor) -> None:
     assert "-p no:appium_scheduler" in finding["fix"]
 
 
-def test_a_plugin_that_only_costs_time_is_reported(doctor: Doctor) -> None:
+def test_a_plugin_that_only_slows_down_startup_is_reported(doctor: Doctor) -> None:
     doctor.write("test_it.py", "def test_it(): pass")
 
     (finding,) = doctor.found("start-up")
@@ -320,14 +320,14 @@ def test_a_plugin_that_only_costs_time_is_reported(doctor: Doctor) -> None:
         ("pytest.ini", "[pytest]\naddopts = -p no:anyio"),
     ],
 )
-def test_a_plugin_that_is_used_or_switched_off_costs_nothing(doctor: Doctor, file: str, text: str) -> None:
+def test_a_used_or_disabled_plugin_is_not_reported(doctor: Doctor, file: str, text: str) -> None:
     (doctor.directory / "tests").mkdir()
     doctor.write(file, text)
 
     assert doctor.found("start-up") == []
 
 
-def test_what_others_installed_is_no_use_of_a_plugin(doctor: Doctor) -> None:
+def test_an_import_in_an_installed_package_does_not_count_as_use(doctor: Doctor) -> None:
     for directory in ("build", "env"):
         (doctor.directory / directory).mkdir()
         doctor.write(f"{directory}/conftest.py", "import anyio")
@@ -337,7 +337,7 @@ def test_what_others_installed_is_no_use_of_a_plugin(doctor: Doctor) -> None:
 
 
 @pytest.mark.parametrize(("token", "reason"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")])
-def test_without_a_token_that_can_be_sent_the_service_is_not_called(
+def test_without_a_usable_token_the_service_is_not_called(
     doctor: Doctor, service: FaultyService, token: str, reason: str
 ) -> None:
     result = doctor.run("--json", **{**at(service), "DEVICE_TOKEN": token})
@@ -366,7 +366,7 @@ def test_without_a_token_that_can_be_sent_the_service_is_not_called(
     ],
     ids=lambda value: str(value.get("status", "")) if isinstance(value, dict) else None,
 )
-def test_each_refusal_has_a_fix_of_its_own(service: FaultyService, reply: dict[str, Any], fix: str) -> None:
+def test_each_refusal_has_its_own_fix(service: FaultyService, reply: dict[str, Any], fix: str) -> None:
     service.add_fault("get", "reply", **reply)
 
     token, reached = check_service(service.url, service.token)
@@ -383,7 +383,7 @@ def test_a_token_that_the_service_does_not_know_is_reported(doctor: Doctor, serv
     assert TOKEN not in result.stdout + result.stderr
 
 
-def test_a_service_that_is_not_there_is_reported() -> None:
+def test_an_unreachable_service_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -393,7 +393,7 @@ def test_a_service_that_is_not_there_is_reported() -> None:
     assert "start the service" in reached.fix
 
 
-def test_an_address_without_tls_behind_it_is_reported(service: FaultyService) -> None:
+def test_a_port_without_tls_is_reported(service: FaultyService) -> None:
     _, reached = check_service(service.url.replace("http:", "https:"), TOKEN)
 
     assert reached.status == "fail"
@@ -414,14 +414,14 @@ def tls_port() -> Generator[int]:
         thread.join()
 
 
-def test_a_certificate_that_nobody_trusts_is_reported(tls_port: int) -> None:
+def test_an_untrusted_certificate_is_reported(tls_port: int) -> None:
     _, reached = check_service(f"https://localhost:{tls_port}", TOKEN)
 
     assert reached.status == "fail"
     assert "SSL_CERT_FILE" in reached.fix
 
 
-def test_a_name_that_nobody_knows_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
 
     _, reached = check_service("https://devices.invalid", TOKEN)
@@ -430,7 +430,7 @@ def test_a_name_that_nobody_knows_is_reported(monkeypatch: pytest.MonkeyPatch) -
     assert "correct the host name" in reached.fix
 
 
-def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_proxy_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
 
@@ -440,7 +440,7 @@ def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch
     assert "HTTPS_PROXY" in reached.fix
 
 
-def test_the_proxy_on_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "")
 
@@ -449,7 +449,7 @@ def test_the_proxy_on_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reached.text.startswith("https://devices.invalid through the proxy http://127.0.0.1:9: ")
 
 
-def test_a_service_that_says_nothing_is_not_waited_for_without_end() -> None:
+def test_a_silent_service_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -459,7 +459,7 @@ def test_a_service_that_says_nothing_is_not_waited_for_without_end() -> None:
     assert "firewall" in reached.fix
 
 
-def test_a_state_directory_that_cannot_be_used_is_reported(doctor: Doctor) -> None:
+def test_an_unusable_state_directory_is_reported(doctor: Doctor) -> None:
     doctor.write("file", "")
 
     (finding,) = doctor.found(
@@ -470,14 +470,14 @@ def test_a_state_directory_that_cannot_be_used_is_reported(doctor: Doctor) -> No
     assert "DEVICE_STATE_DIR" in finding["fix"]
 
 
-def test_it_leaves_no_run_of_its_own_behind(unconfigured: Examined) -> None:
+def test_it_leaves_no_run_behind(unconfigured: Examined) -> None:
     (finding,) = unconfigured.named("state directory")
 
     assert finding["status"] == "ok"
     assert list((unconfigured.directory / "state" / "pytest-device" / "runs").iterdir()) == []
 
 
-def test_sessions_that_runs_have_left_behind_are_reported(doctor: Doctor, ledgers: Ledgers) -> None:
+def test_leftover_sessions_are_reported(doctor: Doctor, ledgers: Ledgers) -> None:
     ledgers.run(ledgers.entry(), ledgers.entry())
     ledgers.run(ledgers.entry(), alive=True)
 
@@ -487,7 +487,7 @@ def test_sessions_that_runs_have_left_behind_are_reported(doctor: Doctor, ledger
     assert finding["text"].startswith("2 sessions")
 
 
-def test_a_damaged_file_of_the_ledger_is_reported(doctor: Doctor, ledgers: Ledgers) -> None:
+def test_a_damaged_ledger_file_is_reported(doctor: Doctor, ledgers: Ledgers) -> None:
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 
@@ -503,7 +503,7 @@ def test_for_the_local_service_neither_token_nor_url_is_checked(local: Examined)
     assert names.isdisjoint({"token", "service", "state directory"})
 
 
-def test_an_appium_that_is_not_there_yet_is_reported_and_not_installed(local: Examined) -> None:
+def test_a_missing_appium_is_reported_and_not_installed(local: Examined) -> None:
     (finding,) = local.named("appium")
 
     assert finding["status"] == "warn"
@@ -511,14 +511,14 @@ def test_an_appium_that_is_not_there_yet_is_reported_and_not_installed(local: Ex
     assert not (local.directory / "cache").exists()
 
 
-def test_where_another_service_is_configured_a_missing_appium_is_no_fault(unconfigured: Examined) -> None:
+def test_with_another_service_a_missing_appium_is_not_a_failure(unconfigured: Examined) -> None:
     (finding,) = unconfigured.named("appium")
 
     assert finding["status"] == "ok"
     assert "only needed by --device-local" in finding["text"]
 
 
-def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
+def test_an_installed_appium_is_found(doctor: Doctor) -> None:
     del doctor.environ["XDG_CACHE_HOME"]
     with faulty_service(runner="real"):  # installs it where it is missing
         pass
@@ -530,7 +530,7 @@ def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
     assert Path(found[0]["text"]).is_file()
 
 
-def test_a_machine_without_a_node_that_fits_is_reported(doctor: Doctor) -> None:
+def test_a_machine_without_a_suitable_node_is_reported(doctor: Doctor) -> None:
     node = doctor.directory / "node"
     node.write_text('#!/bin/sh\necho \'["18.0.0", "/old/node"]\'\n')
     node.chmod(0o755)
@@ -550,7 +550,7 @@ def nothing_is_installed(name: str) -> str:
     raise PackageNotFoundError(name)
 
 
-def test_packages_that_are_missing_or_too_old_are_reported_with_what_installs_them() -> None:
+def test_missing_and_outdated_packages_are_reported_with_the_install_command() -> None:
     missing = {one.name: one for one in check_packages(version_of=nothing_is_installed)}
     old = {one.name: one for one in check_packages(version_of=lambda _: "0.1")}
 
@@ -561,12 +561,12 @@ def test_packages_that_are_missing_or_too_old_are_reported_with_what_installs_th
     assert "0.1 does not satisfy >=" in old["httpx"].text
 
 
-def test_a_python_that_is_too_old_is_reported() -> None:
+def test_an_outdated_python_is_reported() -> None:
     assert [one.status for one in check_python("3.10.0")] == ["ok", "fail"]
 
 
 @pytest.mark.parametrize(("is_needed", "status"), [(True, "fail"), (False, "ok")])
-def test_the_extra_is_missed_where_it_is_needed(tmp_path: Path, *, is_needed: bool, status: str) -> None:
+def test_a_missing_extra_is_reported_if_it_is_needed(tmp_path: Path, *, is_needed: bool, status: str) -> None:
     (finding,) = check_local({}, tmp_path, Settings({"local": is_needed}), version_of=nothing_is_installed)
 
     assert finding.status == status

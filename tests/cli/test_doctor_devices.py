@@ -38,14 +38,14 @@ def found(directory: Path, **settings: object) -> dict[str, tuple[str, str, str]
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
-def test_every_kind_of_every_platform_is_reported_the_preferred_ones_first(tmp_path: Path) -> None:
+def test_every_kind_of_device_is_reported_in_order_of_preference(tmp_path: Path) -> None:
     assert list(found(tmp_path)) == [
         *("android: emulator", "android: chromium", "android: fake"),
         *("ios: simulator", "ios: chromium", "ios: fake"),
     ]
 
 
-def test_where_only_real_devices_are_used_one_that_is_missing_is_a_warning(tmp_path: Path, script: Script) -> None:
+def test_with_real_devices_only_a_missing_one_is_a_warning(tmp_path: Path, script: Script) -> None:
     script("adb", "echo 'List of devices attached'")
     script("emulator", "echo Phone_34")
 
@@ -68,7 +68,7 @@ def test_a_browser_serves_sessions_of_every_type(tmp_path: Path, script: Script)
 
 
 @pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
-def test_without_a_browser_it_is_said_what_the_first_session_installs(tmp_path: Path) -> None:
+def test_without_a_browser_the_planned_installation_is_reported(tmp_path: Path) -> None:
     status, text, fix = found(tmp_path)["android: chromium"]
 
     assert status == "warn"
@@ -81,7 +81,7 @@ def test_without_a_browser_it_is_said_what_the_first_session_installs(tmp_path: 
 
 
 @pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
-def test_the_browser_that_was_installed_is_named_and_a_chromium_without_chromedriver_serves_the_others(
+def test_the_installed_browser_is_named_and_a_chromium_without_chromedriver_serves_other_session_types(
     tmp_path: Path, script: Script
 ) -> None:
     script("chromium", "")
@@ -97,7 +97,7 @@ def test_the_browser_that_was_installed_is_named_and_a_chromium_without_chromedr
     assert (status, text) == ("ok", f"for sessions of every type, {browsers}")
 
 
-def test_on_another_processor_it_is_said_how_a_browser_is_had(tmp_path: Path) -> None:
+def test_on_another_processor_the_command_to_install_a_browser_is_reported(tmp_path: Path) -> None:
     other = shutil.which("setarch") or pytest.skip("setarch is missing")
     (tmp_path / "bin").mkdir()
 
@@ -109,7 +109,7 @@ def test_on_another_processor_it_is_said_how_a_browser_is_had(tmp_path: Path) ->
     assert "install" in one["fix"]
 
 
-def test_a_real_device_without_appium_s_driver_serves_the_others(tmp_path: Path, script: Script) -> None:
+def test_a_real_device_without_its_appium_driver_serves_other_session_types(tmp_path: Path, script: Script) -> None:
     script("adb", "echo 'emulator-5554 device'")
     script("chromium", "")
     script("chromedriver", "")
@@ -123,7 +123,7 @@ def test_a_real_device_without_appium_s_driver_serves_the_others(tmp_path: Path,
     assert findings["android: chromium"][1].startswith("for appium sessions, ")
 
 
-def test_the_command_reports_them(tmp_path: Path) -> None:
+def test_the_command_reports_the_devices(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
     report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
@@ -132,7 +132,7 @@ def test_the_command_reports_them(tmp_path: Path) -> None:
     assert {"android: chromium", "ios: chromium", "agent-device", "argent"} <= names
 
 
-def test_root_is_told_that_the_browser_has_no_sandbox_and_how_it_gets_one() -> None:
+def test_as_root_the_missing_sandbox_is_reported_with_the_fix() -> None:
     root, other = ([one for one in check_exposure(user, "") if one.name == "sandbox"] for user in (0, 1000))
 
     assert [(one.status, one.fix.partition(":")[0]) for one in root] == [

@@ -49,7 +49,7 @@ def left_in(here: Mapping[str, str]) -> list[Path]:
     return list(Path(here["XDG_STATE_HOME"]).rglob("runs/*/*.json"))
 
 
-def test_a_session_of_a_minute_is_created_reached_and_stopped(here: Mapping[str, str], service: FaultyService) -> None:
+def test_a_one_minute_session_is_created_checked_and_stopped(here: Mapping[str, str], service: FaultyService) -> None:
     status, finding, report, said = rent(here)
 
     (session,) = service.sessions()
@@ -65,14 +65,14 @@ def test_a_session_of_a_minute_is_created_reached_and_stopped(here: Mapping[str,
     assert left_in(here) == []
 
 
-def test_without_it_what_is_not_checked_is_said(here: Mapping[str, str], service: FaultyService) -> None:
+def test_without_it_the_skipped_checks_are_reported(here: Mapping[str, str], service: FaultyService) -> None:
     shown = call("doctor", **here).stdout.splitlines()
 
     assert shown[-2].startswith("not checked: project, simulator access, limits, tunnels and controllers. `pytest-dev")
     assert service.sessions() == []
 
 
-def test_an_account_without_access_is_reported_by_the_service_s_own_words(
+def test_an_account_without_access_is_reported_with_the_services_message(
     tmp_path: Path, here: Mapping[str, str]
 ) -> None:
     with faulty_service(simulator_access=False) as closed:
@@ -84,7 +84,7 @@ def test_an_account_without_access_is_reported_by_the_service_s_own_words(
     assert tmp_path.exists()
 
 
-def test_a_project_that_is_not_there_is_reported(here: Mapping[str, str]) -> None:
+def test_a_missing_project_is_reported(here: Mapping[str, str]) -> None:
     _, finding, _, _ = rent(here, DEVICE_APP_ID="11111111-1111-4111-8111-111111111111")
 
     assert "unknown project" in finding["text"]
@@ -101,7 +101,7 @@ def test_a_session_that_fails_to_start_is_stopped_and_reported(here: Mapping[str
     assert left_in(here) == []
 
 
-def test_a_session_that_is_left_by_a_killed_doctor_is_stopped(here: Mapping[str, str], service: FaultyService) -> None:
+def test_the_session_of_a_killed_doctor_is_stopped(here: Mapping[str, str], service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=60)
     with subprocess.Popen(
         [*COMMAND, "doctor", "--rent"],
@@ -115,7 +115,7 @@ def test_a_session_that_is_left_by_a_killed_doctor_is_stopped(here: Mapping[str,
     assert eventually(lambda: service.statuses() == ["stopped"])
 
 
-def test_nothing_is_created_where_another_check_fails(here: Mapping[str, str], service: FaultyService) -> None:
+def test_nothing_is_created_if_another_check_fails(here: Mapping[str, str], service: FaultyService) -> None:
     _, finding, _, _ = rent(here, DEVICE_TOKEN="not-the-one")
 
     assert finding["text"] == "skipped, because another check failed"

@@ -30,12 +30,12 @@ def test_the_reference_lists_every_option_of_a_command(command: str) -> None:
     assert ["--help", *listed] == options_of(command)
 
 
-def test_the_reference_has_the_options_of_the_program_itself() -> None:
+def test_the_reference_lists_the_global_options() -> None:
     assert [option for option in options_of() if f"`pytest-device {option}`" not in PAGE] == ["--help"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
-def test_it_lists_the_commands_on_a_line_each_with_examples(arguments: tuple[str, ...]) -> None:
+def test_it_lists_each_command_on_a_line_with_examples(arguments: tuple[str, ...]) -> None:
     result = call(*arguments)
 
     shown = result.stdout if arguments else result.stderr
@@ -64,7 +64,7 @@ def test_it_prints_its_version() -> None:
     assert call("--version").stdout == f"pytest-device {version('pytest-device')}\n"
 
 
-def test_an_unknown_command_is_reported_with_those_there_are() -> None:
+def test_an_unknown_command_is_reported_with_the_known_ones() -> None:
     result = call("dance")
 
     assert result.returncode == 2

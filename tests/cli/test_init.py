@@ -51,7 +51,7 @@ def test_without_a_directory_it_writes_into_the_current_one(tmp_path: Path) -> N
     assert result.stdout.endswith("\nRun the tests: pytest --device-local\n")
 
 
-def test_a_directory_with_other_files_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "README.md").touch()
 
@@ -59,7 +59,7 @@ def test_a_directory_with_other_files_is_no_obstacle(tmp_path: Path) -> None:
     assert set(files_in(tmp_path)) == {*FILES, "README.md"}
 
 
-def test_it_names_every_file_that_exists_and_writes_nothing(tmp_path: Path) -> None:
+def test_it_names_every_existing_file_and_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("mine")
     (tmp_path / ".gitlab-ci.yml").symlink_to(tmp_path / "nowhere")
 
@@ -80,7 +80,7 @@ def test_it_names_every_file_that_exists_and_writes_nothing(tmp_path: Path) -> N
         ("/sys/suite", "Operation not permitted|Permission denied|Read-only file system|No such file"),
     ],
 )
-def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path, place: str, reason: str) -> None:
+def test_an_unwritable_directory_is_a_one_line_error(tmp_path: Path, place: str, reason: str) -> None:
     (tmp_path / "file").touch()
 
     result = call("init", str(tmp_path / place))
@@ -92,7 +92,7 @@ def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path: Path, place: st
     assert files_in(tmp_path) == {"file": b""}
 
 
-def test_a_file_in_the_way_of_a_directory_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "app").touch()
 
     result = call("init", str(tmp_path))
@@ -102,7 +102,7 @@ def test_a_file_in_the_way_of_a_directory_leaves_nothing_behind(tmp_path: Path) 
     assert list(tmp_path.rglob("*")) == [tmp_path / "app"]
 
 
-def test_a_disk_that_is_full_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_halfway_leaves_nothing_behind(tmp_path: Path) -> None:
     result = run("init", str(tmp_path / "deep" / "suite"), code=SMALL_FILES_ONLY)
 
     assert result.returncode == 2

@@ -51,7 +51,7 @@ def test_it_is_masked(
 
 
 @pytest.mark.parametrize(("file", "text"), [("conftest.py", CONFTEST), ("pytest.ini", INI)])
-def test_it_is_masked_in_what_the_files_of_a_suite_say(file: str, text: str, tmp_path: Path) -> None:
+def test_it_is_masked_in_the_output_of_a_suites_files(file: str, text: str, tmp_path: Path) -> None:
     (tmp_path / file).write_text(text)
 
     result = run("doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, XDG_STATE_HOME=str(tmp_path))
@@ -61,7 +61,7 @@ def test_it_is_masked_in_what_the_files_of_a_suite_say(file: str, text: str, tmp
     assert "***" in result.stdout
 
 
-def test_it_is_masked_in_the_traceback_of_an_error_that_nobody_foresaw(tmp_path: Path) -> None:
+def test_it_is_masked_in_the_traceback_of_an_unexpected_error(tmp_path: Path) -> None:
     (tmp_path / "boom.py").write_text(f"def pytest_addoption():\n    {CONFTEST.replace(chr(10), '; ')}")
 
     result = run("doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, PYTEST_ADDOPTS="-p boom")

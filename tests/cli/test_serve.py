@@ -54,7 +54,7 @@ def environment(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in shown.splitlines())
 
 
-def test_what_it_prints_points_a_client_at_it(serving: subprocess.Popen[str]) -> None:
+def test_its_output_configures_a_client(serving: subprocess.Popen[str]) -> None:
     env = environment(announced(serving))
 
     request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], platform="ios", type="argent")
@@ -87,7 +87,7 @@ def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subproces
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_with_status_0_and_takes_its_token_along(
+def test_it_exits_with_status_0_and_removes_its_token(
     serving: subprocess.Popen[str], state_dir: Path, number: signal.Signals
 ) -> None:
     announced(serving)
@@ -98,7 +98,7 @@ def test_it_ends_with_status_0_and_takes_its_token_along(
     assert not (state_dir / "token").exists()
 
 
-def test_each_start_has_a_token_of_its_own(serving: subprocess.Popen[str], state_dir: Path) -> None:
+def test_each_start_has_a_new_token(serving: subprocess.Popen[str], state_dir: Path) -> None:
     announced(serving)
     first = (state_dir / "token").read_text()
     serving.send_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ def test_a_second_service_for_the_same_directory_is_refused(serving: subprocess.
     assert (state_dir / "token").exists()
 
 
-def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_the_fix(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("serve", "--port", str(port), "--state-dir", str(tmp_path))
@@ -132,7 +132,7 @@ def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> None:
     assert re.fullmatch(rf".*port {port} .*in use.*another port.*\n", result.stderr)
 
 
-def test_for_programs_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:
+def test_with_json_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:
     command = [*COMMAND, "serve", "--json", "--port", "0", "--state-dir", str(state_dir)]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
@@ -168,7 +168,7 @@ def test_a_wrong_option_is_reported_with_its_value_before_anything_starts(
     assert not state_dir.exists()
 
 
-def test_for_an_address_of_other_machines_it_names_the_valid_ones() -> None:
+def test_for_a_non_loopback_address_it_names_the_valid_ones() -> None:
     assert "127.0.0.1, ::1 or localhost" in run("serve", "--host", "0.0.0.0").stderr
 
 

@@ -15,7 +15,7 @@ from tests.sessions.reaper_clients import entry_of
 ENVIRON = {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_TOKEN": "open-sesame"}
 
 
-def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> None:
+def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
     kept, live = ledgers.entry(state=KEPT), ledgers.entry(name="my test")
     ledgers.run(kept)
     ledgers.run(live, alive=True)
@@ -44,7 +44,7 @@ def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
-def test_a_ledger_that_others_can_write_to_is_used_by_no_command(ledgers: Ledgers, tmp_path: Path) -> None:
+def test_no_command_uses_a_ledger_that_others_can_write_to(ledgers: Ledgers, tmp_path: Path) -> None:
     ledgers.run(ledgers.entry())
     ledgers.state_dir.chmod(0o770)
 
@@ -71,7 +71,7 @@ def test_a_ledger_that_belongs_to_another_user_is_not_used(ledgers: Ledgers) -> 
     assert "belongs to another user (ID 12345): choose one of your own" in result.stderr
 
 
-def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> None:
+def test_sessions_lists_the_ledger_as_json(ledgers: Ledgers) -> None:
     run = ledgers.run(entry := ledgers.entry())
 
     assert ledgers.listed() == [
@@ -99,13 +99,13 @@ def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
     assert shown.startswith("ID unknown  asked (run finished): android appium 'lost one'")
 
 
-def test_sessions_says_that_there_is_none(tmp_path: Path) -> None:
+def test_sessions_reports_an_empty_ledger(tmp_path: Path) -> None:
     shown = call("sessions", "--state-dir", str(tmp_path))
 
     assert (shown.returncode, shown.stdout) == (0, f"no sessions in {tmp_path}\n")
 
 
-def test_sessions_says_that_nothing_has_run_yet(tmp_path: Path) -> None:
+def test_sessions_reports_that_nothing_has_run_yet(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path), "DEVICE_STATE_DIR": ""}
 
     shown = call("sessions", **environ)
@@ -126,7 +126,7 @@ def test_a_state_directory_that_depends_on_where_the_command_runs_is_a_usage_err
 
 
 @pytest.mark.parametrize("command", ["sessions", "stop"])
-def test_a_state_directory_that_is_not_there_is_reported_and_an_error_where_it_may_be_mistyped(
+def test_a_missing_state_directory_is_reported_and_is_an_error_if_given_explicitly(
     command: str, tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "state")
@@ -140,7 +140,7 @@ def test_a_state_directory_that_is_not_there_is_reported_and_an_error_where_it_m
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_sessions_does_not_read_a_damaged_file_as_nothing(ledgers: Ledgers, options: tuple[str, ...]) -> None:
+def test_sessions_does_not_ignore_a_damaged_file(ledgers: Ledgers, options: tuple[str, ...]) -> None:
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 
@@ -150,7 +150,7 @@ def test_sessions_does_not_read_a_damaged_file_as_nothing(ledgers: Ledgers, opti
     assert str(broken) in shown.stdout
 
 
-def test_a_state_directory_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_state_directory_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
 
     shown = call("sessions", "--state-dir", str(tmp_path))

@@ -12,7 +12,7 @@ from tests.cli.running import WITHOUT_EXTRA, call, run
 from tests.sessions.reaper_clients import entry_of
 
 
-def test_stop_stops_what_is_left_and_kept_and_spares_live_runs(ledgers: Ledgers) -> None:
+def test_stop_stops_leftover_and_kept_sessions_but_not_those_of_live_runs(ledgers: Ledgers) -> None:
     left, kept, owned = ledgers.entry(), ledgers.entry(state=KEPT), ledgers.entry()
     ledgers.run(left, kept)
     ledgers.run(owned, alive=True)
@@ -27,7 +27,7 @@ def test_stop_stops_what_is_left_and_kept_and_spares_live_runs(ledgers: Ledgers)
     assert [session["session_id"] for session in ledgers.listed()] == [owned.session_id]
 
 
-def test_stop_says_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
+def test_stop_reports_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
     result = ledgers.stop()
 
     assert result.returncode == 0
@@ -37,7 +37,7 @@ def test_stop_says_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
     ]
 
 
-def test_stop_all_stops_what_live_runs_own_and_leaves_them_alive(ledgers: Ledgers) -> None:
+def test_stop_all_stops_sessions_of_live_runs_but_not_the_runs(ledgers: Ledgers) -> None:
     run = ledgers.run(entry := ledgers.entry(), alive=True)
 
     result = ledgers.stop("--all")
@@ -49,7 +49,7 @@ def test_stop_all_stops_what_live_runs_own_and_leaves_them_alive(ledgers: Ledger
     assert (run.directory / f"{run.owner}.lock").exists()
 
 
-def test_stop_stops_exactly_the_sessions_it_is_given(ledgers: Ledgers) -> None:
+def test_stop_stops_exactly_the_given_sessions(ledgers: Ledgers) -> None:
     owned, other, kept = ledgers.entry(), ledgers.entry(), ledgers.entry(state=KEPT)
     ledgers.run(owned, other, alive=True)
     ledgers.run(kept)
@@ -61,7 +61,7 @@ def test_stop_stops_exactly_the_sessions_it_is_given(ledgers: Ledgers) -> None:
     assert [session["session_id"] for session in ledgers.listed()] == [other.session_id]
 
 
-def test_stop_stops_a_session_that_this_machine_does_not_know(ledgers: Ledgers) -> None:
+def test_stop_stops_a_session_from_another_machine(ledgers: Ledgers) -> None:
     entry = ledgers.entry()
 
     result = ledgers.stop(entry.session_id)
@@ -69,7 +69,7 @@ def test_stop_stops_a_session_that_this_machine_does_not_know(ledgers: Ledgers) 
     assert (result.returncode, result.stdout) == (0, f"stopped: session {entry.session_id} (stopped)\n")
 
 
-def test_stop_needs_no_ledger_for_a_session_that_it_is_given(ledgers: Ledgers) -> None:
+def test_stop_needs_no_ledger_for_a_given_session(ledgers: Ledgers) -> None:
     entry = ledgers.entry()
 
     result = ledgers.stop("--state-dir", str(ledgers.state_dir / "gone"), entry.session_id)
@@ -78,7 +78,7 @@ def test_stop_needs_no_ledger_for_a_session_that_it_is_given(ledgers: Ledgers) -
     assert ledgers.service.statuses() == ["stopped"]
 
 
-def test_stop_says_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
+def test_stop_reports_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
     environ = {"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": str(ledgers.state_dir)}
 
     result = call("stop", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token, **environ)
@@ -87,7 +87,7 @@ def test_stop_says_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
     assert result.stdout.startswith(f"nothing to stop: {ledgers.state_dir / 'pytest-device'} does not exist\n")
 
 
-def test_stop_does_not_take_a_session_that_nobody_knows_for_stopped(ledgers: Ledgers) -> None:
+def test_stop_does_not_count_an_unknown_session_as_stopped(ledgers: Ledgers) -> None:
     mistyped = str(uuid4())
 
     result = ledgers.stop(mistyped)
@@ -96,7 +96,7 @@ def test_stop_does_not_take_a_session_that_nobody_knows_for_stopped(ledgers: Led
     assert f"session {mistyped} is unknown to both the ledger and the service" in result.stderr
 
 
-def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
+def test_stop_never_sends_the_token_to_another_service(ledgers: Ledgers) -> None:
     with faulty_service() as other:
         ledgers.run(entry := ledgers.entry(service=other.url))
 
@@ -108,7 +108,7 @@ def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
     assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
 
 
-def test_stop_fails_for_what_cannot_be_stopped_and_goes_on_knowing_it(ledgers: Ledgers) -> None:
+def test_stop_fails_if_a_session_cannot_be_stopped_and_keeps_its_entry(ledgers: Ledgers) -> None:
     ledgers.run(entry := ledgers.entry())
     ledgers.service.add_fault("stop", "reply", status=403, body=json.dumps({"echo": ledgers.service.token}), times=None)
 
@@ -121,7 +121,7 @@ def test_stop_fails_for_what_cannot_be_stopped_and_goes_on_knowing_it(ledgers: L
     assert entry.url.rpartition("/")[0] in result.stderr
 
 
-def test_stop_gives_up_after_the_time_it_is_given(ledgers: Ledgers) -> None:
+def test_stop_gives_up_after_the_given_time(ledgers: Ledgers) -> None:
     ledgers.run(ledgers.entry())
     ledgers.service.add_fault("stop", "reply", status=503, body="{}", times=None)
 
@@ -143,7 +143,7 @@ def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) ->
     assert [session["asked_at"] for session in ledgers.listed()] == [lost.asked_at]
 
 
-def test_stop_counts_what_had_been_stopped_and_leaves_the_count_of_live_runs_to_them(ledgers: Ledgers) -> None:
+def test_stop_counts_already_stopped_sessions_except_those_of_live_runs(ledgers: Ledgers) -> None:
     ledgers.run(ledgers.entry(state=STOPPED))
     ledgers.run(ledgers.entry(state=STOPPED), alive=True)
 
@@ -165,7 +165,7 @@ def test_stop_fails_for_a_damaged_file(ledgers: Ledgers) -> None:
     assert ledgers.service.statuses() == ["stopped"]
 
 
-def test_stop_reports_to_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> None:
+def test_stop_reports_unstopped_sessions_with_the_reason_as_json(ledgers: Ledgers) -> None:
     refused, strange = ledgers.entry(), str(uuid4())
     ledgers.run(refused)
     echo = json.dumps({"echo": ledgers.service.token})
@@ -184,7 +184,7 @@ def test_stop_reports_to_programs_what_is_not_stopped_and_why(ledgers: Ledgers) 
     assert (report["stopped"], report["already_stopped"], report["damaged"]) == ([], 0, {})
 
 
-def test_stop_reports_to_programs_everything_in_the_ledger(ledgers: Ledgers) -> None:
+def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
     left, lost = ledgers.entry(), entry_of("", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00")
     elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(service="https://devices.example")
     broken = ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory / "broken.json"
@@ -219,7 +219,7 @@ def test_stop_reports_to_programs_everything_in_the_ledger(ledgers: Ledgers) -> 
         ((), {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"}, "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be"),
     ],
 )
-def test_stop_reports_what_it_cannot_work_with(
+def test_stop_reports_invalid_arguments(
     ledgers: Ledgers, arguments: tuple[str, ...], environ: dict[str, str], reported: str
 ) -> None:
     result = ledgers.stop(*arguments, **environ)

@@ -116,7 +116,7 @@ def story(request: pytest.FixtureRequest, service: Service) -> Story:
         return Story(request.param, created, ready, problem, stopped, again, service.call("GET", path))
 
 
-def test_a_session_begins_as_new_without_connection_details(story: Story) -> None:
+def test_a_session_starts_as_new_without_connection_details(story: Story) -> None:
     shown = {name: story.created[name] for name in ("type", "status", "remoteConfig", "startedAt", "finishedAt")}
 
     assert shown == {
@@ -128,7 +128,7 @@ def test_a_session_begins_as_new_without_connection_details(story: Story) -> Non
     }
 
 
-def test_what_was_asked_for_is_reported(story: Story) -> None:
+def test_the_requested_values_are_reported(story: Story) -> None:
     assert (story.created["platform"], story.created["name"], story.created["maxDurationMinutes"]) == (
         PLATFORM,
         "contract",
@@ -136,11 +136,11 @@ def test_what_was_asked_for_is_reported(story: Story) -> None:
     )
 
 
-def test_a_session_gets_in_progress_with_its_start(story: Story) -> None:
+def test_a_session_gets_in_progress_with_its_start_time(story: Story) -> None:
     assert (story.ready["status"], is_a("timestamp", story.ready["startedAt"])) == ("in-progress", True)
 
 
-def test_the_connection_details_are_those_of_the_type(story: Story) -> None:
+def test_the_connection_details_match_the_type(story: Story) -> None:
     config = story.ready["remoteConfig"]
     rows = [row for row in table("remote_config") if row["type"] == story.type]
     given = [row for row in rows if row["required"] or config.get(row["field"]) is not None]
@@ -152,7 +152,7 @@ def test_the_controller_is_alive_once_the_session_is_in_progress(story: Story) -
     assert story.problem is None
 
 
-def test_a_stop_ends_a_session_and_takes_its_connection_details(story: Story) -> None:
+def test_a_stop_ends_a_session_and_removes_its_connection_details(story: Story) -> None:
     stopped = data_of(story.stopped)
 
     assert (stopped["status"], stopped["remoteConfig"]) == ("stopped", None)
@@ -164,7 +164,7 @@ def test_a_second_stop_changes_nothing(story: Story) -> None:
 
 
 @pytest.mark.parametrize("status", ["created", "ready", "stopped"])
-def test_every_answer_has_the_documents_fields(story: Story, status: str) -> None:
+def test_every_response_has_the_documented_fields(story: Story, status: str) -> None:
     session = {"created": story.created, "ready": story.ready, "stopped": data_of(story.stopped)}[status]
     wrong = [
         row["field"]
@@ -177,12 +177,12 @@ def test_every_answer_has_the_documents_fields(story: Story, status: str) -> Non
 
 
 @each("headers", where=lambda row: row["on"] == "success")
-def test_a_success_carries_the_documents_headers(story: Story, row: Row) -> None:
+def test_a_success_has_the_documented_headers(story: Story, row: Row) -> None:
     assert [row["value"] in reply.headers[row["name"]] for reply in (story.stopped, story.read)] == [True, True]
 
 
 @each("request_fields", "request_combinations", where=refused)
-def test_what_breaks_a_rule_is_refused_and_creates_nothing(service: Service, row: Row) -> None:
+def test_an_invalid_request_is_refused_and_creates_nothing(service: Service, row: Row) -> None:
     is_about_the_project = "appId" in {*row.get("change", {}), *row.get("without", ())}
     project = {} if is_about_the_project else {"appId": service.app_id}
 
@@ -203,7 +203,7 @@ def test_an_invalid_token_is_refused(service: Service) -> None:
     assert reply.status_code == httpx.codes.UNAUTHORIZED
 
 
-def test_a_missing_token_is_reported_by_its_code(service: Service) -> None:
+def test_a_missing_token_is_reported_with_its_code(service: Service) -> None:
     reply = service.call("GET", f"/{uuid4()}", headers={})
 
     assert (reply.status_code, "UNAUTHORIZED_ERROR" in reply.text) == (httpx.codes.BAD_REQUEST, True)

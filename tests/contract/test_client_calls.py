@@ -57,7 +57,7 @@ def sent_by(operation: str) -> httpx.Request:
 
 
 @each("operations")
-def test_a_call_has_the_method_path_and_body_of_the_document(row: Row) -> None:
+def test_a_call_has_the_documented_method_path_and_body(row: Row) -> None:
     request = sent_by(row["operation"])
 
     assert request.method == row["method"]
@@ -67,7 +67,7 @@ def test_a_call_has_the_method_path_and_body_of_the_document(row: Row) -> None:
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
 @each("headers", where=lambda row: row["on"] == "request")
-def test_a_call_carries_the_headers_of_the_document(row: Row, operation: str) -> None:
+def test_a_call_has_the_documented_headers(row: Row, operation: str) -> None:
     expected = row["value"].replace("<ACCESS_TOKEN>", TOKEN)
 
     assert sent_by(operation).headers.get_list(row["name"]) == [expected]
@@ -87,7 +87,7 @@ def test_only_a_success_with_a_session_in_data_is_read(row: Row, operation: str)
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
 @each("error_replies")
-def test_a_refusal_is_the_error_of_its_status_and_shows_the_message(row: Row, operation: str) -> None:
+def test_a_refusal_raises_the_error_of_its_status_with_the_message(row: Row, operation: str) -> None:
     body = row["body"] if isinstance(row["body"], str) else json.dumps(row["body"])
 
     with pytest.raises(StatusError) as caught:
@@ -127,7 +127,7 @@ class ScriptedService:
 
 
 @each("waiting")
-def test_waiting_ends_as_the_document_says(row: Row) -> None:
+def test_waiting_ends_as_documented(row: Row) -> None:
     service, policy = ScriptedService(row), WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0)
 
     if row["outcome"] == "ready":

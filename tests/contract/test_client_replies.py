@@ -24,7 +24,7 @@ WRONG: Final[dict[str, object]] = {"string": 17, "url": 17, "object": "a text"}
 
 
 @each("session_fields", where=lambda row: row["type"] != "object")
-def test_a_field_means_what_the_document_says(row: Row) -> None:
+def test_a_field_has_the_documented_meaning(row: Row) -> None:
     value = row["example"] or example_session()["updatedAt"]
 
     session = Session.from_wire(example_session(**{row["field"]: value}))
@@ -33,14 +33,14 @@ def test_a_field_means_what_the_document_says(row: Row) -> None:
 
 
 @each("session_fields", where=lambda row: row["nullable"])
-def test_a_nullable_field_may_be_null(row: Row) -> None:
+def test_a_nullable_field_can_be_null(row: Row) -> None:
     session = Session.from_wire(example_session(**{row["field"]: None}))
 
     assert getattr(session, snake_case(row["field"])) is None
 
 
 @each("session_fields", where=lambda row: row["field"] in REQUIRED)
-def test_without_id_or_status_there_is_no_session(row: Row) -> None:
+def test_a_reply_without_id_or_status_is_not_a_session(row: Row) -> None:
     without = {name: value for name, value in example_session().items() if name != row["field"]}
 
     for wire in (without, example_session(**{row["field"]: None})):
@@ -49,7 +49,7 @@ def test_without_id_or_status_there_is_no_session(row: Row) -> None:
 
 
 @each("session_fields", where=lambda row: not row["nullable"] and row["field"] not in REQUIRED)
-def test_any_other_field_is_done_without_and_named(row: Row) -> None:
+def test_any_other_missing_field_is_tolerated_and_named(row: Row) -> None:
     without = {name: value for name, value in example_session().items() if name != row["field"]}
 
     for wire in (without, example_session(**{row["field"]: None}), example_session(**{row["field"]: [object()]})):
@@ -61,7 +61,7 @@ def test_any_other_field_is_done_without_and_named(row: Row) -> None:
 
 
 @each("session_values", where=lambda row: row["readable"])
-def test_a_value_of_the_document_is_read(row: Row) -> None:
+def test_a_documented_value_is_read(row: Row) -> None:
     wire = example_session(**{row["field"]: row["value"]})
 
     read = Session.from_wire(wire).model_dump(by_alias=True)[row["field"]]
@@ -70,7 +70,7 @@ def test_a_value_of_the_document_is_read(row: Row) -> None:
 
 
 @each("session_values", where=lambda row: not row["readable"] and row["field"] not in REQUIRED)
-def test_any_other_value_is_done_without_and_named(row: Row) -> None:
+def test_any_other_value_is_tolerated_and_named(row: Row) -> None:
     at_fault = row.get("at_fault", row["field"])
 
     session = Session.from_wire(example_session(**{row["field"]: row["value"]}))
@@ -85,7 +85,7 @@ def test_any_other_id_or_status_is_an_unexpected_reply(row: Row) -> None:
         Session.from_wire(example_session(**{row["field"]: row["value"]}))
 
 
-def test_the_id_survives_what_is_wrong_with_the_status() -> None:
+def test_the_id_survives_an_invalid_status() -> None:
     wire = example_session(status=[object()])
 
     with pytest.raises(UnexpectedReplyError) as caught:
@@ -96,14 +96,14 @@ def test_the_id_survives_what_is_wrong_with_the_status() -> None:
 
 @pytest.mark.parametrize("name", ["error", "errorMessage", "failureReason", "reason", "message"])
 @pytest.mark.parametrize("value", ["no\x1b disk", {"code": 7, "message": "no\x1b disk"}])
-def test_the_reason_of_an_errored_session_is_read_from_whatever_field_gives_it(name: str, value: object) -> None:
+def test_the_reason_of_an_errored_session_is_read_from_any_field(name: str, value: object) -> None:
     wire = example_session(status="errored", remoteConfig=None, **{name: value})
 
     assert Session.from_wire(wire).reason == "no? disk"
     assert Session.from_wire(example_session()).reason == ""
 
 
-def test_a_field_the_document_does_not_know_is_kept() -> None:
+def test_an_undocumented_field_is_kept() -> None:
     assert Session.from_wire(example_session(mood="sunny")).model_extra == {"mood": "sunny"}
 
 
@@ -117,7 +117,7 @@ def test_a_connection_detail_is_read(row: Row) -> None:
 
 
 @each("remote_config", where=lambda row: row["required"])
-def test_a_session_is_not_ready_without_a_connection_detail_that_must_be_there(row: Row) -> None:
+def test_a_session_is_not_ready_without_a_required_connection_detail(row: Row) -> None:
     config = example_config(row["type"], without=row["field"]) or {}
 
     for details in (config, {**config, row["field"]: None}, {**config, row["field"]: WRONG[row["json"]]}):
@@ -128,7 +128,7 @@ def test_a_session_is_not_ready_without_a_connection_detail_that_must_be_there(r
 
 
 @each("remote_config", where=lambda row: not row["required"])
-def test_an_optional_connection_detail_may_be_missing(row: Row) -> None:
+def test_an_optional_connection_detail_can_be_missing(row: Row) -> None:
     config = example_config(row["type"], without=row["field"])
 
     session = Session.from_wire(example_session(type=row["type"], remoteConfig=config))
@@ -137,7 +137,7 @@ def test_an_optional_connection_detail_may_be_missing(row: Row) -> None:
 
 
 @each("remote_config", where=lambda row: not row["required"])
-def test_an_optional_connection_detail_of_the_wrong_type_is_done_without(row: Row) -> None:
+def test_an_optional_connection_detail_of_the_wrong_type_is_ignored(row: Row) -> None:
     config = {**(example_config(row["type"]) or {}), row["field"]: WRONG[row["json"]]}
 
     session = Session.from_wire(example_session(type=row["type"], remoteConfig=config))
@@ -148,7 +148,7 @@ def test_an_optional_connection_detail_of_the_wrong_type_is_done_without(row: Ro
 
 
 @pytest.mark.parametrize("session_type", sorted({row["type"] for row in table("remote_config")}))
-def test_connection_details_have_their_class_although_the_type_is_not_said(session_type: str) -> None:
+def test_connection_details_have_their_class_even_without_a_type(session_type: str) -> None:
     wire = example_session(type=session_type, remoteConfig=example_config(session_type))
 
     assert type(Session.from_wire({**wire, "type": None}).remote_config) is type(Session.from_wire(wire).remote_config)
@@ -168,7 +168,7 @@ def test_a_secret_is_never_shown(row: Row) -> None:
 
 
 @pytest.mark.parametrize("session_type", sorted({row["type"] for row in table("remote_config")}))
-def test_a_connection_detail_the_document_does_not_know_is_kept(session_type: str) -> None:
+def test_an_undocumented_connection_detail_is_kept(session_type: str) -> None:
     config = {**(example_config(session_type) or {}), "videoUrl": "https://video.example.com"}
 
     session = Session.from_wire(example_session(type=session_type, remoteConfig=config))

@@ -18,7 +18,7 @@ def problems_of(row: Row) -> list[str]:
 
 
 @each(*REQUESTS, where=accepted)
-def test_the_client_sends_a_valid_request_as_it_is(row: Row) -> None:
+def test_the_client_sends_a_valid_request_unchanged(row: Row) -> None:
     body = request_body(row)
 
     sent = SessionRequest.from_arguments(**arguments(body)).to_wire()
@@ -37,7 +37,7 @@ def test_the_client_refuses_an_invalid_request_and_names_the_argument(row: Row) 
 
 
 @each(*REQUESTS, where=lambda row: refused(row) and len(row["at_fault"]) == 1)
-def test_the_client_reports_the_value_at_fault(row: Row) -> None:
+def test_the_client_reports_the_invalid_value(row: Row) -> None:
     body, (name,) = request_body(row), row["at_fault"]
     reported = f"={body[name]!r}"[:50] if name in body else "missing"
 
@@ -45,7 +45,7 @@ def test_the_client_reports_the_value_at_fault(row: Row) -> None:
 
 
 @each("session_types")
-def test_the_client_takes_an_idle_limit_for_types_that_have_one(row: Row) -> None:
+def test_the_client_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> None:
     wanted = arguments(request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}}))
 
     if row["idle_timeout"]:
@@ -64,7 +64,7 @@ def test_every_broken_rule_of_a_request_is_reported_at_once() -> None:
     assert [problem.partition("=")[0] for problem in reported] == ["app_id", "name", "max_duration_minutes"]
 
 
-def test_the_account_may_spell_the_makers_word_in_its_own_way() -> None:
+def test_an_account_can_have_its_own_vendor_prefix() -> None:
     request = SessionRequest.from_arguments(**arguments(request_body({"change": {"vendorGo": True}})))
 
     sent = request.to_wire(vendor="maker")

@@ -31,7 +31,7 @@ def assert_is(expected: str, value: object, before: object) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 @each("session_fields")
-def test_every_field_is_there_with_its_type(row: Row, status: str) -> None:
+def test_every_field_is_present_with_its_type(row: Row, status: str) -> None:
     session = Service().session_in(status, name="a name", maxIdleTimeMinutes=10)
 
     value = session[row["field"]]
@@ -50,7 +50,7 @@ def test_there_are_no_other_fields_and_the_client_reads_them(session_type: str, 
 
 
 @each("echo")
-def test_what_was_asked_for_is_reported(row: Row) -> None:
+def test_the_requested_values_are_reported(row: Row) -> None:
     value = Service().create(**row["change"])[row["field"]]
 
     match row["expected"]:
@@ -67,20 +67,20 @@ def test_the_page_of_a_session_is_not_its_preview() -> None:
 
 
 @each("session_states")
-def test_a_status_goes_with_its_fields(row: Row) -> None:
+def test_a_status_has_its_fields(row: Row) -> None:
     assert_is(row["expected"], Service().session_in(row["status"])[row["field"]], None)
 
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("session_type", TYPES)
-def test_connection_details_are_those_of_the_type_and_only_while_in_progress(session_type: str, status: str) -> None:
+def test_connection_details_match_the_type_and_exist_only_while_in_progress(session_type: str, status: str) -> None:
     config = Service().session_in(status, type=session_type)["remoteConfig"]
 
     assert config == (example_config(session_type) if status == "in-progress" else None)
 
 
 @pytest.mark.parametrize("session_type", TYPES)
-def test_simulated_devices_give_the_connection_details_of_their_type(session_type: str) -> None:
+def test_simulated_devices_return_the_connection_details_of_their_type(session_type: str) -> None:
     rows = {row["field"]: row for row in table("remote_config") if row["type"] == session_type}
     runner = SimulatedRunner(clock=lambda: 0.0)
     runner.start("a-session", {"type": session_type, "platform": "android"})
@@ -115,7 +115,7 @@ def test_a_trigger_without_effect_changes_nothing(row: Row) -> None:
 
 
 @each("transitions")
-def test_times_follow_one_another(row: Row) -> None:
+def test_timestamps_are_in_order(row: Row) -> None:
     _, session = played(row)
 
     times = [session[name] for name in ("createdAt", "startedAt", "finishedAt") if session[name]]
@@ -125,20 +125,20 @@ def test_times_follow_one_another(row: Row) -> None:
 
 
 @each("operations")
-def test_a_success_has_the_status_of_the_document(row: Row) -> None:
+def test_a_success_has_the_documented_status(row: Row) -> None:
     assert known_call(row["operation"]).status_code == row["success"]
 
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 @each("headers", where=lambda row: row["on"] == "success")
-def test_a_success_carries_the_headers_of_the_document(row: Row, operation: str) -> None:
+def test_a_success_has_all_documented_headers(row: Row, operation: str) -> None:
     reply = known_call(operation)
 
     assert [value.partition(";")[0] for value in reply.headers.get_list(row["name"])] == [row["value"]]
 
 
 @each("statuses")
-def test_a_caller_gets_the_status_of_the_document(row: Row) -> None:
+def test_a_caller_gets_the_documented_status(row: Row) -> None:
     reply = call_of(row)
 
     assert reply.status_code == row["status"]
@@ -147,7 +147,7 @@ def test_a_caller_gets_the_status_of_the_document(row: Row) -> None:
 
 
 @each("statuses", where=lambda row: row["status"] != 200)
-def test_the_client_reports_a_refusal_as_what_it_is(row: Row) -> None:
+def test_the_client_raises_the_right_error_for_a_refusal(row: Row) -> None:
     reply = call_of(row)
 
     with pytest.raises(errors.StatusError) as caught:

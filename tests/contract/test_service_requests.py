@@ -28,7 +28,7 @@ def test_the_service_accepts_a_valid_request(row: Row) -> None:
 
 
 @each(*REQUESTS, where=accepted)
-def test_the_service_accepts_what_the_client_makes_of_a_valid_request(row: Row) -> None:
+def test_the_service_accepts_the_clients_form_of_a_valid_request(row: Row) -> None:
     request = SessionRequest.from_arguments(**arguments(request_body(row)))
 
     with DeviceClient(BASE_URL, ROBOT_TOKEN, transport=Service().transport) as client:
@@ -57,7 +57,7 @@ def test_the_service_refuses_a_duration_above_the_limit_of_the_account(row: Row)
 
 
 @each("session_types")
-def test_the_service_takes_an_idle_limit_for_types_that_have_one(row: Row) -> None:
+def test_the_service_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> None:
     body = request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}})
 
     assert (Service().call("create", body=body).status_code == 200) == row["idle_timeout"]

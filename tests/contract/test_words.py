@@ -7,7 +7,7 @@ from tests.contract.document import Row, each, table
 
 
 @each("words")
-def test_a_word_of_the_document_is_known(row: Row) -> None:
+def test_every_documented_word_is_known(row: Row) -> None:
     assert getattr(spec, row["set"])(row["word"]).value == row["word"]
 
 
@@ -17,16 +17,16 @@ def test_no_other_word_is_known(name: str) -> None:
 
 
 @each("limits")
-def test_a_limit_is_the_one_of_the_document(row: Row) -> None:
+def test_limits_match_the_document(row: Row) -> None:
     assert getattr(spec, row["constant"]) == row["value"]
 
 
 @each("session_types")
-def test_a_session_type_can_be_requested_as_the_document_says(row: Row) -> None:
+def test_session_types_can_be_requested_as_documented(row: Row) -> None:
     assert (row["type"] in spec.REQUESTABLE_SESSION_TYPES) == row["requestable"]
 
 
-def test_the_default_session_type_is_the_one_of_the_document() -> None:
+def test_the_default_session_type_matches_the_document() -> None:
     assert [spec.DEFAULT_SESSION_TYPE.value] == [row["type"] for row in table("session_types") if row["default"]]
 
 

@@ -1,12 +1,16 @@
 """Controllers with the replies of a test, and sessions that lead there."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+import trustme
 
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
@@ -51,10 +55,11 @@ class Controller(ThreadingHTTPServer):
         self.bodies: list[bytes] = []
         self.answer: Callable[[str], Answer] = lambda _call: Answer()
         self.is_over = threading.Event()
+        self.scheme = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Keep quiet when the client goes."""
@@ -81,6 +86,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Keep quiet."""
+
+
+def speak_tls(server: Controller, cafile: Path) -> None:
+    """Require TLS from now on; write the certificate authority of this server to a file."""
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(cafile)
+    server.socket, server.scheme = context.wrap_socket(server.socket, server_side=True), "https"
 
 
 @contextmanager

@@ -22,7 +22,7 @@ NO_MATCH = refused(
 )
 
 
-def test_a_command_bears_session_platform_and_token_and_no_flag_that_is_off(far: Controller) -> None:
+def test_a_command_has_session_platform_and_token_and_no_unset_flag(far: Controller) -> None:
     far.answer = lambda _call: done()
 
     agent_device(far).open("com.example.notes", url="notes://new", relaunch=True, launchArgs=["-a"], timeoutMs=None)
@@ -81,7 +81,7 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> Non
         seen.node("Go")
 
 
-def test_a_wait_has_its_own_limit_and_takes_one_wish(far: Controller) -> None:
+def test_a_wait_has_its_own_limit_and_one_condition(far: Controller) -> None:
     far.answer = lambda _call: done(waitedMs=1)
     device = agent_device(far)
 
@@ -98,14 +98,14 @@ def test_a_wait_has_its_own_limit_and_takes_one_wish(far: Controller) -> None:
         device.wait("label=Go", text="Hello")
 
 
-def test_a_refusal_whose_message_stands_beside_its_data_is_shown_with_it(far: Controller) -> None:
+def test_a_message_next_to_the_data_of_a_refusal_is_shown(far: Controller) -> None:
     far.answer = lambda _call: says({"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}})
 
     with pytest.raises(AgentDeviceError, match="not there"):
         agent_device(far).press("label=Go")
 
 
-def test_a_refusal_has_code_hint_and_details_of_the_daemon_and_is_not_tried_again(far: Controller) -> None:
+def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(far: Controller) -> None:
     far.answer = lambda _call: NO_MATCH
 
     with pytest.raises(AgentDeviceError) as caught:
@@ -121,7 +121,7 @@ def test_a_refusal_has_code_hint_and_details_of_the_daemon_and_is_not_tried_agai
     assert len(far.asked) == 1
 
 
-def test_what_does_not_match_is_not_so_and_any_other_refusal_is_raised(far: Controller) -> None:
+def test_is_returns_false_without_a_match_and_raises_any_other_refusal(far: Controller) -> None:
     device = agent_device(far)
 
     far.answer = lambda _call: done(**{"pass": True})
@@ -162,7 +162,7 @@ def test_a_read_is_tried_three_times_and_an_action_once(far: Controller, answer:
         (says([]), r"something other than JSON-RPC \(status 200\)"),
     ],
 )
-def test_an_answer_that_is_not_the_daemon_s_is_a_lost_controller(far: Controller, answer: Answer, words: str) -> None:
+def test_a_response_from_another_program_is_a_lost_controller(far: Controller, answer: Answer, words: str) -> None:
     far.answer = lambda _call: answer
 
     with pytest.raises(ControllerLostError, match=words) as caught:
@@ -172,7 +172,7 @@ def test_an_answer_that_is_not_the_daemon_s_is_a_lost_controller(far: Controller
     assert far.url not in str(caught.value)
 
 
-def test_a_daemon_that_is_gone_is_a_lost_controller_without_its_address() -> None:
+def test_a_dead_daemon_is_a_lost_controller_and_its_url_is_not_shown() -> None:
     device = AgentDevice(session_at("http://127.0.0.1:9/secret-path", "agent-device"), sleep=lambda _seconds: None)
 
     with pytest.raises(ControllerLostError, match="does not respond: connection refused") as caught:
@@ -181,7 +181,7 @@ def test_a_daemon_that_is_gone_is_a_lost_controller_without_its_address() -> Non
     assert "secret-path" not in str(caught.value)
 
 
-def test_what_does_not_answer_in_time_is_given_up(far: Controller) -> None:
+def test_a_call_without_a_response_times_out(far: Controller) -> None:
     far.answer = lambda _call: Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60)
 
     with pytest.raises(ControllerLostError, match="does not respond in time"):
@@ -190,21 +190,21 @@ def test_what_does_not_answer_in_time_is_given_up(far: Controller) -> None:
     assert len(far.asked) == 1
 
 
-def test_an_answer_that_trickles_for_ever_is_given_up(far: Controller) -> None:
+def test_a_trickling_response_times_out(far: Controller) -> None:
     far.answer = lambda _call: Answer(rest=b" ", pause=0.02)
 
     with pytest.raises(ControllerLostError, match="does not finish its response"):
         agent_device(far, timeout_seconds=0.3).press("label=Go")
 
 
-def test_a_text_that_is_too_long_is_reported_before_anything_is_sent(far: Controller) -> None:
+def test_an_overlong_text_is_reported_before_anything_is_sent(far: Controller) -> None:
     with pytest.raises(ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"):
         agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
 
     assert far.asked == []
 
 
-def test_a_screenshot_is_fetched_from_the_daemon_s_machine(far: Controller, tmp_path: Path) -> None:
+def test_a_screenshot_is_fetched_from_the_daemons_machine(far: Controller, tmp_path: Path) -> None:
     taken = done(path="/tmp/there.png", artifacts=[{"artifactId": "a/1", "fileName": "screenshot.png"}])
     far.answer = lambda call: taken if call.startswith("POST") else Answer(body=b"\x89PNG")
 
@@ -226,13 +226,13 @@ def test_the_files_of_a_recording_stay_in_their_directory(far: Controller, tmp_p
     assert commands(far)[0]["flags"]["fps"] == 5
 
 
-def test_to_close_what_is_not_open_is_no_error(far: Controller) -> None:
+def test_closing_an_unopened_session_is_not_an_error(far: Controller) -> None:
     far.answer = lambda _call: refused("SESSION_NOT_FOUND", "No active session", 404)
 
     agent_device(far).close()
 
 
-def test_no_repr_and_no_message_shows_address_or_token(far: Controller) -> None:
+def test_no_repr_or_message_shows_url_or_token(far: Controller) -> None:
     far.answer = lambda _call: refused("COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}")
     device = agent_device(far)
 
@@ -262,7 +262,7 @@ else:
 """
 
 
-def test_the_real_program_is_run_on_the_same_session(far: Controller) -> None:
+def test_the_real_program_runs_in_the_same_session(far: Controller) -> None:
     device, program = agent_device(far), [sys.executable, "-c", PROGRAM]
 
     assert device.run("get", "text", "label=Go", program=program) == {
@@ -284,7 +284,7 @@ def test_a_program_that_is_not_installed_is_reported(far: Controller, tmp_path: 
         agent_device(far).run("devices", program=[str(tmp_path / "missing")])
 
 
-def test_names_of_sessions_are_safe_short_and_of_one_test_each() -> None:
+def test_session_names_are_safe_short_and_unique_per_test() -> None:
     names = {
         session_name(worker, f"tests/test_a.py::test_{'ä' * 200}[{n}]") for worker in ("gw0", "gw1") for n in (1, 2)
     }
@@ -293,14 +293,14 @@ def test_names_of_sessions_are_safe_short_and_of_one_test_each() -> None:
     assert all(name.replace("-", "").isalnum() and name.isascii() and len(name) <= 50 for name in names)
 
 
-def test_the_state_directory_is_the_one_that_was_given(far: Controller, tmp_path: Path) -> None:
+def test_the_given_state_directory_is_used(far: Controller, tmp_path: Path) -> None:
     variables = environment_of(session_at(far.url, "agent-device"), name="n", state_dir=tmp_path)
 
     assert variables["AGENT_DEVICE_STATE_DIR"] == str(tmp_path)
     assert variables["AGENT_DEVICE_PLATFORM"] == "android"
 
 
-def test_an_error_may_travel_between_processes() -> None:
+def test_an_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(AgentDeviceError("no", code="A", hint="h")))
 
     assert (str(error), error.code, error.hint) == ("no", "A", "h")

@@ -3,6 +3,7 @@
 import base64
 import logging
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from pytest_device.controllers.appium.connection import DriverPolicy, connect_di
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
-from tests.controllers.servers import Controller, controller
+from tests.controllers.servers import Controller, controller, speak_tls
 
 BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
 
@@ -30,7 +31,7 @@ def _named(server: Controller, prefix: str = "", **changes: Any) -> dict[str, An
 
 
 @pytest.mark.parametrize("prefix", ["", "appium:"])
-def test_a_driver_goes_on_at_the_address_that_its_server_names(
+def test_a_driver_continues_at_the_url_that_its_server_returns(
     far: Controller, nearer: Controller, prefix: str
 ) -> None:
     far.answer = appium(_named(nearer, prefix))
@@ -42,7 +43,7 @@ def test_a_driver_goes_on_at_the_address_that_its_server_names(
     assert [path for path, _ in nearer.asked] == ["/wd/session/1/source", "/wd/session/1"]
 
 
-def test_limits_credentials_and_the_way_around_the_proxy_go_with_it(
+def test_limits_credentials_and_proxy_bypass_apply_there_too(
     far: Controller, nearer: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
@@ -58,7 +59,33 @@ def test_limits_credentials_and_the_way_around_the_proxy_go_with_it(
     assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
 
 
-def test_it_stays_where_the_policy_says_so(far: Controller, nearer: Controller) -> None:
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+def test_a_driver_trusts_the_authority_that_the_environment_names(
+    far: Controller, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak_tls(far, tmp_path / "ca.pem")
+    far.answer = appium()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "ca.pem"))
+
+    with driver(session_on(far), {}) as driven:
+        assert driven.page_source is None
+
+
+def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names(
+    far: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.answer = appium()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+    with driver(session_on(far), {}) as driven:
+        pool = driven.command_executor.client_config.init_args_for_pool_manager["init_args_for_pool_manager"]
+
+    assert pool["ca_cert_dir"] == str(tmp_path)
+
+
+def test_it_stays_if_the_policy_says_so(far: Controller, nearer: Controller) -> None:
     far.answer = appium(_named(nearer))
 
     with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)):
@@ -80,7 +107,7 @@ def test_it_stays_where_the_policy_says_so(far: Controller, nearer: Controller) 
         {"Host": "[::1"},
     ],
 )
-def test_it_stays_where_the_server_names_no_address_to_go_on_at(
+def test_it_stays_if_the_server_returns_no_usable_url(
     far: Controller, nearer: Controller, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     far.answer = appium(_named(nearer, **changes))
@@ -91,7 +118,7 @@ def test_it_stays_where_the_server_names_no_address_to_go_on_at(
     assert "the driver keeps the first one" in caplog.text
 
 
-def test_it_does_not_leave_tls(far: Controller, nearer: Controller) -> None:
+def test_it_never_downgrades_from_tls(far: Controller, nearer: Controller) -> None:
     far.answer = appium(_named(nearer))
 
     with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)) as driven:
@@ -100,7 +127,7 @@ def test_it_does_not_leave_tls(far: Controller, nearer: Controller) -> None:
 
 
 @pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])
-def test_an_address_is_kept_from_what_the_client_makes_of_its_end(far: Controller, end: str) -> None:
+def test_a_base_path_is_kept_and_a_query_or_fragment_refused(far: Controller, end: str) -> None:
     far.answer = appium()
     session = session_on(far, remoteConfig={"appiumUrl": f"{far.url}{end}", "capabilities": {}})
     if end.startswith("/"):
@@ -113,7 +140,7 @@ def test_an_address_is_kept_from_what_the_client_makes_of_its_end(far: Controlle
         assert far.asked == []
 
 
-def test_neither_credentials_nor_their_code_are_in_the_client_s_own_log(
+def test_the_clients_own_log_contains_no_credentials(
     far: Controller, nearer: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -47,7 +47,7 @@ def _merged(
     return {name: value for name, value in merged.items() if name != "appium:newCommandTimeout"}
 
 
-def test_what_an_option_class_sets_by_itself_yields_to_the_service() -> None:
+def test_the_service_overrides_the_defaults_of_an_options_class() -> None:
     service = {"platformName": "Fake", "automationName": "Fake"}
 
     assert _merged(UiAutomator2Options(), service) == {"platformName": "Fake", "appium:automationName": "Fake"}
@@ -57,7 +57,7 @@ def test_what_an_option_class_sets_by_itself_yields_to_the_service() -> None:
     }
 
 
-def test_what_the_suite_sets_wins_over_the_service() -> None:
+def test_the_suites_values_override_the_service() -> None:
     options = UiAutomator2Options()
     options.automation_name = "Espresso"
 
@@ -68,11 +68,11 @@ def test_what_the_suite_sets_wins_over_the_service() -> None:
 @pytest.mark.parametrize(
     "options", [{"automationName": "UiAutomator2"}, {"platformName": "Android"}, UiAutomator2Options()]
 )
-def test_the_local_browser_device_takes_what_suites_for_android_say_of_it(options: Options) -> None:
+def test_the_local_browser_device_accepts_capabilities_of_android_suites(options: Options) -> None:
     assert _merged(options) == ANDROID
 
 
-def test_the_suite_s_own_options_are_not_changed() -> None:
+def test_the_suites_own_options_are_not_changed() -> None:
     options = UiAutomator2Options()
     before = options.to_capabilities()
 
@@ -84,7 +84,7 @@ def test_the_suite_s_own_options_are_not_changed() -> None:
 @pytest.mark.parametrize(
     ("idle", "options", "seconds"), [(None, {}, 0), (10, {}, 600), (10, {"newCommandTimeout": 77}, 77)]
 )
-def test_appium_s_own_idle_limit_is_the_session_s_unless_the_suite_has_one(
+def test_appiums_idle_limit_is_the_sessions_unless_the_suite_sets_one(
     idle: int | None, options: Options, seconds: int
 ) -> None:
     session = _session(ANDROID, maxIdleTimeMinutes=idle)
@@ -96,12 +96,12 @@ def test_appium_s_own_idle_limit_is_the_session_s_unless_the_suite_has_one(
 
 
 @pytest.mark.parametrize("word", ["Android", "android", "Fake"])
-def test_the_platform_stays_as_the_service_spells_it(word: str) -> None:
+def test_the_platform_is_spelled_as_the_service_does(word: str) -> None:
     assert _merged({"platformName": word}, {"platformName": "Fake"}) == {"platformName": "Fake"}
     assert _merged({"platformName": "android"}, {}) == {"platformName": "android"}
 
 
-def test_another_platform_than_the_marker_s_is_a_mistake_of_the_suite() -> None:
+def test_a_platform_that_differs_from_the_marker_is_a_configuration_error() -> None:
     options = UiAutomator2Options().load_capabilities({"platformName": "iOS"})
 
     with pytest.raises(ConfigError, match=r"platformName='iOS', the marker platform='android'.*device_platform"):
@@ -109,7 +109,7 @@ def test_another_platform_than_the_marker_s_is_a_mistake_of_the_suite() -> None:
 
 
 @pytest.mark.parametrize(("udid", "warnings"), [("emulator-5556", 1), (None, 0), ("emulator-5554", 0)])
-def test_the_device_is_the_session_s_whatever_udid_the_suite_brings(
+def test_the_sessions_device_overrides_the_suites_udid(
     udid: str | None, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
@@ -119,7 +119,7 @@ def test_the_device_is_the_session_s_whatever_udid_the_suite_brings(
 
 
 @pytest.mark.parametrize("options", [{}, UiAutomator2Options(), {"appPackage": "com.example.notes"}])
-def test_the_archive_that_the_service_names_is_the_app(options: Options) -> None:
+def test_the_archive_that_the_service_returns_is_the_app(options: Options) -> None:
     service = ANDROID | {"appium:app": "/blank.xml"}
 
     assert _merged(options, service, applicationArchiveUrl=ARCHIVE)["appium:app"] == ARCHIVE
@@ -136,7 +136,7 @@ def test_the_archive_that_the_service_names_is_the_app(options: Options) -> None
     ],
     ids=["unprefixed", "prefixed", "class", "none", "browser"],
 )
-def test_an_app_of_the_suite_s_own_takes_its_place(options: Options, app: str | None) -> None:
+def test_the_suites_own_app_overrides_it(options: Options, app: str | None) -> None:
     assert _merged(options, applicationArchiveUrl=ARCHIVE).get("appium:app") == app
     assert _merged(options, buildId=BUILD).get("appium:app") == app
 
@@ -146,19 +146,17 @@ def test_an_app_of_the_suite_s_own_takes_its_place(options: Options, app: str | 
     [("build_id", _asked(build_id=BUILD)), ("vendor_go", _asked(vendor_go=True))],
     ids=["build_id", "vendor_go"],
 )
-def test_an_app_whose_url_the_service_does_not_return_must_be_set_by_the_suite(
-    source: str, asked: SessionRequest
-) -> None:
+def test_the_suite_must_set_an_app_for_which_the_service_returns_no_url(source: str, asked: SessionRequest) -> None:
     with pytest.raises(ConfigError, match=rf"^{source}=.*device_appium_options.*application_archive_url"):
         _merged({}, request=asked, buildId=asked.build_id and str(asked.build_id))
 
 
 @pytest.mark.parametrize("name", ["appPackage", "bundleId"])
-def test_an_app_that_is_on_the_device_needs_no_address(name: str) -> None:
+def test_an_app_on_the_device_needs_no_url(name: str) -> None:
     assert _merged({name: "com.example.notes"}, buildId=BUILD)[f"appium:{name}"] == "com.example.notes"
 
 
-def test_arguments_for_the_launch_reach_android_in_its_intent_and_ios_in_its_process() -> None:
+def test_launch_arguments_become_intent_arguments_on_android_and_process_arguments_on_ios() -> None:
     arguments: dict[str, Any] = {"launch_args": ["--es", "name", "Ada L"], "application_archive_url": ARCHIVE}
 
     android = _merged({}, request=_asked(**arguments))
@@ -168,7 +166,7 @@ def test_arguments_for_the_launch_reach_android_in_its_intent_and_ios_in_its_pro
     assert ios["appium:processArguments"] == {"args": ["--es", "name", "Ada L"]}
 
 
-def test_arguments_of_the_suite_s_own_win() -> None:
+def test_the_suites_own_arguments_take_precedence() -> None:
     asked = _asked("ios", launch_args=["-a"], application_archive_url=ARCHIVE)
     own = XCUITestOptions()
     own.process_arguments = {"env": {"A": "1"}}
@@ -176,7 +174,7 @@ def test_arguments_of_the_suite_s_own_win() -> None:
     assert _merged(own, IOS, asked, platform="ios")["appium:processArguments"] == {"env": {"A": "1"}}
 
 
-def test_language_orientation_and_permissions_go_through_as_the_option_classes_have_them() -> None:
+def test_language_orientation_and_permissions_are_passed_unchanged() -> None:
     android = UiAutomator2Options()
     android.locale, android.language, android.orientation = "CA", "fr", "LANDSCAPE"
     android.auto_grant_permissions, android.no_reset = True, True

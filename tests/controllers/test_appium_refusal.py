@@ -59,7 +59,7 @@ def _error(far: Controller, message: str, options: dict[str, object], **capabili
 
 
 @pytest.mark.parametrize("message", OF_THE_APP)
-def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_app_s_fault(
+def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_fault(
     far: Controller, message: str
 ) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
@@ -72,7 +72,7 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_app_s_fau
 
 
 @pytest.mark.parametrize("message", OF_THE_SERVER)
-def test_what_is_not_the_app_s_fault_is_not_reported_as_such(far: Controller, message: str) -> None:
+def test_other_failures_are_not_reported_as_the_apps_fault(far: Controller, message: str) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, ControllerError)
@@ -89,25 +89,25 @@ def test_what_is_not_the_app_s_fault_is_not_reported_as_such(far: Controller, me
         "All non-standard capabilities should have a vendor prefix. The following capabilities did not have one: x",
     ],
 )
-def test_options_that_appium_does_not_take_are_the_suite_s_fault(far: Controller, message: str) -> None:
+def test_rejected_options_are_the_suites_fault(far: Controller, message: str) -> None:
     error = _error(far, message, {})
 
     assert isinstance(error, ConfigError)
     assert "device_appium_options" in str(error)
 
 
-def test_an_automation_for_which_there_is_no_driver_is_the_suite_s_fault_where_it_chose_it(far: Controller) -> None:
+def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(far: Controller) -> None:
     error = _error(far, NO_DRIVER.format("Espresso"), {"automationName": "Espresso"}, automationName="UiAutomator2")
 
     assert isinstance(error, ConfigError)
     assert "remove automationName from device_appium_options: the service reports 'UiAutomator2'" in str(error)
 
 
-def test_an_automation_of_the_service_s_choice_is_not_the_suite_s_fault(far: Controller) -> None:
+def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(far: Controller) -> None:
     error = _error(far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2")
 
     assert isinstance(error, ControllerError)
 
 
-def test_the_words_of_the_client_s_makers_are_left_out(far: Controller) -> None:
+def test_text_that_selenium_appends_is_removed(far: Controller) -> None:
     assert "selenium.dev" not in str(_error(far, "no", {}))

@@ -13,7 +13,7 @@ from tests.controllers.servers import TOKEN, Answer, Controller, says, session_a
 TAPPED = {"POST /tools/gesture-tap": says({"data": {"tapped": True}})}
 
 
-def test_a_call_names_the_session_s_device_by_itself(far: Controller) -> None:
+def test_a_call_adds_the_sessions_device(far: Controller) -> None:
     far.answer = tools(TAPPED)
 
     assert argent(far).call("gesture-tap", x=0.5) == {"tapped": True}
@@ -78,18 +78,18 @@ def test_arguments_are_checked_before_they_are_sent(far: Controller, arguments: 
         (object, {"type": "of another world"}, []),
     ],
 )
-def test_the_part_of_json_schema_that_tools_use_is_understood(value: Any, schema: Any, problems: list[str]) -> None:
+def test_the_subset_of_json_schema_that_tools_use_is_supported(value: Any, schema: Any, problems: list[str]) -> None:
     assert list(problems_of(value, schema)) == problems
 
 
-def test_an_unknown_tool_is_reported_with_those_of_a_similar_name(far: Controller) -> None:
+def test_an_unknown_tool_is_reported_with_similar_names(far: Controller) -> None:
     far.answer = tools({})
 
     with pytest.raises(ArgentError, match="argent has no tool 'gesture-tab', only gesture-tap"):
         argent(far).call("gesture-tab")
 
 
-def test_what_the_server_refuses_has_its_code_and_issues(far: Controller) -> None:
+def test_a_refusal_has_the_servers_code_and_issues(far: Controller) -> None:
     issues = [{"path": ["x"], "message": "expected number"}]
     far.answer = tools(
         {"POST /tools/gesture-tap": says({"error": "[]", "message": "x is wrong", "issues": issues}, 400)}
@@ -104,7 +104,7 @@ def test_what_the_server_refuses_has_its_code_and_issues(far: Controller) -> Non
     assert caught.value.code == "UNREACHABLE"
 
 
-def test_a_tool_that_looks_is_called_again_and_one_that_acts_is_not(far: Controller) -> None:
+def test_a_read_only_tool_is_retried_and_an_action_is_not(far: Controller) -> None:
     devices = in_turn(HTML, HTML, says({"data": {"devices": [{"serial": "a"}]}}))
     far.answer = lambda call: devices(call) if "list-devices" in call else tools({})(call)
     assert argent(far).device_id == "a"
@@ -116,7 +116,7 @@ def test_a_tool_that_looks_is_called_again_and_one_that_acts_is_not(far: Control
     assert [path for path, _ in far.asked] == ["/tools", "/tools/gesture-tap"]
 
 
-def test_a_device_that_is_not_found_at_once_is_looked_for_again(far: Controller) -> None:
+def test_a_device_that_is_not_listed_yet_is_looked_up_again(far: Controller) -> None:
     found = in_turn(says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}}))
     far.answer = lambda call: found(call) if "list-devices" in call else tools({})(call)
 
@@ -124,14 +124,14 @@ def test_a_device_that_is_not_found_at_once_is_looked_for_again(far: Controller)
 
 
 @pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
-def test_none_or_several_devices_are_reported(far: Controller, devices: list[dict[str, str]]) -> None:
+def test_no_device_or_several_devices_are_reported(far: Controller, devices: list[dict[str, str]]) -> None:
     far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
 
     with pytest.raises(ArgentError, match=f"argent reports {len(devices)} devices"):
         argent(far).call("gesture-tap", x=1)
 
 
-def test_a_device_that_runs_comes_before_those_that_do_not(far: Controller) -> None:
+def test_a_running_device_is_preferred(far: Controller) -> None:
     devices = [{"udid": "one", "state": "Shutdown"}, {"udid": "two", "state": "Booted"}]
     far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
 

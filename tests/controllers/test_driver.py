@@ -37,13 +37,13 @@ Options = AppiumOptions | Mapping[str, Any]
     ],
     ids=["mapping", "prefixed", "AppiumOptions", "UiAutomator2Options", "XCUITestOptions"],
 )
-def test_options_are_taken_however_the_suite_gives_them(appium: Session, options: Options) -> None:
+def test_options_are_accepted_in_every_form(appium: Session, options: Options) -> None:
     with driver(appium, options) as driven:
         assert driven.capabilities["newCommandTimeout"] == 77
         assert driven.capabilities["automationName"] == "Fake"
 
 
-def test_a_refused_command_cannot_speak_to_the_terminal(far: Controller) -> None:
+def test_a_rejected_command_cannot_control_the_terminal(far: Controller) -> None:
     far.answer = appium(source=refuses("unknown error", "\x1b[31mred\n::error::owned"))
 
     with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException) as raised:
@@ -63,7 +63,7 @@ def test_a_refused_command_cannot_speak_to_the_terminal(far: Controller) -> None
         says({"message": "Bad gateway"}, 503),
     ],
 )
-def test_a_page_of_a_gateway_is_no_success_of_a_command(far: Controller, page: Answer) -> None:
+def test_a_gateways_page_does_not_count_as_a_success(far: Controller, page: Answer) -> None:
     far.answer = appium(back=page)
 
     with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException, match=r"Appium.*: .*Bad gateway"):
@@ -78,7 +78,7 @@ def test_a_driver_is_quit_at_the_end(appium: Session) -> None:
         _ = driven.page_source
 
 
-def test_a_driver_that_is_to_be_left_goes_on(appium: Session) -> None:
+def test_a_driver_to_be_left_alone_is_not_quit(appium: Session) -> None:
     is_asked_to_stay = False
     with driver(appium, {}, leave=lambda: is_asked_to_stay) as driven:
         is_asked_to_stay = True
@@ -87,7 +87,7 @@ def test_a_driver_that_is_to_be_left_goes_on(appium: Session) -> None:
     driven.quit()
 
 
-def test_a_driver_whose_appium_session_has_ended_is_quit_in_silence(
+def test_quitting_a_driver_whose_appium_session_has_ended_is_silent(
     appium: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "pytest_device")
@@ -101,7 +101,7 @@ def test_a_driver_whose_appium_session_has_ended_is_quit_in_silence(
     assert logged == [("INFO", "the Appium session had ended before its driver was quit")]
 
 
-def test_a_driver_whose_server_was_killed_is_given_up_with_a_warning(
+def test_quitting_a_driver_whose_server_was_killed_logs_a_warning(
     appium: Session, kill_appium: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with driver(appium, {}):
@@ -111,7 +111,7 @@ def test_a_driver_whose_server_was_killed_is_given_up_with_a_warning(
     assert [message.partition(": ")[0] for message in logged] == ["the Appium driver did not quit"]
 
 
-def test_the_quit_has_a_limit_of_its_own(far: Controller) -> None:
+def test_quitting_has_its_own_time_limit(far: Controller) -> None:
     limits: list[object] = []
     far.answer = lambda _call: says({"value": {"sessionId": "1", "capabilities": {}}})
     with driver(session_at(far.url), {}) as driven:
@@ -130,7 +130,7 @@ HANGS = Answer(rest=b" ", pause=60)
 SHORT = DriverPolicy(timeout_seconds=0.2)
 
 
-def test_a_quit_that_hangs_is_given_up_and_reported_as_a_device_that_may_still_be_held(
+def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
     far: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost: list[bool] = []
@@ -144,7 +144,7 @@ def test_a_quit_that_hangs_is_given_up_and_reported_as_a_device_that_may_still_b
     assert "the Appium driver did not quit: " in caplog.text
 
 
-def test_a_start_that_hangs_is_reported_with_its_limit_and_as_a_device_that_may_be_held(far: Controller) -> None:
+def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(far: Controller) -> None:
     lost: list[bool] = []
     far.answer = lambda _call: HANGS
 
@@ -158,7 +158,7 @@ def test_a_start_that_hangs_is_reported_with_its_limit_and_as_a_device_that_may_
     assert [path for path, _ in far.asked] == ["/session"]
 
 
-def test_a_start_that_builds_web_driver_agent_has_a_limit_of_its_own_and_the_commands_do_not(far: Controller) -> None:
+def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(far: Controller) -> None:
     server = appium(source=HANGS)
 
     def slow_start(call: str) -> Answer:
@@ -176,7 +176,7 @@ def test_a_start_that_builds_web_driver_agent_has_a_limit_of_its_own_and_the_com
 
 
 @pytest.mark.parametrize("answer", [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)])
-def test_an_answer_however_bad_leaves_no_doubt_about_the_device(far: Controller, answer: Answer) -> None:
+def test_after_any_response_the_device_does_not_count_as_in_use(far: Controller, answer: Answer) -> None:
     lost: list[bool] = []
     far.answer = appium(session=answer)
 
@@ -186,7 +186,7 @@ def test_an_answer_however_bad_leaves_no_doubt_about_the_device(far: Controller,
     assert lost == []
 
 
-def test_a_command_may_take_as_long_as_the_policy_says(far: Controller) -> None:
+def test_a_command_can_take_as_long_as_the_policy_allows(far: Controller) -> None:
     far.answer = appium(source=HANGS)
 
     with driver(session_on(far), {}, policy=SHORT) as driven, pytest.raises(ReadTimeoutError):
@@ -250,7 +250,7 @@ def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
     ],
     ids=["refused", "unknown method", "unknown command", "hangs"],
 )
-def test_a_link_that_is_not_opened_is_reported_as_what_it_is_and_the_driver_is_quit(
+def test_a_link_that_cannot_be_opened_is_reported_and_the_driver_is_quit(
     far: Controller, answer: Answer, kind: type[DeviceError], words: str
 ) -> None:
     far.answer = appium(sync=answer)

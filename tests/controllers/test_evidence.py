@@ -17,7 +17,7 @@ from tests.controllers.servers import Answer, Controller, says, session_at
 PNG = "iVBORw0KGgo="
 
 
-def test_picture_source_and_facts_of_a_real_appium_are_had(appium: Session) -> None:
+def test_a_real_appium_provides_screenshot_source_and_details(appium: Session) -> None:
     with driver(appium, {}) as driven:
         evidence = dict(evidence_of(driven))
 
@@ -27,7 +27,7 @@ def test_picture_source_and_facts_of_a_real_appium_are_had(appium: Session) -> N
     assert json.loads(evidence["app.json"]) == {"context": "NATIVE_APP", "orientation": "PORTRAIT"}
 
 
-def test_of_a_killed_appium_there_is_none_and_that_is_reported(
+def test_a_killed_appium_provides_no_evidence_and_that_is_reported(
     appium: Session, kill_appium: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with driver(appium, {}) as driven:
@@ -56,7 +56,7 @@ def test_of_a_killed_appium_there_is_none_and_that_is_reported(
         Answer(200, b"[" * 100_000),
     ],
 )
-def test_a_picture_that_is_none_does_not_cost_the_source(
+def test_an_invalid_screenshot_does_not_prevent_the_source(
     far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     far.answer = appium(screenshot=answer, source=says({"value": "<app/>"}))
@@ -68,14 +68,14 @@ def test_a_picture_that_is_none_does_not_cost_the_source(
 
 
 @pytest.mark.parametrize("answer", [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")])
-def test_a_source_that_is_none_does_not_cost_the_picture(far: Controller, answer: Answer) -> None:
+def test_an_invalid_source_does_not_prevent_the_screenshot(far: Controller, answer: Answer) -> None:
     far.answer = appium(screenshot=says({"value": PNG}), source=answer)
 
     with driver(session_at(far.url), {}) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["screenshot.png"]
 
 
-def test_evidence_has_a_limit_of_its_own_and_the_test_s_commands_keep_theirs(far: Controller) -> None:
+def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(far: Controller) -> None:
     limits: list[tuple[str, object]] = []
     far.answer = appium()
     with driver(session_at(far.url), {}) as driven:
@@ -97,7 +97,7 @@ def test_evidence_has_a_limit_of_its_own_and_the_test_s_commands_keep_theirs(far
     ]
 
 
-def test_all_of_it_has_a_limit_too(far: Controller) -> None:
+def test_all_evidence_together_has_a_limit_too(far: Controller) -> None:
     clock, limits = FakeClock(), list[object]()
     far.answer = appium()
     with driver(session_at(far.url), {}) as driven:
@@ -114,14 +114,14 @@ def test_all_of_it_has_a_limit_too(far: Controller) -> None:
     assert limits[:-1] == [20.0, 20.0, 5.0, 5.0]  # the last two ask for one piece; then the quit
 
 
-def test_a_picture_that_takes_too_long_does_not_cost_the_rest(far: Controller) -> None:
+def test_a_slow_screenshot_does_not_prevent_the_rest(far: Controller) -> None:
     far.answer = appium(screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"}))
 
     with driver(session_at(far.url), {}, policy=DriverPolicy(timeout_seconds=0.2)) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["source.xml"]
 
 
-def test_what_an_android_device_logged_last_and_where_its_app_was_are_had(far: Controller) -> None:
+def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(far: Controller) -> None:
     lines = [{"timestamp": 0, "level": "ALL", "message": f"line {number}"} for number in range(600)]
     far.answer = appium(
         {"platformName": "Android"},
@@ -148,7 +148,7 @@ def test_what_an_android_device_logged_last_and_where_its_app_was_are_had(far: C
 
 
 @pytest.mark.parametrize("answer", [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})])
-def test_a_driver_without_logs_is_not_blamed_for_it(
+def test_a_driver_without_logs_causes_no_warning(
     far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     far.answer = appium(types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG}))
@@ -159,7 +159,7 @@ def test_a_driver_without_logs_is_not_blamed_for_it(
     assert caplog.messages == []
 
 
-def test_a_warning_about_a_missing_piece_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_about_missing_evidence_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
     far.answer = appium(screenshot=says({"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500))
 

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trustme
@@ -15,7 +16,7 @@ import trustme
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at, speak_tls
 
 READY = says({"value": {"ready": True}})
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
@@ -47,13 +48,13 @@ def test_a_living_controller_has_no_problem(
     assert far.asked == [(base.rstrip("/") + path, access)]
 
 
-def test_what_a_tunnel_has_compressed_is_unpacked(far: Controller) -> None:
+def test_a_compressed_response_is_decompressed(far: Controller) -> None:
     far.answer = lambda _call: Answer(200, gzip.compress(READY.body), {"Content-Encoding": "gzip"})
 
     assert problem_of(session_at(far.url, "appium")) is None
 
 
-def test_an_argent_server_without_a_token_is_asked_without_one(far: Controller) -> None:
+def test_an_argent_server_without_a_token_is_checked_without_one(far: Controller) -> None:
     assert problem_of(session_at(far.url, "argent", toolsAuthToken=None)) is None
     assert far.asked == [("/tools", None)]
 
@@ -67,7 +68,7 @@ def test_an_argent_server_without_a_token_is_asked_without_one(far: Controller) 
     ],
     ids=lambda session: session.type,
 )
-def test_where_there_is_no_controller_nothing_is_asked(session: Session) -> None:
+def test_without_a_controller_nothing_is_checked(session: Session) -> None:
     assert problem_of(session) is None
 
 
@@ -108,7 +109,7 @@ def test_where_there_is_no_controller_nothing_is_asked(session: Session) -> None
         ),
     ],
 )
-def test_any_other_answer_is_a_problem(far: Controller, session_type: str, answer: Answer, problem: str) -> None:
+def test_any_other_response_is_a_problem(far: Controller, session_type: str, answer: Answer, problem: str) -> None:
     far.answer = lambda _call: answer
 
     assert problem_of(session_at(far.url, session_type)) == problem
@@ -124,16 +125,14 @@ def test_any_other_answer_is_a_problem(far: Controller, session_type: str, answe
     ],
     ids=["endless", "trickling", "silent"],
 )
-def test_an_answer_without_an_end_is_given_up(far: Controller, answer: Answer, problem: str) -> None:
+def test_an_endless_response_times_out(far: Controller, answer: Answer, problem: str) -> None:
     far.answer = lambda _call: answer
     seconds = 60 if answer.pause == 0 else 0.5
 
     assert problem_of(session_at(far.url), timeout_seconds=seconds) == f"its Appium server {problem}"
 
 
-def test_credentials_in_the_address_go_as_such_and_into_no_log(
-    far: Controller, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_credentials_in_the_url_are_sent_and_not_logged(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     far.answer = lambda _call: READY
 
@@ -143,7 +142,7 @@ def test_credentials_in_the_address_go_as_such_and_into_no_log(
     assert "ssword" not in caplog.text
 
 
-def test_no_proxy_is_asked_for_a_controller_on_this_machine(far: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_a_controller_on_this_machine(far: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     far.answer = lambda _call: READY
 
@@ -187,18 +186,18 @@ def _speak_no_http(dialled: socket.socket) -> None:
     dialled.sendall(b"SSH-2.0 open-sesame-open\r\n\r\n")
 
 
-def test_after_a_broken_connection_it_is_asked_once_more(listener: Callable[[list[Dial]], str]) -> None:
+def test_after_a_broken_connection_the_check_is_retried_once(listener: Callable[[list[Dial]], str]) -> None:
     assert problem_of(session_at(listener([_hang_up, _answer]))) is None
 
 
 @pytest.mark.parametrize("act", [_hang_up, _speak_no_http])
-def test_after_two_broken_connections_it_is_given_up(listener: Callable[[list[Dial]], str], act: Dial) -> None:
+def test_after_two_broken_connections_the_check_fails(listener: Callable[[list[Dial]], str], act: Dial) -> None:
     problem = problem_of(session_at(listener([act, act, _answer])))
 
     assert problem == "its Appium server does not respond: the connection was cut, or it does not speak HTTP"
 
 
-def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
+def test_a_controller_with_an_untrusted_certificate_is_a_problem(far: Controller) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("secret-host.example.com").configure_cert(context)
     far.socket = context.wrap_socket(far.socket, server_side=True)
@@ -206,6 +205,18 @@ def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
     problem = problem_of(session_at(far.url.replace("http:", "https:")))
 
     assert problem == "its Appium server does not respond: TLS, certificate verify failed"
+
+
+@pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
+def test_the_certificate_variables_apply_to_a_controller_on_this_machine(
+    far: Controller, session_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speak_tls(far, tmp_path / "ca.pem")
+    far.answer = lambda _call: says({"ok": True, "value": {"ready": True}})
+    assert problem_of(session_at(far.url, session_type)) is not None
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+    assert problem_of(session_at(far.url, session_type)) is None
 
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
@@ -220,7 +231,7 @@ def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
         "https://secret-host\x00.invalid",
     ],
 )
-def test_an_address_that_leads_nowhere_is_a_problem_that_does_not_show_it(session_type: str, url: str) -> None:
+def test_an_unreachable_url_is_a_problem_that_does_not_show_it(session_type: str, url: str) -> None:
     problem = problem_of(session_at(url, session_type))
 
     assert problem is not None

@@ -32,7 +32,7 @@ LONGEST_FIRST: Final = sorted(ROWS, key=lambda row: -row.limit)
 
 
 @pytest.mark.parametrize("row", LONGEST_FIRST, ids=[re.sub(r"\W+", "-", row.name).strip("-") for row in LONGEST_FIRST])
-def test_the_row_holds(row: Row, tmp_path: Path, service: FaultyService) -> None:
+def test_the_row_has_its_result(row: Row, tmp_path: Path, service: FaultyService) -> None:
     record = judge.run(row, tmp_path, service)
 
     if directory := os.environ.get(RECORDS):

@@ -21,7 +21,7 @@ def test_the_pages_list_every_row_of_their_group_and_no_other() -> None:
         assert names_in((PAGES / name).read_text()) == [row.name for row in rows]
 
 
-def test_a_page_shows_the_record_of_a_row() -> None:
+def test_a_page_shows_the_recorded_results_of_a_row() -> None:
     records = {row.name: Record(row.name, True, 1.25, "as | reported", 143, ()) for row in ROWS}
 
     line = next(line for line in pages(records)["signals.md"].splitlines() if line.startswith("| SIGTERM in a test |"))

@@ -30,14 +30,16 @@ FILES = st.lists(st.lists(SEGMENTS, min_size=1, max_size=4).map(lambda parts: "/
 
 
 @given(st.text())
-def test_any_text_is_read_as_assignments_of_its_lines(text: str) -> None:
+def test_any_text_is_parsed_as_assignments_by_line(text: str) -> None:
     found = list(assignments(text))
     assert all(one.name and 1 <= one.line <= text.count("\n") + 1 for one in found)
     assert all(one.name in text.replace("\r", "") for one in found)
 
 
 @given(VALUES, VALUES)
-def test_expansion_ends_with_values_or_names_a_circle(parsed: dict[str, str], environ: dict[str, str]) -> None:
+def test_expansion_ends_with_values_or_names_a_circular_reference(
+    parsed: dict[str, str], environ: dict[str, str]
+) -> None:
     try:
         values = expanded(parsed, environ)
     except ConfigError:
@@ -54,7 +56,7 @@ JSON5 = st.lists(st.sampled_from((
 
 
 @given(st.builds("{0[0]}{1}{0[1]}".format, st.sampled_from(("{}", "[]")), JSON5))
-def test_a_text_that_is_read_without_the_json5_parser_has_its_value(text: str) -> None:
+def test_text_parsed_without_the_json5_parser_has_the_same_value(text: str) -> None:
     try:
         value = json.loads(as_json(text))
     except ValueError:
@@ -101,7 +103,7 @@ def test_any_file_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @given(FILES)
-def test_each_link_of_a_route_opens_a_route_with_its_values(files: list[str]) -> None:
+def test_each_link_of_a_route_opens_a_route_with_the_same_values(files: list[str]) -> None:
     routes = Routes.of_files(files)
     for name, parameters in routes.linkable.items():
         values = {one.name: ["v", "w x"] if one.catch_all else "v/é" for one in parameters}
@@ -131,7 +133,7 @@ URLS = st.lists(st.sampled_from(("a", "b", "c", "(g)", "(h)", "index")), max_siz
 
 
 @given(FILES, URLS, st.sampled_from(("", "/")))
-def test_a_url_opens_the_first_route_whose_expression_matches(files: list[str], path: str, end: str) -> None:
+def test_a_url_opens_the_first_matching_route(files: list[str], path: str, end: str) -> None:
     routes = Routes.of_files(files)
     url = f"/{path}{end if path else ''}"
     first = None

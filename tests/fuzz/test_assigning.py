@@ -29,7 +29,7 @@ GROUPS = [
     most=st.sampled_from([2.0, 3.0, 5.0, inf]),
     boot=st.floats(0.0, 200.0),
 )
-def test_every_test_is_run_once_within_the_limit(
+def test_every_test_runs_once_within_the_limit(
     tests: list[tuple[int, float | None]], width: int, most: float, boot: float
 ) -> None:
     steps = simulated(dispatcher_of(GROUPS, tests, boot=boot, width=width, max_devices=most), width)
@@ -41,7 +41,7 @@ def test_every_test_is_run_once_within_the_limit(
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 100.0)), max_size=30), st.integers(1, 4), st.data())
-def test_whoever_dies_whenever_every_test_is_run_or_was_at_hand(
+def test_every_test_runs_or_was_assigned_whichever_worker_dies_at_any_time(
     tests: list[tuple[int, float]], width: int, data: st.DataObject
 ) -> None:
     dispatcher = dispatcher_of(GROUPS, tests, width=width, max_devices=3)

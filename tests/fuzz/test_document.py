@@ -20,32 +20,32 @@ NOT_IN_A_SCHEMA = {
 
 
 @pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
-def test_a_schema_of_the_document_is_a_schema(name: str) -> None:
+def test_every_schema_in_the_document_is_valid(name: str) -> None:
     meta.validate(DOCUMENT["components"]["schemas"][name])
 
 
-def test_the_document_has_the_options_of_the_rules() -> None:
+def test_the_document_has_all_options_of_the_rules() -> None:
     assert CREATE_BODY["properties"].keys() == CreateBody.__annotations__.keys()
 
 
 @each(*REQUESTS, where=accepted)
-def test_a_valid_request_is_in_the_document(row: Row) -> None:
+def test_a_valid_request_matches_the_document(row: Row) -> None:
     assert BODY.is_valid(request_body(row))
 
 
 @each(*REQUESTS, where=refused)
-def test_another_request_is_not_but_for_rules_that_no_schema_can_say(row: Row) -> None:
+def test_an_invalid_request_does_not_unless_a_schema_cannot_express_the_rule(row: Row) -> None:
     assert BODY.is_valid(request_body(row)) == (row["id"] in NOT_IN_A_SCHEMA)
 
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("session_type", TYPES)
-def test_a_session_of_the_service_is_in_the_document(session_type: str, status: str) -> None:
+def test_the_services_sessions_match_the_document(session_type: str, status: str) -> None:
     REPORTED.validate(Service().session_in(status, type=session_type))
 
 
 @each("session_fields")
-def test_a_session_without_a_field_is_not(row: Row) -> None:
+def test_a_session_without_a_field_does_not_match(row: Row) -> None:
     session = example_session(remoteConfig=example_config("agent-device"), status="in-progress", finishedAt=None)
 
     assert REPORTED.is_valid(session)
@@ -53,14 +53,14 @@ def test_a_session_without_a_field_is_not(row: Row) -> None:
 
 
 @each("session_states", where=lambda row: row["id"] != "stopped-started-at")  # here it may be stopped while new
-def test_a_status_without_its_fields_is_not(row: Row) -> None:
+def test_a_status_without_its_fields_does_not_match(row: Row) -> None:
     session = Service().session_in(row["status"])
     wrong = None if row["expected"] == "set" else example_config("agent-device") or "2026-03-04T05:36:37.001Z"
 
     assert not REPORTED.is_valid(session | {row["field"]: wrong})
 
 
-def test_every_type_with_connection_details_is_in_the_document() -> None:
+def test_every_type_with_connection_details_matches_the_document() -> None:
     rows = table("remote_config")
 
     assert {row["type"] for row in rows} == set(REMOTE_CONFIGS)
@@ -72,7 +72,7 @@ def test_every_type_with_connection_details_is_in_the_document() -> None:
 
 
 @each("statuses")
-def test_every_answer_is_in_the_document(row: Row) -> None:
+def test_every_response_matches_the_document(row: Row) -> None:
     reply = call_of(row)
     operation = OPERATIONS[row["operation"]]
     path = operation["path"].replace(":deviceRunSessionId", "{deviceRunSessionId}")

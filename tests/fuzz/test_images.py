@@ -27,7 +27,7 @@ CHUNKS = st.lists(
     CHUNKS,
     st.integers(0, 60),
 )
-def test_any_image_has_colors_or_is_refused(
+def test_any_image_is_read_or_refused(
     tmp_path: Path, color: int, depth: int, interlaced: int, chunks: list[tuple[bytes, bytes]], cut: int
 ) -> None:
     header = struct.pack(">IIBBBBB", 96, 96, depth, color, 0, 0, interlaced)

@@ -72,7 +72,7 @@ def outcome(test: pytest.Item, settings: Settings) -> tuple[SessionRequest | Non
 
 
 @given(marks, limits)
-def test_any_markers_make_a_request_that_the_service_accepts_or_an_error(
+def test_any_markers_produce_a_valid_request_or_an_error(
     session: pytest.Session, marked: list[dict[str, Any]], given_limits: dict[str, str]
 ) -> None:
     settings = resolve(lambda _name: None, {}, given_limits.get)
@@ -90,7 +90,7 @@ def test_any_markers_make_a_request_that_the_service_accepts_or_an_error(
     limits,
 )
 @example("test_\udcff", {}, {})
-def test_a_valid_marker_makes_a_request_whatever_the_test_and_the_run_are_called(
+def test_a_valid_marker_produces_a_request_whatever_the_names_of_test_and_run(
     session: pytest.Session, name: str, environ: dict[str, str], given_limits: dict[str, str]
 ) -> None:
     request = request_of(item(session, name, [GOOD]), resolve(lambda _name: None, {}, given_limits.get), environ)

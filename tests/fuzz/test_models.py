@@ -28,7 +28,7 @@ def test_any_json_is_read_or_refused(wire: Any) -> None:
 
 
 @given(dictionaries(sampled_from(FIELDS) | any_text, any_json))
-def test_any_change_of_a_session_is_read_or_refused(changes: dict[str, Any]) -> None:
+def test_any_changed_session_is_read_or_refused(changes: dict[str, Any]) -> None:
     wire = example_session() | changes
 
     got = read(wire)
@@ -37,7 +37,7 @@ def test_any_change_of_a_session_is_read_or_refused(changes: dict[str, Any]) -> 
 
 
 @given(dictionaries(sampled_from(["id", "url", "type", "platform", "status"]), long_text | any_text))
-def test_what_is_reported_of_a_session_can_be_written_on_one_short_line(changes: dict[str, Any]) -> None:
+def test_the_report_of_a_session_fits_on_one_short_line(changes: dict[str, Any]) -> None:
     reported = str(read(example_session() | changes))
 
     assert reported.isprintable()

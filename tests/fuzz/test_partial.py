@@ -33,7 +33,7 @@ def test_any_bytes_are_read(body: bytes) -> None:
 
 
 @given(dictionaries(sampled_from(FIELDS) | any_text, any_json))
-def test_a_session_with_any_changes_is_read(changes: dict[str, Any]) -> None:
+def test_a_session_is_read_with_any_changes(changes: dict[str, Any]) -> None:
     session = example_session(status="stopped") | changes
 
     session_id, page, ended = read(replied(session))

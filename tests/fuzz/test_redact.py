@@ -38,6 +38,6 @@ def test_a_secret_that_begins_like_another_leaves_nothing(secret: str, more: str
 
 
 @given(text(characters(codec="ascii", categories=["L", "N", "Z"])))
-def test_text_without_secrets_is_left_as_it_is(plain: str) -> None:
+def test_text_without_secrets_is_unchanged(plain: str) -> None:
     assert Redactor(["opensesame-1"]).text(plain) == plain
     assert MASK not in plain

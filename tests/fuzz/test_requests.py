@@ -72,7 +72,7 @@ def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Seq
 
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
-def test_client_and_service_accept_the_same(body: dict[str, Any]) -> None:
+def test_client_and_service_accept_the_same_requests(body: dict[str, Any]) -> None:
     given_body = {option: value for option, value in body.items() if value is not None}  # None is left out
 
     request, _reported = outcome(arguments(given_body))
@@ -82,7 +82,7 @@ def test_client_and_service_accept_the_same(body: dict[str, Any]) -> None:
 
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
-def test_service_and_document_accept_the_same(body: dict[str, Any]) -> None:
+def test_service_and_document_accept_the_same_requests(body: dict[str, Any]) -> None:
     at_fault = problems(body)
 
     if at_fault <= NOT_IN_THE_SCHEMA:
@@ -103,7 +103,7 @@ def is_in_the_schema(body: Any) -> bool:
     | dictionaries(sampled_from(ARGUMENTS) | text(string.ascii_letters + "_", min_size=1), python_values)
 )
 @example({"app_id": "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043", "platform": Platform.IOS, "launch_args": {"a"}})
-def test_any_arguments_make_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
+def test_any_arguments_produce_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
     request, reported = outcome(given_arguments)
 
     names = "|".join(sorted({*ARGUMENTS, *given_arguments}, key=len, reverse=True))

@@ -50,12 +50,12 @@ def with_a_known_project(case: Case) -> Case:
     return case
 
 
-def test_the_document_is_served_to_whoever_asks(service: Service) -> None:
+def test_the_document_is_served_without_a_token(service: Service) -> None:
     assert httpx.get(f"{service.url}/openapi.json").json() == DOCUMENT
 
 
 @schema.parametrize()
-def test_every_answer_is_in_the_document(case: Case, service: Service) -> None:
+def test_every_response_matches_the_document(case: Case, service: Service) -> None:
     with_a_known_project(case).call_and_validate(base_url=service.url, headers=AUTHORIZATION)
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_done_with_any_other_authorization(method: str, path: str, he
         assert not list(world.sessions)
 
 
-def test_every_answer_about_a_session_of_one_s_own_is_in_the_document(service: Service) -> None:
+def test_every_response_about_an_own_session_matches_the_document(service: Service) -> None:
     class Lives(schema.as_state_machine()):  # type: ignore[misc]  # made from the document
         def get_call_kwargs(self, case: Case) -> dict[str, Any]:
             del case

@@ -74,7 +74,7 @@ def outcome(
     just("t0ken") | text(characters(max_codepoint=128), min_size=1),
 )
 @example("https://[::1]", "t0ken")
-def test_an_address_and_a_token_that_are_accepted_can_be_used(address: str, token: str) -> None:
+def test_an_accepted_url_and_token_can_be_used(address: str, token: str) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.headers["Authorization"] == f"Bearer {token}"
         assert token.isascii()
@@ -90,7 +90,7 @@ def test_an_address_and_a_token_that_are_accepted_can_be_used(address: str, toke
 
 
 @given(fixed_dictionaries({TOKEN_VARIABLE: from_regex(r"[!-~]{6,40}", fullmatch=True)}), given_texts(INI_KEYS))
-def test_the_token_is_in_no_message_and_no_repr(environ: dict[str, str], options: dict[str, str]) -> None:
+def test_no_message_or_repr_contains_the_token(environ: dict[str, str], options: dict[str, str]) -> None:
     token = f"canary-{environ[TOKEN_VARIABLE]}"
 
     settings, problems = outcome(options, {TOKEN_VARIABLE: token}, {})
@@ -99,7 +99,7 @@ def test_the_token_is_in_no_message_and_no_repr(environ: dict[str, str], options
 
 
 @given(from_regex(r"[^\s/@?#\[\]]{6,20}", fullmatch=True), addresses)
-def test_no_password_of_an_address_is_shown(password: str, address: str) -> None:
+def test_no_password_in_a_url_is_shown(password: str, address: str) -> None:
     password = f"canary{password}"
     scheme, _, rest = address.partition("://")
 

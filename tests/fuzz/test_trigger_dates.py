@@ -40,7 +40,7 @@ JSON = st.recursive(
 
 
 @given(TRIGGERS, MOMENTS, ZONES, PLATFORMS)
-def test_the_next_date_is_that_of_a_recurrence_rule(
+def test_the_next_date_matches_a_recurrence_rule(
     trigger: dict[str, Any], now: datetime, zone: ZoneInfo, platform: Platform
 ) -> None:
     local = now.astimezone(zone)
@@ -73,7 +73,7 @@ def _is_plain(local: datetime) -> bool:
 
 
 @given(TRIGGERS, MOMENTS, ZONES)
-def test_dates_on_android_follow_one_another_in_time_and_the_first_is_the_next(
+def test_dates_on_android_are_in_order_and_the_first_is_the_next(
     trigger: dict[str, Any], now: datetime, zone: ZoneInfo
 ) -> None:
     fires = fires_between(trigger, now, now + timedelta(days=900), zone)
@@ -85,7 +85,7 @@ def test_dates_on_android_follow_one_another_in_time_and_the_first_is_the_next(
 
 
 @given(JSON, PLATFORMS, st.sampled_from(("daily", "calendar", "date", "timeInterval", "yearly", None)))
-def test_anything_is_a_trigger_or_refused(value: Any, platform: Platform, kind: str | None) -> None:
+def test_any_value_is_a_trigger_or_refused(value: Any, platform: Platform, kind: str | None) -> None:
     fields = dict.fromkeys(("hour", "minute", "month", "day", "seconds", "date", "repeats", "timezone"), value)
     for trigger_input in (value, {"type": kind or value, **fields}):
         try:

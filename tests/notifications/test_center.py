@@ -116,7 +116,7 @@ def test_notifications_fire_in_the_order_of_their_dates(center: NotificationCent
     assert len(center.scheduled()) == 1
 
 
-def test_what_is_cancelled_does_not_fire(center: NotificationCenter, clock: Clock) -> None:
+def test_a_cancelled_notification_does_not_fire(center: NotificationCenter, clock: Clock) -> None:
     first = center.schedule({"content": NEWS, "trigger": HOURLY})
     center.schedule({"content": NEWS, "trigger": HOURLY, "identifier": "second"})
     center.cancel(first)
@@ -144,7 +144,7 @@ def test_too_many_notifications_at_once_are_refused(center: NotificationCenter, 
         center.fire_due()
 
 
-def test_an_app_in_the_foreground_decides_by_its_handler(center: NotificationCenter) -> None:
+def test_the_handler_of_an_app_in_the_foreground_decides(center: NotificationCenter) -> None:
     center.app_state = "foreground"
     center.schedule({"content": {"title": "without"}})
     succeeded = list[str]()
@@ -182,7 +182,7 @@ def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
 
 
 @pytest.mark.parametrize("problem", ["took 3.5 s (maximum 3 s)", "no storage", "NotificationBehavior"])
-def test_a_handler_that_fails_or_is_late_is_informed_and_shows_nothing(
+def test_a_failing_or_late_handler_is_notified_and_shows_nothing(
     center: NotificationCenter, clock: Clock, problem: str
 ) -> None:
     errors = list[tuple[str, Exception]]()
@@ -201,7 +201,7 @@ def test_a_handler_that_fails_or_is_late_is_informed_and_shows_nothing(
         center.schedule({"content": NEWS})
 
 
-def test_the_alert_of_a_behavior_is_deprecated() -> None:
+def test_the_alert_field_of_a_behavior_is_deprecated() -> None:
     with pytest.warns(DeprecationWarning, match="should_show_banner"):
         replace(SHOW, should_show_alert=True)
 
@@ -235,7 +235,7 @@ def test_a_tap_opens_the_app_and_is_the_last_response(center: NotificationCenter
         center.tap(identifier)
 
 
-def test_a_tap_that_starts_the_app_is_its_last_response_alone(center: NotificationCenter) -> None:
+def test_a_tap_that_starts_the_app_is_only_its_last_response(center: NotificationCenter) -> None:
     responses = list[Any]()
     center.add_response_received_listener(responses.append)
     identifier = center.schedule({"content": NEWS})
@@ -246,7 +246,7 @@ def test_a_tap_that_starts_the_app_is_its_last_response_alone(center: Notificati
     assert (center.app_state, center.presented()) == ("foreground", ())
 
 
-def test_an_action_takes_its_text_and_opens_the_app_only_if_it_should(center: NotificationCenter) -> None:
+def test_an_action_takes_text_and_opens_the_app_as_configured(center: NotificationCenter) -> None:
     center.set_category("message", [REPLY, LATER])
     content = {**NEWS, "categoryIdentifier": "message"}
 
@@ -265,7 +265,7 @@ def test_an_action_takes_its_text_and_opens_the_app_only_if_it_should(center: No
         ({"text": "yes"}, "a tap takes no text"),
     ],
 )
-def test_an_answer_that_a_notification_does_not_offer_is_refused(
+def test_an_unknown_action_of_a_notification_is_refused(
     center: NotificationCenter, answer: dict[str, str], problem: str
 ) -> None:
     center.set_category("message", [REPLY, LATER])
@@ -274,7 +274,7 @@ def test_an_answer_that_a_notification_does_not_offer_is_refused(
         center.tap(identifier, **answer)
 
 
-def test_a_category_is_registered_before_it_is_used(center: NotificationCenter) -> None:
+def test_a_category_must_be_registered_before_use(center: NotificationCenter) -> None:
     content = {**NEWS, "categoryIdentifier": "message"}
     with pytest.raises(ConfigError, match="call set_category first"):
         center.schedule({"content": content})
@@ -296,7 +296,7 @@ def test_dismissed_notifications_leave_the_list(center: NotificationCenter) -> N
     assert len(center.shown) == 3
 
 
-def test_nothing_is_shown_before_the_user_allows_it(clock: Clock, platform: Platform) -> None:
+def test_nothing_is_shown_until_the_user_allows_it(clock: Clock, platform: Platform) -> None:
     center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
     center.app_state = "background"
     center.schedule({"content": NEWS})
@@ -329,7 +329,7 @@ def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> N
     ("status", "allows"),
     [("NOT_DETERMINED", False), ("DENIED", False), ("AUTHORIZED", True), ("PROVISIONAL", True), ("EPHEMERAL", True)],
 )
-def test_on_ios_its_own_status_decides(clock: Clock, status: str, allows: bool) -> None:  # noqa: FBT001
+def test_on_ios_the_ios_status_decides(clock: Clock, status: str, allows: bool) -> None:  # noqa: FBT001
     center = NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=3)
     center.permissions.answer = lambda _request: IosAuthorizationStatus(status)
 
@@ -339,7 +339,7 @@ def test_on_ios_its_own_status_decides(clock: Clock, status: str, allows: bool) 
     assert (found.ios.status, found.allows) == (status, allows)
 
 
-def test_a_status_can_be_given_by_its_name_alone(center: NotificationCenter) -> None:
+def test_a_status_can_be_given_by_name(center: NotificationCenter) -> None:
     center.permissions.change("PROVISIONAL")  # type: ignore[arg-type]
     assert (center.get_permissions().status, center.get_permissions().allows) == ("granted", True)
 
@@ -365,7 +365,7 @@ def test_a_missing_channel_shows_nothing_on_android(clock: Clock) -> None:
     assert [one.reason for one in center.dropped] == ["the channel 'other' does not exist"]
 
 
-def test_channels_and_groups_are_those_of_android(clock: Clock) -> None:
+def test_channels_and_groups_work_as_on_android(clock: Clock) -> None:
     channels = allowed(clock, "android").channels
     with pytest.raises(ConfigError, match="channel group 'all' does not exist"):
         channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all"))
@@ -397,7 +397,7 @@ def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
     channels.delete_group("all")
 
 
-def test_tokens_are_exchanged_and_rolled(center: NotificationCenter, platform: Platform) -> None:
+def test_tokens_are_exchanged_and_rotated(center: NotificationCenter, platform: Platform) -> None:
     rolled = list[Any]()
     center.add_push_token_listener(rolled.append)
     options = {"application_id": "com.acme.app", "device_id": "d", "project_id": "p"}
@@ -413,7 +413,7 @@ def test_tokens_are_exchanged_and_rolled(center: NotificationCenter, platform: P
     assert [one.body["deviceToken"] for one in endpoint.requests] == ["device-token", "another"]
 
 
-def test_a_message_with_data_alone_runs_the_task_without_a_screen(center: NotificationCenter) -> None:
+def test_a_data_only_message_runs_the_background_task(center: NotificationCenter) -> None:
     ran, received = list[dict[str, Any]](), list[Notification]()
     center.register_task(lambda data: ran.append(dict(data)))
     center.add_received_listener(received.append)
@@ -428,7 +428,7 @@ def test_a_message_with_data_alone_runs_the_task_without_a_screen(center: Notifi
     assert center.history == []
 
 
-def test_ios_needs_its_flag_for_data_alone(clock: Clock) -> None:
+def test_ios_requires_a_flag_for_data_only_messages(clock: Clock) -> None:
     message = {"data": {"sync": "notes"}}
     with pytest.raises(ConfigError, match="_contentAvailable"):
         allowed(clock, "ios").push(message)
@@ -463,12 +463,12 @@ def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationC
         ({7: 7}, "content must be an object"),
     ],
 )
-def test_a_message_that_cannot_be_delivered_is_refused(message: Any, problem: str) -> None:
+def test_an_undeliverable_message_is_refused(message: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         PushMessage.read(message)
 
 
-def test_the_size_of_a_message_is_that_of_its_bytes() -> None:
+def test_the_size_of_a_message_is_counted_in_bytes() -> None:
     assert PushMessage(title="é" * 2000).title == "é" * 2000
 
 
@@ -477,7 +477,7 @@ def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: Clock) -> None:
         allowed(clock, "android").schedule({"content": NEWS, "trigger": {"type": "calendar", "hour": 9}})
 
 
-def test_the_badge_is_the_apps_to_set(center: NotificationCenter) -> None:
+def test_only_the_app_sets_the_badge(center: NotificationCenter) -> None:
     center.badge = 3
     assert center.badge == 3
 
@@ -485,18 +485,18 @@ def test_the_badge_is_the_apps_to_set(center: NotificationCenter) -> None:
 @pytest.mark.parametrize(
     "given", [None, {"trigger": None}, {"content": NEWS, "when": 1}, {"content": NEWS, "identifier": 7}]
 )
-def test_a_request_that_is_none_is_refused(center: NotificationCenter, given: Any) -> None:
+def test_an_invalid_request_is_refused(center: NotificationCenter, given: Any) -> None:
     with pytest.raises(ConfigError):
         center.schedule(given)
 
 
 @pytest.mark.parametrize("seconds", [0, float("nan"), "3"])
-def test_the_time_out_has_to_be_positive(clock: Clock, seconds: Any) -> None:
+def test_the_timeout_must_be_positive(clock: Clock, seconds: Any) -> None:
     with pytest.raises(ConfigError, match="handler_timeout_seconds"):
         NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
 
 
-def test_a_clock_without_a_time_zone_is_named() -> None:
+def test_a_clock_without_a_time_zone_is_refused() -> None:
     center = NotificationCenter(
         clock=lambda: datetime(2026, 3, 10),  # noqa: DTZ001  # the mistake
         platform="ios",
@@ -507,7 +507,7 @@ def test_a_clock_without_a_time_zone_is_named() -> None:
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_the_time_zone_of_the_clock_can_be_an_offset_alone(clock: Clock, platform: Platform) -> None:
+def test_the_clocks_time_zone_can_be_a_mere_offset(clock: Clock, platform: Platform) -> None:
     clock.now = datetime(2026, 3, 10, 8, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
     center.schedule({"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}})

@@ -40,11 +40,11 @@ def test_a_reference_case_has_the_same_date(case: dict[str, Any]) -> None:
     assert found.timestamp() * 1000 == case["output"]["next_ms"]
 
 
-def test_a_trigger_of_today_in_the_gap_of_spring_fires_after_it() -> None:
+def test_a_trigger_in_todays_spring_gap_fires_after_it() -> None:
     assert next_trigger_date(AT_NIGHT, at("2026-03-29T00:10"), WARSAW) == at("2026-03-29T03:30")
 
 
-def test_a_trigger_that_is_moved_before_the_gap_fires_behind_it_too() -> None:
+def test_a_trigger_moved_before_the_gap_fires_after_it_too() -> None:
     assert texts(fires_between(AT_NIGHT, at("2026-03-28T12:00"), at("2026-03-31T00:00"), WARSAW)) == [
         "2026-03-29T01:30:00+01:00",
         "2026-03-29T03:30:00+02:00",
@@ -52,7 +52,7 @@ def test_a_trigger_that_is_moved_before_the_gap_fires_behind_it_too() -> None:
     ]
 
 
-def test_a_trigger_in_the_overlap_of_autumn_fires_the_second_time() -> None:
+def test_a_trigger_in_the_autumn_overlap_fires_the_second_time() -> None:
     found = next_trigger_date(AT_NIGHT, at("2026-10-25T00:10"), WARSAW)
 
     assert found
@@ -79,7 +79,7 @@ def test_a_daily_trigger_fires_at_its_local_time_through_the_year() -> None:
     ]
 
 
-def test_the_start_of_a_time_belongs_to_it_and_the_end_does_not() -> None:
+def test_a_period_includes_its_start_but_not_its_end() -> None:
     assert texts(fires_between(MORNING, at("2026-03-10T08:00"), at("2026-03-11T08:00"), WARSAW)) == [
         "2026-03-10T08:00:00+01:00"
     ]
@@ -104,7 +104,7 @@ def test_a_date_fires_once_and_never_after_it() -> None:
     assert fires_between(trigger, start, start + timedelta(days=1000), WARSAW) == [start]
 
 
-def test_nothing_and_a_channel_alone_present_now() -> None:
+def test_no_trigger_and_a_mere_channel_present_immediately() -> None:
     start = at("2026-03-10T08:00")
 
     assert next_trigger_date(None, start, WARSAW) == start
@@ -152,7 +152,7 @@ def test_a_trigger_on_ios_fires_when_the_clock_has_its_components(given: dict[st
         {},
     ],
 )
-def test_what_no_reference_says_of_ios_is_not_guessed(components: dict[str, Any]) -> None:
+def test_undocumented_ios_behavior_is_not_guessed(components: dict[str, Any]) -> None:
     with pytest.raises(NotSpecified):
         next_trigger_date({"type": "calendar", **components}, at("2026-03-10T08:00"), WARSAW, platform="ios")
 
@@ -169,7 +169,7 @@ def test_what_no_reference_says_of_ios_is_not_guessed(components: dict[str, Any]
         ({"type": "date", "date": 8_640_000_000_000_000}, "android", "years 1 to 9999"),
     ],
 )
-def test_a_date_that_cannot_be_is_an_error(given: dict[str, Any], platform: Any, problem: str) -> None:
+def test_an_impossible_date_is_an_error(given: dict[str, Any], platform: Any, problem: str) -> None:
     with pytest.raises(TriggerError, match=problem):
         next_trigger_date(given, at("2026-03-10T08:00"), WARSAW, platform=platform)
 
@@ -182,18 +182,18 @@ def test_a_date_after_the_year_9999_is_an_error(kind: str, platform: Any) -> Non
         next_trigger_date(given, datetime(9999, 12, 31, 22, tzinfo=UTC), "UTC", platform=platform)
 
 
-def test_a_time_with_too_many_dates_is_refused() -> None:
+def test_a_period_with_too_many_dates_is_refused() -> None:
     trigger = parse_trigger({"type": "timeInterval", "seconds": 0.5, "repeats": True}, "android")
     with pytest.raises(TriggerError, match="20000 times"):
         fires_between(trigger, at("2026-01-01"), at("2027-01-01"), WARSAW)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Nowhere", "../etc/passwd", "", "\0", "Europe", 7])
-def test_a_zone_that_does_not_exist_is_an_error(zone: Any) -> None:
+def test_a_nonexistent_time_zone_is_an_error(zone: Any) -> None:
     with pytest.raises(TriggerError, match="does not exist"):
         next_trigger_date(MORNING, at("2026-03-10"), zone)
 
 
-def test_now_needs_a_time_zone() -> None:
+def test_the_current_time_needs_a_time_zone() -> None:
     with pytest.raises(TriggerError, match="needs a time zone"):
         next_trigger_date(MORNING, datetime(2026, 3, 10), WARSAW)  # noqa: DTZ001

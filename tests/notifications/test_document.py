@@ -19,7 +19,7 @@ FIELDS: Final[dict[str, str]] = json.loads(DATA.joinpath("fields.json").read_tex
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> None:
+def test_each_documented_name_has_a_row_and_a_counterpart(name: str) -> None:
     page = (DOCS / "notifications.md").read_text("utf-8")
 
     assert re.search(rf"`{name}`", page)
@@ -28,7 +28,7 @@ def test_a_name_of_the_document_has_its_row_and_its_counterpart(name: str) -> No
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_type_of_the_document_has_its_fields_and_is_frozen(name: str) -> None:
+def test_each_documented_type_is_frozen_and_has_its_fields(name: str) -> None:
     kind: Any = getattr(notifications, name)
 
     assert {camel(one.name) for one in fields(kind)} == set(FIELDS[name].split())
@@ -40,14 +40,14 @@ def test_a_value_cannot_be_changed() -> None:
         notifications.DailyTrigger(9, 0).hour = 10  # type: ignore[misc]
 
 
-def test_the_values_of_the_document_are_all_there() -> None:
+def test_all_documented_values_exist() -> None:
     assert list(notifications.IosAuthorizationStatus) == [
         "NOT_DETERMINED", "DENIED", "AUTHORIZED", "PROVISIONAL", "EPHEMERAL",
     ]  # fmt: skip
     assert get_args(InterruptionLevel) == ("passive", "active", "timeSensitive", "critical")
 
 
-def test_what_is_returned_for_places_and_other_kinds_has_its_type() -> None:
+def test_results_for_places_and_other_kinds_have_their_types() -> None:
     circle = notifications.CircularRegion("home", 52.2, 21.0, 100)
     located = notifications.LocationTrigger(circle).native()
 

@@ -89,7 +89,7 @@ def test_appium_pushes_to_ios() -> None:
     assert driver.sent == [("mobile: pushNotification", {"bundleId": "com.acme.app", "payload": APNS})]
 
 
-def test_a_message_with_data_alone_wakes_the_app_on_ios() -> None:
+def test_a_data_only_message_wakes_the_app_on_ios() -> None:
     driver = Recorder()
     AppiumPush(driver).deliver(PushMessage(data={"sync": 1}, content_available=True), IPHONE)
 
@@ -125,7 +125,7 @@ def test_adb_sends_nothing_without_an_emulator(given: dict[str, str]) -> None:
     assert not any("am" in command for command in sent)
 
 
-def test_adb_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_adb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ConfigError, match="adb -s emulator-5554 get-state failed"):
         AdbPush("emulator-5554", "com.acme.PUSH").deliver(NEWS, ANDROID)
@@ -141,7 +141,7 @@ def test_adb_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, IPHONE, "the iPhone: it cannot receive push messages: use device_push_delivery"),
     ],
 )
-def test_what_a_device_cannot_do_is_said_before_anything_is_sent(
+def test_an_unsupported_device_is_reported_before_anything_is_sent(
     delivery: PushDelivery | None, device: PushDevice, reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
@@ -149,14 +149,32 @@ def test_what_a_device_cannot_do_is_said_before_anything_is_sent(
     assert getattr(delivery, "driver", Recorder()).sent == []
 
 
-def test_a_message_that_ios_does_not_deliver_is_not_sent() -> None:
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"data": {"sync": 1}}, "_contentAvailable"),
+        ({"title": "News", "data": {"aps": {"alert": "Other"}}}, "must not have the key 'aps'"),
+    ],
+)
+def test_a_message_that_ios_would_not_deliver_is_not_sent(message: dict[str, Any], reason: str) -> None:
     driver = Recorder()
-    with pytest.raises(ConfigError, match="_contentAvailable"):
-        DevicePush(AppiumPush(driver), IPHONE).send({"data": {"sync": 1}})
+    with pytest.raises(ConfigError, match=reason):
+        DevicePush(AppiumPush(driver), IPHONE).send(message)
     assert driver.sent == []
 
 
-def test_a_function_of_the_suite_gets_message_and_device() -> None:
+def test_a_message_without_a_sound_says_so_on_android_and_names_none_on_ios() -> None:
+    driver, client = Recorder(), Recorder()
+    silent = replace(NEWS, sound=False)
+
+    AppiumPush(driver).deliver(silent, IPHONE)
+    AgentDevicePush(client, action="a").deliver(silent, ANDROID)
+
+    assert "sound" not in driver.sent[0][1]["payload"]["aps"]
+    assert json.loads(client.sent[0][2])["extras"]["sound"] is False
+
+
+def test_the_suites_function_gets_message_and_device() -> None:
     got = list[Any]()
     push = DevicePush(CallablePush(lambda *given: got.append(given)), IPHONE)
 
@@ -167,7 +185,7 @@ def test_a_function_of_the_suite_gets_message_and_device() -> None:
         push.wait_shown()
 
 
-def test_the_local_device_gets_the_message_in_the_documents_spelling() -> None:
+def test_the_local_device_gets_the_message_in_the_documented_form() -> None:
     driver = Recorder()
     DevicePush(LocalPush(driver), ANDROID).send({"title": "News", "categoryIdentifier": "message"})
 
@@ -185,13 +203,13 @@ def test_the_newest_notification_with_a_title_is_awaited() -> None:
     assert (one.key, one.body, one.actions) == ("2", "new", ("reply",))
 
 
-def test_a_notification_that_is_not_shown_is_named_with_what_is() -> None:
+def test_a_missing_notification_is_reported_with_those_shown() -> None:
     push = DevicePush(LocalPush(Recorder(at("http://127.0.0.1/", shown("1", "Other")))), ANDROID)
     with pytest.raises(TimeoutError, match=r"timed out after 0 s: no notification 'News', shown: \['Other'\]"):
         push.wait_shown("News", timeout_seconds=0)
 
 
-def test_a_tap_and_a_dismissal_name_their_notification() -> None:
+def test_a_tap_or_dismissal_applies_to_the_given_notification() -> None:
     driver = Recorder(at("http://127.0.0.1/", shown("1", "News")))
     push = DevicePush(LocalPush(driver), ANDROID)
 

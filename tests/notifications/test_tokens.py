@@ -68,19 +68,19 @@ def test_a_reference_case_has_the_same_request_and_outcome(case: dict[str, Any])
         ("device_id", "ERR_NOTIF_DEVICE_ID"),
     ],
 )
-def test_what_is_missing_is_named_before_anything_is_sent(missing: str, code: str) -> None:
+def test_missing_arguments_are_named_before_anything_is_sent(missing: str, code: str) -> None:
     with pytest.raises(NotificationError, match=missing) as raised:
         request(**{missing: None}).body()
     assert raised.value.code == code
 
 
 @pytest.mark.parametrize(("environment", "expected"), [("development", True), ("production", False), (None, False)])
-def test_the_sandbox_service_is_that_of_the_build_on_ios_alone(environment: Any, expected: bool) -> None:  # noqa: FBT001
+def test_only_on_ios_the_build_selects_the_sandbox(environment: Any, expected: bool) -> None:  # noqa: FBT001
     assert request(apns_environment=environment).body()["development"] is expected
     assert request(platform="android", apns_environment=environment).body()["development"] is False
 
 
-def test_the_type_can_be_another() -> None:
+def test_the_type_can_be_overridden() -> None:
     assert request(type="other").body()["type"] == "other"
 
 
@@ -93,14 +93,14 @@ def test_there_is_no_default_push_service(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["application_id", "device_id", "project_id", "type", "base_url", "url"])
-def test_an_option_of_another_type_is_refused(name: str) -> None:
+def test_an_option_of_the_wrong_type_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} must be a string, not int"):
         request(**{name: 7})
     with pytest.raises(ConfigError, match="development 'yes' must be True or False"):
         request(development="yes")
 
 
-def test_a_text_that_utf_8_cannot_encode_is_escaped() -> None:
+def test_text_that_utf_8_cannot_encode_is_escaped() -> None:
     sent: list[bytes] = []
 
     def reply(received: httpx.Request) -> httpx.Response:
@@ -132,14 +132,14 @@ def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
         httpx.Response(204),
     ],
 )
-def test_any_other_reply_is_an_error_of_the_server(response: httpx.Response) -> None:
+def test_any_other_reply_is_a_server_error(response: httpx.Response) -> None:
     with pytest.raises(NotificationError) as raised:
         request().send(client(lambda _: response))
     assert raised.value.code == "ERR_NOTIFICATIONS_SERVER_ERROR"
     assert len(str(raised.value)) < 500
 
 
-def test_no_reply_is_an_error_of_the_network() -> None:
+def test_a_missing_reply_is_a_network_error() -> None:
     with PushEndpoint() as gone:
         url = gone.base_url
     with httpx.Client() as http, pytest.raises(NotificationError) as raised:
@@ -148,7 +148,7 @@ def test_no_reply_is_an_error_of_the_network() -> None:
 
 
 @pytest.mark.parametrize("error", [httpx.ReadTimeout("late"), httpx.TooManyRedirects("many"), httpx.InvalidURL("no")])
-def test_each_failure_of_the_request_is_an_error_of_the_network(error: Exception) -> None:
+def test_each_failure_of_the_request_is_a_network_error(error: Exception) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         raise error
 
@@ -162,11 +162,11 @@ def test_a_device_token_of_other_types_is_sent_as_json() -> None:
     assert request(device_push_token=token).body()["deviceToken"] == '{"endpoint":"https://é.example"}'
 
 
-def test_tokens_stay_out_of_reprs() -> None:
+def test_no_repr_contains_a_token() -> None:
     assert "secret" not in repr(PushToken("secret"))
 
 
-def test_the_endpoint_gives_an_app_on_a_device_its_token_and_keeps_the_request(endpoint: PushEndpoint) -> None:
+def test_the_endpoint_returns_a_token_and_records_the_request(endpoint: PushEndpoint) -> None:
     asked = request(base_url=endpoint.base_url)
     with httpx.Client() as http:
         first, second = asked.send(http), asked.send(http)
@@ -178,7 +178,7 @@ def test_the_endpoint_gives_an_app_on_a_device_its_token_and_keeps_the_request(e
     assert endpoint.requests[0].body == asked.body()
 
 
-def test_a_rolled_token_is_replaced(endpoint: PushEndpoint) -> None:
+def test_a_rotated_token_is_replaced(endpoint: PushEndpoint) -> None:
     with httpx.Client() as http:
         old = request(base_url=endpoint.base_url).send(http)
         new = endpoint.roll(old)
@@ -191,7 +191,7 @@ def test_a_rolled_token_is_replaced(endpoint: PushEndpoint) -> None:
 
 
 @pytest.mark.parametrize("kind", ["server_error", "not_json", "no_token"])
-def test_the_endpoint_fails_as_often_as_the_test_wants(endpoint: PushEndpoint, kind: Any) -> None:
+def test_the_endpoint_fails_as_often_as_requested(endpoint: PushEndpoint, kind: Any) -> None:
     endpoint.fail(kind)
     with httpx.Client() as http:
         with pytest.raises(NotificationError) as raised:
@@ -200,7 +200,7 @@ def test_the_endpoint_fails_as_often_as_the_test_wants(endpoint: PushEndpoint, k
         assert request(base_url=endpoint.base_url).send(http).data.startswith("VendorPushToken[")
 
 
-def test_an_endpoint_that_does_not_answer_is_an_error_of_the_network(endpoint: PushEndpoint) -> None:
+def test_a_silent_endpoint_is_a_network_error(endpoint: PushEndpoint) -> None:
     endpoint.fail("hang")
     with httpx.Client(timeout=0.2) as http, pytest.raises(NotificationError) as raised:
         request(base_url=endpoint.base_url).send(http)
@@ -208,14 +208,14 @@ def test_an_endpoint_that_does_not_answer_is_an_error_of_the_network(endpoint: P
 
 
 @pytest.mark.parametrize("content", [b"oops", b"[]", b"{}", b"[" * 60_000, b" " * 100_000])
-def test_the_endpoint_refuses_what_is_no_request_for_a_token(endpoint: PushEndpoint, content: bytes) -> None:
+def test_the_endpoint_refuses_an_invalid_token_request(endpoint: PushEndpoint, content: bytes) -> None:
     reply = httpx.post(f"{endpoint.base_url}push/getPushToken", content=content)
 
     assert reply.status_code == 400
     assert "projectId" in reply.text
 
 
-def test_the_endpoint_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_extra_the_endpoint_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
         pass

@@ -49,7 +49,7 @@ def test_a_component_has_its_range_in_each_trigger(kind: str, name: str, low: in
 
 
 @pytest.mark.parametrize("value", [None, "9", True, 9.5, float("nan"), [9]])
-def test_a_component_has_to_be_a_whole_number(value: object) -> None:
+def test_a_component_must_be_a_whole_number(value: object) -> None:
     with pytest.raises(TriggerError, match="hour") as raised:
         parse_trigger({"type": "daily", "hour": value, "minute": 0}, "android")
     assert raised.value.name == "TypeError"
@@ -72,6 +72,8 @@ def test_a_trigger_without_type_and_channel_is_refused(given: Any) -> None:
         {"type": "date", "date": datetime(2026, 1, 1)},  # noqa: DTZ001  # without a zone it is no moment
         {"type": "date", "date": 8_640_000_000_000_001},
         {"type": "calendar", "hour": "9"},
+        {"type": "calendar", "hour": 9, "repeats": 0},
+        {"type": "calendar", "hour": 9, "repeats": ""},
         {"type": "calendar", "hour": 9, "timezone": "Europe/Nowhere"},
         {"type": "calendar", "hour": 9, "timezone": "../../etc/passwd"},
         {"type": "calendar", "hour": 9, "timezone": "x" * 10_000},
@@ -89,21 +91,21 @@ def test_a_wrong_field_is_refused(given: dict[str, Any]) -> None:
     assert len(str(raised.value)) < 300
 
 
-def test_a_date_is_its_milliseconds() -> None:
+def test_a_date_is_given_in_milliseconds() -> None:
     trigger = parse_trigger({"type": "date", "date": datetime(2026, 1, 1, tzinfo=UTC)}, "ios")
 
     assert trigger
     assert trigger.native() == {"type": "date", "timestamp": 1767225600000}
 
 
-def test_a_channel_alone_presents_at_once_in_it_on_android() -> None:
+def test_a_mere_channel_presents_immediately_on_android() -> None:
     trigger = parse_trigger({"channelId": "c"}, "android")
 
     assert trigger
     assert trigger.native() == {"type": "channel", "channelId": "c"}
 
 
-def test_a_calendar_trigger_keeps_what_it_was_given() -> None:
+def test_a_calendar_trigger_keeps_its_arguments() -> None:
     given = {"type": "calendar", "weekday": 2, "timezone": "Europe/Warsaw", "another": [1], "repeats": True}
     trigger = parse_trigger(given, "ios")
 
@@ -111,17 +113,17 @@ def test_a_calendar_trigger_keeps_what_it_was_given() -> None:
     assert trigger.native() == given
 
 
-def test_a_trigger_that_is_made_directly_is_checked_too() -> None:
+def test_a_directly_constructed_trigger_is_checked_too() -> None:
     assert DailyTrigger(9, 30).native() == {"type": "daily", "hour": 9, "minute": 30}
     with pytest.raises(TriggerError, match="day of month 1 30 must be 1 to 29"):
         YearlyTrigger(1, 30, 9, 0)
 
 
-def test_another_platform_is_refused() -> None:
+def test_an_unknown_platform_is_refused() -> None:
     with pytest.raises(ConfigError, match="'web' must be 'android' or 'ios'"):
         parse_trigger(None, "web")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_nothing_as_trigger_presents_at_once(platform: Platform) -> None:
+def test_without_a_trigger_a_request_presents_immediately(platform: Platform) -> None:
     assert parse_trigger(None, platform) is None

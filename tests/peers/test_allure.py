@@ -96,7 +96,7 @@ def test_expected(secrets): pytest.xfail(str(secrets))
 
 
 @pytest.mark.parametrize(("kind", "distributed"), [("agent-device", []), ("appium", ["-n2"])])
-def test_no_secret_is_in_the_results_of_allure(
+def test_allure_results_contain_no_secret(
     pytester: pytest.Pytester, service: FaultyService, kind: str, distributed: list[str]
 ) -> None:
     service.add_fault("get", "change", fields={"remoteConfig": CONFIGS[kind]}, times=None)

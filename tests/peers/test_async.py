@@ -60,7 +60,7 @@ async def test_own(own, device_session): assert (own.platform, device_session.pl
 
 
 @pytest.mark.parametrize(("mode", "mark"), [("strict", "pytest.mark.asyncio,"), ("auto", "")])
-def test_tests_of_pytest_asyncio_get_devices(
+def test_pytest_asyncio_tests_get_devices(
     pytester: pytest.Pytester, service: FaultyService, mode: str, mark: str
 ) -> None:
     tests = TESTS if mode == "auto" else TESTS.replace("def test_that_is_none", "async def test_that_is_none")
@@ -72,7 +72,7 @@ def test_tests_of_pytest_asyncio_get_devices(
     assert service.statuses() == ["stopped"] * 3
 
 
-def test_asynchronous_fixtures_are_built_on_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_async_fixtures_can_use_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(FIXTURES)
 
     result = pytester.runpytest()
@@ -81,7 +81,7 @@ def test_asynchronous_fixtures_are_built_on_devices(pytester: pytest.Pytester, s
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_tests_of_anyio_get_devices_on_each_of_its_backends(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_anyio_tests_get_devices_on_each_backend(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         TESTS.replace("MARK", "pytest.mark.anyio,")
         .replace("import asyncio", "import anyio")
@@ -95,9 +95,7 @@ def test_tests_of_anyio_get_devices_on_each_of_its_backends(pytester: pytest.Pyt
     assert service.statuses() == ["stopped"] * 3
 
 
-def test_an_asynchronous_test_that_fails_or_is_cancelled_leaves_nothing(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_failed_or_cancelled_async_test_leaves_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import asyncio, pytest

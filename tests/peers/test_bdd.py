@@ -38,7 +38,7 @@ def feature(pytester: pytest.Pytester) -> None:
     pytester.makefile(".feature", devices=FEATURE)
 
 
-def test_a_marked_scenario_gives_its_steps_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_steps_of_a_marked_scenario_get_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         STEPS
         + """
@@ -66,7 +66,7 @@ def test_all_scenarios_of_a_module_share_its_marker(pytester: pytest.Pytester, s
     assert service.statuses() == ["stopped"]
 
 
-def test_a_tag_can_say_which_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_tag_can_select_the_device(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makeconftest(
         """
         import pytest
@@ -146,7 +146,7 @@ def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
 
 
 @pytest.mark.parametrize("others", ["", "@pytest.mark.device(platform='ios')\ndef test_other(): pass\n"])
-def test_a_scenario_without_a_marker_is_shown_what_it_lacks(
+def test_a_scenario_without_a_marker_is_reported_with_the_fix(
     pytester: pytest.Pytester, service: FaultyService, others: str
 ) -> None:
     pytester.makepyfile(STEPS + "scenarios('devices.feature')\n" + others)

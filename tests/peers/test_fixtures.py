@@ -5,7 +5,7 @@ import pytest
 from pytest_device.testing import FaultyService
 
 
-def test_fixtures_with_parameters_are_built_on_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_parametrized_fixtures_can_use_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -28,7 +28,7 @@ def test_fixtures_with_parameters_are_built_on_devices(pytester: pytest.Pytester
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_a_marked_test_can_ask_for_its_device_by_name(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_marked_test_can_request_its_device_at_run_time(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -51,7 +51,7 @@ def test_a_marked_test_can_ask_for_its_device_by_name(pytester: pytest.Pytester,
 
 
 @pytest.mark.parametrize("options", [[], ["-n2", "--dist=loadfile"]])
-def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
+def test_fixtures_of_any_scope_can_lease_sessions(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makeconftest(
@@ -93,7 +93,7 @@ def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
     assert service.statuses() == ["stopped"] * (2 * workers + 2)
 
 
-def test_defaults_are_built_upon_those_further_out(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_defaults_extend_outer_defaults(pytester: pytest.Pytester, service: FaultyService) -> None:
     outer = """
         import pytest
 
@@ -152,7 +152,7 @@ class TestIt:
     [(IN_MODULE, DRIVEN), ("", IN_MODULE + DRIVEN), ("", DRIVEN + IN_CLASS)],
     ids=["conftest", "module", "class"],
 )
-def test_how_to_wait_can_be_said_by_a_fixture(
+def test_a_fixture_can_set_the_wait_policy(
     pytester: pytest.Pytester, service: FaultyService, conftest: str, module: str
 ) -> None:
     service.add_fault("boot", "delay", seconds=3600)

@@ -23,7 +23,7 @@ class Browser:
 """
 
 
-def test_an_option_and_a_fixture_device_are_those_of_pytest_playwright(
+def test_the_option_and_the_fixture_device_belong_to_pytest_playwright(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -47,7 +47,7 @@ def test_an_option_and_a_fixture_device_are_those_of_pytest_playwright(
     assert service.statuses() == ["stopped"]
 
 
-def test_an_option_and_a_fixture_driver_are_those_of_pytest_selenium(
+def test_the_option_and_the_fixture_driver_belong_to_pytest_selenium(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makeconftest(THEIRS)
@@ -76,14 +76,14 @@ def test_an_option_and_a_fixture_driver_are_those_of_pytest_selenium(
 
 
 @pytest.mark.usefixtures("service")
-def test_without_an_option_theirs_means_what_it_means_without_us(pytester: pytest.Pytester) -> None:
+def test_without_an_option_their_fixture_works_as_without_this_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_theirs(device): assert device is None")
 
     pytester.runpytest().assert_outcomes(passed=1)
 
 
 @pytest.mark.usefixtures("service")
-def test_nobody_s_fixture_hides_another_one_s(pytester: pytest.Pytester) -> None:
+def test_no_plugins_fixture_hides_another(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
 
     shown = [line for line in pytester.runpytest("--fixtures", "-v").outlines if " -- " in line]
@@ -99,7 +99,7 @@ def test_nobody_s_fixture_hides_another_one_s(pytester: pytest.Pytester) -> None
 
 
 @pytest.mark.usefixtures("service")
-def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None:
+def test_a_run_with_workers_loads_all_plugins(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -12,7 +12,7 @@ from pytest_device.testing import FaultyService
         (["--device-no-reaper"], "create: no connection to * (SocketBlockedError: *"),
     ],
 )
-def test_a_device_is_provided_or_the_culprit_is_named_at_once(
+def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
     pytester: pytest.Pytester,
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,

@@ -18,9 +18,7 @@ def test_steady(device_session): pass
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_a_test_that_is_run_again_has_the_shared_device_again(
-    pytester: pytest.Pytester, service: FaultyService, options: list[str]
-) -> None:
+def test_a_rerun_keeps_the_shared_device(pytester: pytest.Pytester, service: FaultyService, options: list[str]) -> None:
     pytester.makepyfile(FLAKY)
 
     result = pytester.runpytest("--reruns=1", *options)
@@ -30,7 +28,7 @@ def test_a_test_that_is_run_again_has_the_shared_device_again(
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"], ["-n2", "--dist=load"]])
-def test_the_last_test_that_needs_a_device_has_it_again(
+def test_the_rerun_of_the_last_test_keeps_the_device(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(FLAKY.partition("def test_steady")[0])
@@ -41,7 +39,7 @@ def test_the_last_test_that_needs_a_device_has_it_again(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_device_is_stopped_with_the_last_attempt_not_with_the_run(
+def test_a_device_is_stopped_after_the_last_attempt_not_at_the_end_of_the_run(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -56,7 +54,7 @@ def test_a_device_is_stopped_with_the_last_attempt_not_with_the_run(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_device_that_does_not_start_is_had_at_the_second_attempt(
+def test_a_device_that_fails_to_start_is_provided_to_the_rerun(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "fail", times=1)
@@ -68,9 +66,7 @@ def test_a_device_that_does_not_start_is_had_at_the_second_attempt(
     assert sorted(service.statuses()) == ["errored", "stopped"]
 
 
-def test_each_attempt_with_a_device_of_its_own_leaves_nothing(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_attempts_with_unshared_devices_leave_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(FLAKY)
 
     result = pytester.runpytest("--reruns=2", "--device-share=test", "--only-rerun=AssertionError")
@@ -79,9 +75,7 @@ def test_each_attempt_with_a_device_of_its_own_leaves_nothing(
     assert service.statuses() == ["stopped"] * 3
 
 
-def test_a_scenario_of_pytest_bdd_and_an_asynchronous_test_are_run_again(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_bdd_scenario_and_an_async_test_are_rerun(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makefile(".feature", flaky="Feature: F\n  Scenario: S\n    Given a flaky step\n")
     pytester.makepyfile(
         FLAKY.partition("def test_flaky")[0]
@@ -108,7 +102,7 @@ async def test_flaky(device_session):
 
 
 @pytest.mark.usefixtures("service")
-def test_each_attempt_leaves_artifacts_in_a_directory_of_its_own(pytester: pytest.Pytester) -> None:
+def test_each_attempt_has_its_own_artifacts_directory(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FLAKY.partition("def test_steady")[0].replace("len(seen) == 2", "False"))
 
     result = pytester.runpytest("--reruns=2", "--device-artifacts-dir=left")

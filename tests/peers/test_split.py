@@ -25,7 +25,7 @@ def passed(result: pytest.RunResult) -> set[str]:
     return {line.split()[0] for line in result.outlines if " PASSED" in line}
 
 
-def test_its_groups_work_and_need_more_boots_than_shards(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_its_groups_work_but_need_more_boots_than_shards(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     groups = [passed(pytester.runpytest("-v", "--splits=3", f"--group={number}")) for number in (1, 2, 3)]
@@ -38,7 +38,7 @@ def test_its_groups_work_and_need_more_boots_than_shards(pytester: pytest.Pytest
 
 
 @pytest.mark.usefixtures("service")
-def test_the_durations_that_it_stores_balance_the_shards(pytester: pytest.Pytester) -> None:
+def test_its_stored_durations_balance_the_shards(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
     pytester.runpytest("--store-durations")
     stored: dict[str, float] = json.loads(Path(".test_durations").read_text())
@@ -51,7 +51,7 @@ def test_the_durations_that_it_stores_balance_the_shards(pytester: pytest.Pytest
 
 
 @pytest.mark.usefixtures("service")
-def test_its_options_do_not_go_with_shards(pytester: pytest.Pytester) -> None:
+def test_its_options_conflict_with_shards(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest("--splits=2", "--group=1", "--device-shard=1/2")

@@ -45,7 +45,7 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
 """
 
 
-def test_cases_of_unittest_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_unittest_cases_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(CASES)
 
     result = pytester.runpytest("-v")
@@ -55,9 +55,7 @@ def test_cases_of_unittest_get_devices(pytester: pytest.Pytester, service: Fault
     assert service.statuses() == ["stopped"] * 4
 
 
-def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_case_that_fails_in_any_method_leaves_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import unittest, pytest
@@ -85,7 +83,7 @@ def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_case_for_several_platforms_is_reminded_that_it_can_have_one(pytester: pytest.Pytester) -> None:
+def test_a_case_with_several_platforms_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CASES.replace('platform="android"', 'platform=["android", "ios"]'))
 
     result = pytester.runpytest()
@@ -96,7 +94,7 @@ def test_a_case_for_several_platforms_is_reminded_that_it_can_have_one(pytester:
     )
 
 
-def test_classes_of_pytest_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_pytest_classes_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest

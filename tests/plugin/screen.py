@@ -10,14 +10,14 @@ import termios
 from collections.abc import Callable
 from typing import Self
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def lines_on_screen(text: str, columns: int) -> list[str]:
     """Return what a terminal shows of a text with returns, line ends and margins, without blanks at the ends."""
     lines: list[list[str]] = [[]]
     column = 0
-    for sign in _COLOURS.sub("", text):
+    for sign in _COLORS.sub("", text):
         if sign == "\r":
             column = 0
         elif sign == "\n":

@@ -40,9 +40,7 @@ def suite(pytester: pytest.Pytester, arguments: str = "") -> None:
     pytester.makepyfile(f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n")
 
 
-def test_a_duration_that_is_left_to_the_account_is_the_account_s(
-    pytester: pytest.Pytester, account: FaultyService
-) -> None:
+def test_a_duration_can_be_left_to_the_account(pytester: pytest.Pytester, account: FaultyService) -> None:
     suite(pytester)
     pytester.makeini("[pytest]\ndevice_max_duration_minutes = account")
 
@@ -55,7 +53,7 @@ def test_a_duration_that_is_left_to_the_account_is_the_account_s(
 
 
 @pytest.mark.parametrize("word", ["none", "account"])
-def test_a_session_without_an_idle_time_has_none(pytester: pytest.Pytester, account: FaultyService, word: str) -> None:
+def test_a_session_can_have_no_idle_limit(pytester: pytest.Pytester, account: FaultyService, word: str) -> None:
     suite(pytester, f", max_duration_minutes='account', max_idle_time_minutes={word!r}")
 
     pytester.runpytest().assert_outcomes(passed=1)
@@ -63,7 +61,9 @@ def test_a_session_without_an_idle_time_has_none(pytester: pytest.Pytester, acco
     assert created(account).max_idle_time_minutes is None
 
 
-def test_a_refused_default_is_named_with_what_changes_it(pytester: pytest.Pytester, account: FaultyService) -> None:
+def test_a_refused_default_is_named_with_the_setting_that_changes_it(
+    pytester: pytest.Pytester, account: FaultyService
+) -> None:
     suite(pytester)
 
     result = pytester.runpytest()
@@ -84,7 +84,7 @@ def test_a_refused_default_is_named_with_what_changes_it(pytester: pytest.Pytest
 
 @pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(("arguments", "option"), [(", max_duration_minutes=30", ""), ("", "30")])
-def test_a_refused_choice_of_the_suite_is_not_called_a_default(
+def test_a_refused_value_of_the_suite_is_not_called_a_default(
     pytester: pytest.Pytester, arguments: str, option: str
 ) -> None:
     suite(pytester, arguments)
@@ -96,7 +96,7 @@ def test_a_refused_choice_of_the_suite_is_not_called_a_default(
 
 
 @pytest.mark.parametrize(("arguments", "option"), [(", max_idle_time_minutes=114", ""), ("", "114")])
-def test_an_idle_time_that_is_chosen_alone_has_a_duration_that_allows_it(
+def test_an_idle_limit_alone_gets_a_sufficient_duration(
     pytester: pytest.Pytester, service: FaultyService, arguments: str, option: str
 ) -> None:
     suite(pytester, arguments)
@@ -107,7 +107,7 @@ def test_an_idle_time_that_is_chosen_alone_has_a_duration_that_allows_it(
     assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (115, 114)
 
 
-def test_an_idle_time_of_the_suite_and_a_duration_of_the_marker_are_made_to_fit(
+def test_the_suites_idle_limit_is_reduced_to_fit_the_markers_duration(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     suite(pytester, ", max_duration_minutes=12")
@@ -117,7 +117,7 @@ def test_an_idle_time_of_the_suite_and_a_duration_of_the_marker_are_made_to_fit(
     assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (12, 11)
 
 
-def test_what_a_fixture_adds_may_be_an_idle_time_alone(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_fixture_can_add_an_idle_limit_alone(pytester: pytest.Pytester, service: FaultyService) -> None:
     suite(pytester)
     pytester.makeconftest(
         "import pytest\n@pytest.fixture\ndef device_request_defaults(): return {'max_idle_time_minutes': 60}"
@@ -128,7 +128,7 @@ def test_what_a_fixture_adds_may_be_an_idle_time_alone(pytester: pytest.Pytester
     assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (61, 60)
 
 
-def test_a_dry_run_counts_the_longest_duration_there_is(pytester: pytest.Pytester, account: FaultyService) -> None:
+def test_a_dry_run_counts_the_maximum_duration(pytester: pytest.Pytester, account: FaultyService) -> None:
     suite(pytester, ", max_duration_minutes='account'")
 
     result = pytester.runpytest("--device-dry-run")
@@ -138,7 +138,7 @@ def test_a_dry_run_counts_the_longest_duration_there_is(pytester: pytest.Pyteste
 
 
 @pytest.mark.usefixtures("account")
-def test_the_ledger_knows_a_duration_of_the_account_once_the_service_has_said_it(pytester: pytest.Pytester) -> None:
+def test_the_ledger_records_the_accounts_duration_from_the_response(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import json, os, pathlib, pytest

@@ -25,7 +25,7 @@ def _shared_in_the_run(service: FaultyService, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("DEVICE_SHARE")
 
 
-def test_the_live_line_counts_from_the_beginning_of_a_boot_behind_other_tests(
+def test_the_live_line_counts_from_the_start_of_a_background_boot(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.add_fault("boot", "delay", seconds=2)
@@ -40,7 +40,7 @@ def test_the_live_line_counts_from_the_beginning_of_a_boot_behind_other_tests(
     assert all(re.search(r"starting, [1-9] s", line) for line in seen)
 
 
-def test_a_session_that_booted_behind_another_test_belongs_to_the_one_that_has_it(
+def test_a_prefetched_session_belongs_to_the_test_that_uses_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(PLAIN_FIRST.replace("1.1", "0.2"))
@@ -54,7 +54,7 @@ def test_a_session_that_booted_behind_another_test_belongs_to_the_one_that_has_i
     assert service.statuses() == ["stopped"]
 
 
-def test_a_session_that_booted_ahead_for_a_test_that_was_not_run_is_stopped_and_counted(
+def test_a_session_prefetched_for_a_test_that_did_not_run_is_stopped_and_counted(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=600)
@@ -67,7 +67,7 @@ def test_a_session_that_booted_ahead_for_a_test_that_was_not_run_is_stopped_and_
     assert service.statuses() == ["stopped"]
 
 
-def test_the_wait_policy_of_a_suite_holds_while_others_boot_beside(
+def test_the_suites_wait_policy_applies_while_other_devices_boot(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=600, times=None)
@@ -98,9 +98,7 @@ def test_the_wait_policy_of_a_suite_holds_while_others_boot_beside(
     assert set(service.statuses()) == {"stopped"}
 
 
-def test_nothing_boots_ahead_of_tests_in_processes_of_their_own(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_nothing_is_prefetched_for_forked_tests(pytester: pytest.Pytester, service: FaultyService) -> None:
     suite = PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
     pytester.makepyfile(suite.replace("def test_plain", "@pytest.mark.forked\ndef test_plain"))
 

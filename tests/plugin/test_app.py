@@ -24,7 +24,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_links_and_the_project_are_fixtures_that_need_no_device(project: pytest.Pytester) -> None:
+def test_the_fixtures_for_links_and_the_project_need_no_device(project: pytest.Pytester) -> None:
     project.makepyfile("""
         import pytest
         from pytest_device import ConfigError
@@ -38,7 +38,7 @@ def test_links_and_the_project_are_fixtures_that_need_no_device(project: pytest.
     project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
-def test_links_to_the_development_client_have_the_address_that_the_marker_opens(project: pytest.Pytester) -> None:
+def test_links_to_the_development_client_use_the_address_in_the_marker(project: pytest.Pytester) -> None:
     app = load_project(project.path / "app")
     marker = {"vendor_go": True, "open_url": "vendorgo://192.168.1.5:8081"}
     assert links_of(app, {"": marker})("/notes/[id]", id="7") == "vendorgo://192.168.1.5:8081/--/notes/7"
@@ -46,7 +46,7 @@ def test_links_to_the_development_client_have_the_address_that_the_marker_opens(
         links_of(app, {"": {"vendor_go": True}})("/")
 
 
-def test_a_wrong_link_is_an_error_at_its_line_of_the_test(project: pytest.Pytester) -> None:
+def test_a_wrong_link_is_an_error_at_its_line_in_the_test(project: pytest.Pytester) -> None:
     project.makepyfile("def test_link(device_link): device_link('/notes/[id]', ids='7')")
     result = project.runpytest_inprocess("-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["*ConfigError: route '/notes/[[]id]' lacks the parameter 'id'", "*.py:1: ConfigError"])
@@ -72,9 +72,7 @@ def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytest
         ("open_rout='/'", "did you mean open_route"),
     ],
 )
-def test_a_link_that_opens_nothing_is_a_mistake_at_collection(
-    arguments: str, mistake: str, project: pytest.Pytester
-) -> None:
+def test_a_link_without_a_route_is_a_collection_error(arguments: str, mistake: str, project: pytest.Pytester) -> None:
     source = "" if "vendor_go" in arguments else ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
     project.makepyfile(f"""
         import pytest
@@ -104,7 +102,7 @@ def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pyte
     assert "57" in result.stdout.str()
 
 
-def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: pytest.Pytester) -> None:
+def test_the_run_shows_values_from_the_project_with_their_source(project: pytest.Pytester) -> None:
     project.makepyfile("def test_it(): pass")
     result = project.runpytest_inprocess("-v")
     result.stdout.fnmatch_lines_random([
@@ -116,14 +114,14 @@ def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: 
 
 
 @pytest.mark.usefixtures("project")
-def test_doctor_shows_what_comes_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_values_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor"])
     printed = capsys.readouterr().out
     assert "appium:bundleId: com.acme.app, from ios.bundleIdentifier in app.json" in printed
     assert f"device_app_id = {UUID}, from device_app_root in the ini file" in printed
 
 
-def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -> None:
+def test_an_unreadable_project_is_a_usage_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
     result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
@@ -140,7 +138,7 @@ def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.
     pytester.runpytest_subprocess("-s").stdout.fnmatch_lines(["imported [[]]"])
 
 
-def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: pytest.Pytester) -> None:
+def test_appium_gets_the_installed_app_unless_the_suite_names_one(project: pytest.Pytester) -> None:
     config = project.parseconfig()
     settings_of(config)  # loads the project
     assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}

@@ -52,7 +52,7 @@ def suite(pytester: pytest.Pytester, text: str, body: str = "pass", more: str = 
     pytester.makepyfile(test_it=text.format(body=body, more=more))
 
 
-def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_client(
+def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     far.answer = appium({"appPackage": "com.example.notes"})
@@ -67,7 +67,7 @@ def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_cl
     assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
 
 
-def test_a_build_whose_address_the_service_does_not_report_is_reported_as_a_mistake_of_the_suite(
+def test_a_build_without_a_url_is_a_configuration_error(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
@@ -107,7 +107,7 @@ def device_appium_options({arguments}): {body}
     ids=["no app", "other options", "list", "no return"],
 )
 @pytest.mark.parametrize("fixture", ["device_session, device_driver", "login", "class_device_driver"])
-def test_a_mistake_in_the_options_is_reported_before_a_session_is_created(
+def test_invalid_options_are_reported_before_a_session_is_created(
     pytester: pytest.Pytester,
     service: FaultyService,
     monkeypatch: pytest.MonkeyPatch,
@@ -134,7 +134,7 @@ def login(device_session, device_driver): pass
 @pytest.mark.parametrize(
     "capability", ["'appium:app': None", "'appPackage': 'a'", "'appium:bundleId': 'a'", "'browserName': 'Safari'"]
 )
-def test_each_way_to_name_an_app_will_do(
+def test_an_app_can_be_named_in_each_way(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capability: str
 ) -> None:
     monkeypatch.delenv("DEVICE_APPLICATION_ARCHIVE_URL")
@@ -144,7 +144,7 @@ def test_each_way_to_name_an_app_will_do(
     pytester.runpytest().assert_outcomes(passed=1)
 
 
-def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_no_device(
+def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     far.answer = appium(session=refuses("unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"))
@@ -171,7 +171,7 @@ def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
-def test_capabilities_that_are_refused_cost_no_device_for_each_test_of_its_own(
+def test_rejected_capabilities_do_not_cost_a_device_per_test(
     pytester: pytest.Pytester, far: Controller, service: FaultyService, options: list[str]
 ) -> None:
     service.add_fault("boot", "delay", seconds=3, times=1)  # one worker is refused while the other's device boots
@@ -202,7 +202,7 @@ def test_capabilities_that_are_refused_cost_no_device_for_each_test_of_its_own(
         ("An element could not be located: //*[@name='it crashed']", False),
     ],
 )
-def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_next_test(
+def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
     pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str, *, crashed: bool
 ) -> None:
     far.answer = appium(element=refuses("unknown error", message))
@@ -226,7 +226,7 @@ def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_
         "An unknown server-side error occurred: Could not proxy command to the remote server: socket hang up",
     ],
 )
-def test_a_server_of_appium_that_dies_on_the_device_is_no_failure_of_the_test_which_the_next_one_would_share(
+def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and_the_next_test_is_unaffected(
     pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str
 ) -> None:
     far.answer = appium(element=refuses("unknown error", message))
@@ -239,7 +239,7 @@ def test_a_server_of_appium_that_dies_on_the_device_is_no_failure_of_the_test_wh
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_another_platform_in_the_options_is_reported_before_appium_is_asked(
+def test_another_platform_in_the_options_is_reported_before_appium_is_called(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     suite(pytester, ONE)
@@ -261,7 +261,7 @@ def test_another_platform_in_the_options_is_reported_before_appium_is_asked(
     assert received(far, "/session") == []
 
 
-def test_a_device_that_a_hanging_quit_may_still_hold_is_not_given_to_the_next_test(
+def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     hangs = Answer(rest=b" ", pause=60)
@@ -282,7 +282,7 @@ def test_a_device_that_a_hanging_quit_may_still_hold_is_not_given_to_the_next_te
     assert len(service.sessions()) == 2
 
 
-def test_the_address_at_which_a_driver_goes_on_is_masked(pytester: pytest.Pytester, far: Controller) -> None:
+def test_the_url_for_direct_connections_is_masked(pytester: pytest.Pytester, far: Controller) -> None:
     host = {"Protocol": "https", "Host": "nearer.example.invalid", "Port": 443, "Path": "/wd"}
     far.answer = appium({f"directConnect{name}": value for name, value in host.items()})
     suite(pytester, ONE, body="device_driver.page_source")
@@ -294,7 +294,7 @@ def test_the_address_at_which_a_driver_goes_on_is_masked(pytester: pytest.Pytest
     result.stdout.no_fnmatch_line("*nearer.example*")
 
 
-def test_what_the_device_logged_is_left_by_a_failed_test_with_its_secrets_masked(
+def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     entry = {"timestamp": 0, "level": "I", "message": f"token={service.token}"}
@@ -307,7 +307,7 @@ def test_what_the_device_logged_is_left_by_a_failed_test_with_its_secrets_masked
     assert logged.read_text() == "1970-01-01T00:00:00.000+00:00 I token=***\n"
 
 
-def test_the_recipe_for_recordings_keeps_that_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
+def test_the_recipe_for_recordings_saves_the_one_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
     (recipe,) = blocks(DOCS / "reports.md", "python")
     far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
     pytester.makeconftest(recipe)
@@ -321,7 +321,7 @@ def test_the_recipe_for_recordings_keeps_that_of_a_failed_test(pytester: pytest.
     assert calls.index("start_recording_screen") < calls.index("stop_recording_screen") < len(calls) - 1
 
 
-def test_a_suite_in_another_language_finds_the_device_and_its_credentials_stay_secret(
+def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secret(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     service.reset()
@@ -372,7 +372,7 @@ ON_FIRE = "the emulator is on fire", "infrastructure: Appium did not start a dri
         (*ON_FIRE, ["-n2"]),
     ],
 )
-def test_a_driver_that_cannot_start_is_paid_and_reported_once_for_all_tests(
+def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
     pytester: pytest.Pytester,
     far: Controller,
     service: FaultyService,
@@ -401,7 +401,7 @@ def test_a_driver_that_cannot_start_is_paid_and_reported_once_for_all_tests(
     assert ": 50 tests affected" in reported
 
 
-def test_a_worker_does_not_wait_for_a_driver_of_another_one_that_waits_for_its_slot(
+def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     far.answer = appium(session=refuses("session not created", "the emulator is on fire"))
@@ -422,7 +422,7 @@ def find(driver):
 """
 
 
-def test_a_failed_lookup_takes_few_lines_without_the_frames_of_clients_and_servers(
+def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_servers(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
@@ -440,7 +440,7 @@ def test_a_failed_lookup_takes_few_lines_without_the_frames_of_clients_and_serve
 
 
 @pytest.mark.parametrize("style", ["short", "long", "line", "native"])
-def test_no_style_of_tracebacks_shows_frames_of_clients(pytester: pytest.Pytester, far: Controller, style: str) -> None:
+def test_no_traceback_style_shows_frames_of_clients(pytester: pytest.Pytester, far: Controller, style: str) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
 
@@ -450,7 +450,7 @@ def test_no_style_of_tracebacks_shows_frames_of_clients(pytester: pytest.Pyteste
     result.stdout.no_fnmatch_line("*/selenium/*")
 
 
-def test_full_trace_shows_the_frames_and_the_server_s_own(pytester: pytest.Pytester, far: Controller) -> None:
+def test_full_trace_shows_the_frames_of_clients_and_servers(pytester: pytest.Pytester, far: Controller) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
 
@@ -459,7 +459,7 @@ def test_full_trace_shows_the_frames_and_the_server_s_own(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*selenium*webdriver*", "E *at a line*"])
 
 
-def test_a_server_that_cannot_be_reached_is_reported_without_the_chain_of_connections(
+def test_an_unreachable_server_is_reported_without_the_chain_of_connection_errors(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     elsewhere = "device_driver.command_executor._client_config.remote_server_addr = 'http://127.0.0.1:9'"

@@ -18,7 +18,7 @@ ADDRESS = "https://user:pw123456@archives.example/app.zip"
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
-def test_a_directory_that_cannot_be_made_is_noted_once_and_the_tests_keep_their_own_errors(
+def test_an_unwritable_artifacts_directory_is_noted_once_and_tests_keep_their_own_errors(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(FAILING, test_other=FAILING)
@@ -36,7 +36,7 @@ def test_a_directory_that_cannot_be_made_is_noted_once_and_the_tests_keep_their_
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_a_receipt_that_cannot_be_written_is_noted(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_unwritable_receipt_is_noted(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(FAILING.replace("assert", "pass #"))
     (pytester.path / "left").touch()
 
@@ -58,7 +58,7 @@ def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(
     assert (receipt["created"], receipt["stopped"]) == (2, 2) == (len(service.sessions()), 2)
 
 
-def test_the_receipt_is_beside_the_tests_artifacts_also_where_the_directory_was_changed(
+def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_changed(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(FAILING)
@@ -72,7 +72,7 @@ def test_the_receipt_is_beside_the_tests_artifacts_also_where_the_directory_was_
     assert list((pytester.path / "elsewhere").iterdir()) == []
 
 
-def test_each_device_has_a_directory_of_its_own_below_the_tests_whatever_its_name(
+def test_each_device_has_its_own_directory_below_the_tests_whatever_its_name(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     names = ["..", "a b", "a-b", "a/b", "x" * 300]
@@ -88,7 +88,7 @@ def test_each_device_has_a_directory_of_its_own_below_the_tests_whatever_its_nam
     assert "a-b" in {place.name for place in saved}
 
 
-def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_the_app_is_given_at_launch(
+def test_the_session_details_contain_neither_url_queries_nor_launch_arguments(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     reported = {
@@ -107,7 +107,7 @@ def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_th
     assert facts.keys().isdisjoint({"launchArgs", "openUrl", "remoteConfig"})
 
 
-def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chose_a_directory(
+def test_a_failed_test_reports_its_device_and_saves_artifacts_in_the_default_directory(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(test_it=FAILING)
@@ -130,9 +130,7 @@ def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chos
     assert Path("device-artifacts/.gitignore").read_text() == "*\n"
 
 
-def test_an_error_in_a_teardown_reports_the_device_that_the_test_had(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_teardown_error_reports_the_tests_device(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -155,7 +153,7 @@ def test_an_error_in_a_teardown_reports_the_device_that_the_test_had(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_run_without_failures_leaves_nothing(pytester: pytest.Pytester) -> None:
+def test_a_run_without_failures_saves_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING.replace("assert", "pass #"))
 
     pytester.runpytest().assert_outcomes(passed=1)
@@ -164,7 +162,7 @@ def test_a_run_without_failures_leaves_nothing(pytester: pytest.Pytester) -> Non
 
 
 @pytest.mark.usefixtures("service")
-def test_each_of_several_devices_is_reported_by_its_name(pytester: pytest.Pytester) -> None:
+def test_each_of_several_devices_is_reported_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -182,7 +180,7 @@ def test_each_of_several_devices_is_reported_by_its_name(pytester: pytest.Pytest
 
 
 @pytest.mark.usefixtures("service")
-def test_no_id_of_a_session_is_broken_in_a_terminal_of_80_columns(
+def test_no_session_id_is_broken_in_80_columns(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.add_fault("stop", "reply", status=500, times=1000)

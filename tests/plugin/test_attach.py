@@ -43,7 +43,7 @@ def calls(service: FaultyService, operation: str, session_id: str | None = None)
     return sum(asked == operation for asked, _ in service.requests(session_id))
 
 
-def test_the_tests_run_on_it_and_it_is_left_as_it_was(
+def test_tests_run_on_an_attached_session_and_do_not_stop_it(
     pytester: pytest.Pytester, service: FaultyService, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(TWO)
@@ -60,7 +60,7 @@ def test_the_tests_run_on_it_and_it_is_left_as_it_was(
     assert (calls(service, "create"), calls(service, "stop", session_id)) == (1, 0)
 
 
-def test_it_is_never_in_the_ledger(
+def test_an_attached_session_is_never_in_the_ledger(
     pytester: pytest.Pytester, service: FaultyService, session_id: str, tmp_path: Path
 ) -> None:
     pytester.makepyfile(
@@ -79,7 +79,7 @@ def test_it_is_never_in_the_ledger(
     assert service.statuses() == ["in-progress"]
 
 
-def test_a_marker_attaches_one_test_and_others_get_sessions_of_their_own(
+def test_a_marker_attaches_one_test_and_others_create_sessions(
     pytester: pytest.Pytester, service: FaultyService, session_id: str
 ) -> None:
     pytester.makepyfile(
@@ -108,11 +108,11 @@ def test_a_marker_attaches_one_test_and_others_get_sessions_of_their_own(
         ),
         (
             lambda service, client: create(service, client, platform="ios"),
-            "cannot attach to session *: it is ios agent-device, the test needs android agent-device*",
+            "cannot attach to session *: it is ios agent-device, but the test needs android agent-device*",
         ),
         (
             lambda service, client: create(service, client, type="appium"),
-            "cannot attach to session *: it is android appium, the test needs android agent-device*",
+            "cannot attach to session *: it is android appium, but the test needs android agent-device*",
         ),
         (
             lambda service, client: str(client.stop(create(service, client)).id),
@@ -121,7 +121,7 @@ def test_a_marker_attaches_one_test_and_others_get_sessions_of_their_own(
     ],
     ids=["unknown", "platform", "type", "ended"],
 )
-def test_one_that_cannot_be_used_is_looked_up_once_and_an_error_of_the_configuration(
+def test_an_unusable_session_is_looked_up_once_and_is_a_configuration_error(
     pytester: pytest.Pytester, service: FaultyService, client: DeviceClient, make: object, problem: str
 ) -> None:
     assert callable(make)
@@ -136,7 +136,7 @@ def test_one_that_cannot_be_used_is_looked_up_once_and_an_error_of_the_configura
     assert calls(service, "get") == before + 1
 
 
-def test_one_that_still_boots_is_waited_for(
+def test_a_booting_session_is_waited_for(
     pytester: pytest.Pytester, service: FaultyService, client: DeviceClient
 ) -> None:
     service.add_fault("boot", "delay", seconds=0.5)
@@ -147,7 +147,7 @@ def test_one_that_still_boots_is_waited_for(
     pytester.runpytest(f"--device-attach={session_id}").assert_outcomes(passed=2)
 
 
-def test_of_several_workers_one_gets_it_at_a_time(
+def test_one_of_several_workers_uses_it_at_a_time(
     pytester: pytest.Pytester, service: FaultyService, session_id: str
 ) -> None:
     pytester.makepyfile(
@@ -170,9 +170,7 @@ def test_of_several_workers_one_gets_it_at_a_time(
     assert service.statuses() == ["in-progress"]
 
 
-def test_of_workers_that_the_user_deals_tests_to_one_gets_it_at_a_time(
-    pytester: pytest.Pytester, session_id: str
-) -> None:
+def test_one_worker_uses_it_at_a_time_with_dist(pytester: pytest.Pytester, session_id: str) -> None:
     pytester.makepyfile(
         f"""
         import pathlib, time, pytest
@@ -190,7 +188,7 @@ def test_of_workers_that_the_user_deals_tests_to_one_gets_it_at_a_time(
     pytester.runpytest("-n2", "--dist=load").assert_outcomes(passed=4)
 
 
-def test_a_run_that_waits_for_another_one_says_for_which_session(pytester: pytest.Pytester, session_id: str) -> None:
+def test_a_run_that_waits_for_another_reports_the_session(pytester: pytest.Pytester, session_id: str) -> None:
     pytester.makepyfile(
         test_holds=f"""
         import subprocess, sys, pytest
@@ -218,7 +216,7 @@ def test_a_run_that_waits_for_another_one_says_for_which_session(pytester: pytes
     )
 
 
-def test_two_devices_of_a_test_cannot_be_one_session(pytester: pytest.Pytester, session_id: str) -> None:
+def test_two_devices_of_a_test_cannot_share_a_session(pytester: pytest.Pytester, session_id: str) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -234,7 +232,7 @@ def test_two_devices_of_a_test_cannot_be_one_session(pytester: pytest.Pytester, 
     result.stderr.fnmatch_lines(["*can't attach * and * to one session: give each its own, attach='ID'"])
 
 
-def test_a_lease_is_a_session_of_its_own(pytester: pytest.Pytester, service: FaultyService, session_id: str) -> None:
+def test_a_lease_creates_its_own_session(pytester: pytest.Pytester, service: FaultyService, session_id: str) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -252,7 +250,7 @@ def test_a_lease_is_a_session_of_its_own(pytester: pytest.Pytester, service: Fau
 
 
 @pytest.mark.parametrize("option", ["--device-keep-on-failure", "--device-keep-warm=5"])
-def test_what_keeps_sessions_up_leaves_it_alone(
+def test_options_that_keep_sessions_do_not_affect_it(
     pytester: pytest.Pytester, service: FaultyService, session_id: str, option: str
 ) -> None:
     pytester.makepyfile(TWO + "    assert number\n")
@@ -264,7 +262,7 @@ def test_what_keeps_sessions_up_leaves_it_alone(
     assert (service.statuses(), calls(service, "stop", session_id)) == (["in-progress"], 0)
 
 
-def test_a_dry_run_creates_nothing_for_it(pytester: pytest.Pytester, session_id: str) -> None:
+def test_a_dry_run_counts_no_session_for_it(pytester: pytest.Pytester, session_id: str) -> None:
     pytester.makepyfile(TWO)
 
     result = pytester.runpytest(f"--device-attach={session_id}", "--device-dry-run")
@@ -284,7 +282,7 @@ def test_a_dry_run_creates_nothing_for_it(pytester: pytest.Pytester, session_id:
         ),
     ],
 )
-def test_what_can_be_no_session_is_refused_before_anything_is_sent(
+def test_an_invalid_session_id_is_refused_before_anything_is_sent(
     pytester: pytest.Pytester, service: FaultyService, arguments: str, options: list[str], problem: str
 ) -> None:
     pytester.makepyfile(f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n")

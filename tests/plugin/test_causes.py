@@ -69,7 +69,7 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
         (NO_DEVICE, "the session failed to start", ["-n2"]),
     ],
 )
-def test_a_cause_that_strikes_every_test_is_paid_and_reported_once(
+def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, fault: Fault, cause: str, distributed: list[str]
 ) -> None:
     operation, effect, options = fault
@@ -82,7 +82,7 @@ def test_a_cause_that_strikes_every_test_is_paid_and_reported_once(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_page_of_a_firewall_is_not_the_service_s_word_and_the_next_test_has_its_device(
+def test_a_firewalls_page_is_not_final_and_the_next_test_gets_its_device(
     pytester: pytest.Pytester, sharing: FaultyService, status: int
 ) -> None:
     sharing.add_fault("create", "reply", status=status, body="<html>blocked</html>")
@@ -94,7 +94,7 @@ def test_a_page_of_a_firewall_is_not_the_service_s_word_and_the_next_test_has_it
     result.stdout.fnmatch_lines(["infrastructure: create: refused by a firewall, a proxy or a login page *"])
 
 
-def test_controllers_that_never_answer_are_paid_and_reported_once(
+def test_controllers_that_never_respond_are_paid_for_and_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("controller", "dead", times=None)
@@ -115,7 +115,7 @@ def test_controllers_that_never_answer_are_paid_and_reported_once(
     assert_paid_once(result, sharing, "returned status 502")
 
 
-def test_a_boot_that_never_ends_is_waited_for_at_most_twice_and_begun_once(
+def test_an_endless_boot_is_started_once_and_waited_for_at_most_twice(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("boot", "delay", seconds=3600, times=None)
@@ -127,7 +127,7 @@ def test_a_boot_that_never_ends_is_waited_for_at_most_twice_and_begun_once(
     assert sharing.statuses() == ["stopped"]
 
 
-def test_a_boot_that_outlives_the_patience_of_one_test_is_kept_for_the_next(
+def test_a_boot_that_outlasts_the_timeout_of_one_test_is_kept_for_the_next(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("boot", "delay", seconds=3)

@@ -55,7 +55,7 @@ def problems_of(result: pytest.RunResult) -> list[str]:
         ),
     ],
 )
-def test_a_mistake_in_a_marker_is_reported_with_file_line_and_rule(
+def test_an_invalid_marker_is_reported_with_file_line_and_rule(
     pytester: pytest.Pytester, arguments: str, problem: str
 ) -> None:
     pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
@@ -65,7 +65,7 @@ def test_a_mistake_in_a_marker_is_reported_with_file_line_and_rule(
     assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
 
 
-def test_a_mistake_in_an_argument_is_the_only_one_that_is_reported_of_a_good_fixture(pytester: pytest.Pytester) -> None:
+def test_an_invalid_argument_causes_no_error_about_a_valid_fixture(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=ANDROID.replace('type="appium"', 'type="appium", max_duration_minutes=300'))
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
@@ -73,7 +73,7 @@ def test_a_mistake_in_an_argument_is_the_only_one_that_is_reported_of_a_good_fix
     assert "max_duration_minutes=300" in problem
 
 
-def test_a_test_that_is_defined_elsewhere_is_reported_by_its_name(pytester: pytest.Pytester) -> None:
+def test_a_test_defined_elsewhere_is_reported_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(maker="def made():\n    def test_made(): pass\n    return test_made\n")
     pytester.makepyfile(
         test_it="import pytest\nfrom maker import made\ntest_here = pytest.mark.device(platform='x')(made())\n"
@@ -94,7 +94,7 @@ def test_all_mistakes_of_a_run_are_reported_at_once(pytester: pytest.Pytester) -
     assert len(problems_of(pytester.runpytest(*SERVICE))) == 3
 
 
-def test_mistakes_are_reported_once_by_the_controlling_process_of_a_distributed_run(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_reported_once_by_the_coordinator(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it="import pytest\n@pytest.mark.device(platform='x')\ndef test_driven(): pass\n")
 
     result = pytester.runpytest(*SERVICE, "-n2")
@@ -122,7 +122,7 @@ def test_the_closest_marker_wins_argument_by_argument(pytester: pytest.Pytester)
     assert "test_wrong: max_duration_minutes=500" in problem
 
 
-def test_a_device_fixture_without_a_marker_asks_for_one(pytester: pytest.Pytester) -> None:
+def test_a_device_fixture_without_a_marker_requires_one(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it="def test_driven(device_session): pass")
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
@@ -138,13 +138,13 @@ def test_the_appium_driver_needs_an_appium_session(pytester: pytest.Pytester) ->
     assert "device_driver needs type='appium', not 'agent-device': add type='appium' to the marker" in problem
 
 
-def test_deselected_tests_are_not_looked_at(pytester: pytest.Pytester) -> None:
+def test_deselected_tests_are_not_checked(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ANDROID.replace("android", "nonsense") + "\ndef test_plain(): pass\n")
 
     pytester.runpytest("-k", "plain").assert_outcomes(passed=1, deselected=1)
 
 
-def test_without_a_service_one_usage_error_names_both_ways_out(pytester: pytest.Pytester) -> None:
+def test_without_a_service_one_usage_error_names_both_options(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ANDROID)
 
     (problem,) = problems_of(pytester.runpytest())
@@ -174,7 +174,7 @@ def test_a_service_without_token_and_app_id_is_refused(
     assert "DEVICE_TOKEN" in token
 
 
-def test_wrong_configuration_is_reported_when_a_test_needs_a_device_and_not_before(pytester: pytest.Pytester) -> None:
+def test_invalid_settings_are_reported_only_if_a_test_needs_a_device(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndevice_url = ftp://devices.example\n")
     pytester.makepyfile(test_plain="def test_plain(): pass")
 
@@ -188,7 +188,7 @@ def test_wrong_configuration_is_reported_when_a_test_needs_a_device_and_not_befo
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers"])
-def test_looking_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, option: str) -> None:
+def test_listing_tests_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, option: str) -> None:
     pytester.makepyfile(ANDROID)
 
     assert pytester.runpytest(option).ret == 0
@@ -203,7 +203,7 @@ def test_the_marker_is_registered_and_the_fixtures_are_described(pytester: pytes
         shown.fnmatch_lines([f"{name}* -- *", "    [A-Z]*"])
 
 
-def test_the_header_names_the_service_and_what_named_it(
+def test_the_header_shows_the_service_and_its_source(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile("def test_plain(): pass")
@@ -216,13 +216,13 @@ def test_the_header_names_the_service_and_what_named_it(
     pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app ID not set, *"])
 
 
-def test_a_run_without_device_tests_says_nothing_of_devices_at_its_end(pytester: pytest.Pytester) -> None:
+def test_a_run_without_device_tests_has_no_device_summary(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_plain(): pass")
 
     pytester.runpytest("--device-local").stdout.no_fnmatch_line("*devices: * created*")
 
 
-def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
+def test_an_unreachable_service_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ANDROID.replace("device_driver", "device_session"))
 
     result = pytester.runpytest(*SERVICE)
@@ -237,7 +237,7 @@ def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: 
     )
 
 
-def test_a_rival_for_the_marker_is_named(pytester: pytest.Pytester) -> None:
+def test_a_plugin_with_the_same_marker_is_named(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         """
         class Rival: pass
@@ -252,7 +252,7 @@ def test_a_rival_for_the_marker_is_named(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*-p no:appium_scheduler*"])
 
 
-def test_a_class_of_unittest_and_a_marked_class_are_read_too(pytester: pytest.Pytester) -> None:
+def test_markers_of_unittest_and_other_classes_are_read(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_it="""
         import unittest
@@ -276,9 +276,7 @@ def test_a_class_of_unittest_and_a_marked_class_are_read_too(pytester: pytest.Py
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_a_misspelled_key_of_the_ini_file_is_reported_with_the_one_that_was_meant(
-    pytester: pytest.Pytester, options: list[str]
-) -> None:
+def test_a_misspelled_ini_key_is_reported_with_the_closest_match(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makeini("[pytest]\ndevice_paltform = ios\ndevice_type = appium\ndevice_own = 1\nother = 2\n")
     pytester.makepyfile("def test_driven(device_session): pass")
 
@@ -300,7 +298,7 @@ def test_a_misspelled_key_of_the_ini_file_is_reported_with_the_one_that_was_mean
         ),
     ],
 )
-def test_values_in_toml_may_be_lists_numbers_and_switches(pytester: pytest.Pytester, table: str) -> None:
+def test_toml_values_can_be_lists_numbers_and_booleans(pytester: pytest.Pytester, table: str) -> None:
     pytester.makepyprojecttoml(
         f"[{table}]\ndevice_platform = ['android', 'ios']\ndevice_max_duration_minutes = 20\ndevice_reorder = false\n"
     )

@@ -20,7 +20,7 @@ def simulated(service: FaultyService, pytester: pytest.Pytester) -> FaultyServic
     return service
 
 
-def test_a_session_whose_controller_is_dead_is_given_to_no_test(
+def test_a_session_with_a_dead_controller_is_given_to_no_test(
     pytester: pytest.Pytester, simulated: FaultyService
 ) -> None:
     simulated.add_fault("controller", "dead", times=None)
@@ -42,7 +42,7 @@ def test_a_session_whose_controller_is_dead_is_given_to_no_test(
     assert simulated.statuses() == ["stopped"]
 
 
-def test_another_session_is_tried_in_the_place_of_one_whose_controller_is_dead(
+def test_a_session_with_a_dead_controller_is_replaced(
     pytester: pytest.Pytester, simulated: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_START_ATTEMPTS", "2")
@@ -63,7 +63,7 @@ def test_another_session_is_tried_in_the_place_of_one_whose_controller_is_dead(
     assert simulated.statuses() == ["stopped", "stopped"]
 
 
-def test_a_controller_that_is_lost_in_mid_test_is_no_failure_of_the_test(pytester: pytest.Pytester) -> None:
+def test_a_controller_lost_during_a_test_is_not_a_test_failure(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -86,7 +86,7 @@ def test_a_controller_that_is_lost_in_mid_test_is_no_failure_of_the_test(pyteste
     result.stdout.fnmatch_lines(["infrastructure: the session is gone: it was stopped *", "    http*/sessions/*"])
 
 
-def test_what_a_controller_refuses_fails_the_test_and_in_a_fixture_is_the_suite_s_own(
+def test_a_controllers_refusal_fails_the_test_or_is_the_fixtures_error(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -110,7 +110,7 @@ def test_what_a_controller_refuses_fails_the_test_and_in_a_fixture_is_the_suite_
     result.stdout.no_fnmatch_line("*infrastructure:*")
 
 
-def test_a_fixture_that_does_not_go_with_the_type_is_reported_at_collection(pytester: pytest.Pytester) -> None:
+def test_a_fixture_for_another_session_type_is_reported_at_collection(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -138,7 +138,7 @@ def test_a_fixture_that_does_not_go_with_the_type_is_reported_at_collection(pyte
     )
 
 
-def test_each_test_and_worker_has_a_session_name_of_its_own_and_one_for_client_and_variables(
+def test_each_test_and_worker_has_its_own_session_name_shared_by_client_and_variables(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -160,7 +160,7 @@ def test_each_test_and_worker_has_a_session_name_of_its_own_and_one_for_client_a
     pytester.runpytest().assert_outcomes(passed=3)
 
 
-def test_several_devices_have_a_client_each(pytester: pytest.Pytester) -> None:
+def test_each_of_several_devices_has_a_client(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest

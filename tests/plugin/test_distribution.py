@@ -150,13 +150,13 @@ def all_kinds(suite: Suite, once: Once) -> Ran:
     return once("all kinds", run)
 
 
-def test_a_worker_keeps_to_the_device_that_it_has(all_kinds: Ran) -> None:
+def test_a_worker_stays_with_its_device(all_kinds: Ran) -> None:
     all_kinds.result.assert_outcomes(passed=18)
     assert all(len(workers) == 1 for workers in all_kinds.sessions().values())
     assert len(all_kinds.sessions()) <= 3  # for who is done first may take over a part of the other
 
 
-def test_tests_without_a_device_are_run_while_one_boots(all_kinds: Ran) -> None:
+def test_tests_without_a_device_run_while_one_boots(all_kinds: Ran) -> None:
     first = {worker: test.partition("[")[0] for worker, test, _ in reversed(all_kinds.notes)}
 
     assert first == {"gw0": "test_plain", "gw1": "test_plain"}
@@ -177,7 +177,7 @@ def one_kind(suite: Suite, once: Once, monkeypatch: pytest.MonkeyPatch) -> Ran:
     return once("one kind", run)
 
 
-def test_one_kind_is_spread_over_the_workers(one_kind: Ran) -> None:
+def test_tests_of_one_kind_are_spread_over_the_workers(one_kind: Ran) -> None:
     one_kind.result.assert_outcomes(passed=12)
     assert sorted(map(len, one_kind.sessions().values())) == [1, 1]
 
@@ -203,7 +203,7 @@ def test_a_run_without_devices_is_distributed_by_xdist_itself(without_devices: R
     assert {line.worker for line in without_devices.notes} == {"gw0", "gw1"}
 
 
-def test_the_part_of_the_suite_is_reported_once(without_devices: Ran) -> None:
+def test_the_shard_is_reported_once(without_devices: Ran) -> None:
     reported = [
         line for line in without_devices.result.outlines if line.startswith("device shard 1/2: 6 of 12 tests, ")
     ]
@@ -222,7 +222,7 @@ def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
     result.stdout.no_fnmatch_line("*queued for * s*")
 
 
-def test_a_test_with_two_devices_takes_both_or_none(suite: Suite) -> None:
+def test_a_test_with_two_devices_gets_both_or_none(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import pytest
@@ -245,7 +245,7 @@ def test_a_test_with_two_devices_takes_both_or_none(suite: Suite) -> None:
     assert "stopped (confirmed)" in receipt(result)
 
 
-def test_the_tests_of_a_worker_that_dies_go_on_on_another(suite: Suite) -> None:
+def test_the_tests_of_a_dead_worker_run_on_another(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import os, pathlib, pytest, signal
@@ -297,13 +297,13 @@ def test_maxfail_ends_the_run_and_stops_all(ended_early: Ran) -> None:
     assert_all_are_stopped(ended_early.result)
 
 
-def test_a_worker_that_ends_after_anothers_failure_is_assigned_no_more(ended_early: Ran) -> None:
+def test_a_worker_that_ends_after_anothers_failure_gets_no_more_tests(ended_early: Ran) -> None:
     assert ended_early.result.ret == pytest.ExitCode.INTERRUPTED
     ended_early.result.stdout.no_fnmatch_line("*INTERNALERROR*")
     ended_early.result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
 
 
-def test_the_tests_of_a_worker_that_cannot_be_notified_of_them_go_on_on_another(suite: Suite) -> None:
+def test_tests_that_cannot_be_sent_to_a_worker_run_on_another(suite: Suite) -> None:
     suite.make(android=6)
     suite.pytester.makepyfile(
         deadly="""
@@ -348,7 +348,7 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
     assert "1 created, 1 stopped (confirmed)" in receipt(result)
 
 
-def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite) -> None:
+def test_the_users_dist_option_is_respected(suite: Suite) -> None:
     suite.make(android=4, ios=4)
 
     result = suite.run("-n2", "--dist=load", "-v")
@@ -358,7 +358,7 @@ def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite) -> None
     assert len([line for line in result.outlines if "--dist load" in line]) == 1
 
 
-def test_nothing_is_said_of_a_way_of_distribution_under_stepwise(suite: Suite) -> None:
+def test_nothing_is_reported_about_dist_with_stepwise(suite: Suite) -> None:
     suite.make(android=2, ios=2)
 
     suite.run("-n2", "--dist=load", "--sw").stdout.no_fnmatch_line("*device --dist *")
@@ -375,19 +375,19 @@ def one_worker(suite: Suite, once: Once) -> Ran:
     return once("one worker", run)
 
 
-def test_nothing_is_said_of_a_way_of_distribution_that_costs_nothing(one_worker: Ran) -> None:
+def test_nothing_is_reported_about_a_dist_option_without_a_cost(one_worker: Ran) -> None:
     one_worker.result.assert_outcomes(passed=4)
     one_worker.result.stdout.no_fnmatch_line("*device --dist *")
 
 
-def test_a_device_that_no_test_needs_is_stopped_before_the_end_whatever_distributes(one_worker: Ran) -> None:
+def test_an_unneeded_device_is_stopped_before_the_end_with_any_scheduler(one_worker: Ran) -> None:
     lines = one_worker.result.outlines
     stopped = next(place for place, line in enumerate(lines) if "android agent-device: stopped" in line)
     last = next(place for place, line in enumerate(lines) if "PASSED" in line and "test_ios[2]" in line)
     assert stopped < last
 
 
-def test_a_device_that_no_test_needs_is_stopped_after_a_test_without_one(suite: Suite) -> None:
+def test_an_unneeded_device_is_stopped_after_a_test_without_one(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import time, pytest
@@ -408,7 +408,7 @@ def test_a_device_that_no_test_needs_is_stopped_after_a_test_without_one(suite: 
     assert stopped < last
 
 
-def test_a_scheduler_of_the_suites_own_is_used(suite: Suite) -> None:
+def test_the_suites_own_scheduler_is_used(suite: Suite) -> None:
     suite.make(android=2)
     suite.pytester.makepyfile(
         own="""
@@ -426,7 +426,7 @@ def test_a_scheduler_of_the_suites_own_is_used(suite: Suite) -> None:
     result.stdout.fnmatch_lines(["*scheduling tests via Own*"])
 
 
-def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_words(suite: Suite) -> None:
+def test_a_replacement_worker_with_other_tests_ends_the_run_with_a_message(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import os, pathlib, pytest, signal
@@ -453,7 +453,7 @@ def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_wor
     assert "1 stopped (confirmed)" in receipt(result)
 
 
-def test_what_pytest_orders_otherwise_is_assigned_in_that_order(suite: Suite) -> None:
+def test_tests_that_pytest_reordered_are_assigned_in_that_order(suite: Suite) -> None:
     suite.make(android=4)
     suite.remember({f"{suite.module}::test_android[{n}]": 1.0 + 10 * (n == 3) for n in range(4)})
 
@@ -462,7 +462,7 @@ def test_what_pytest_orders_otherwise_is_assigned_in_that_order(suite: Suite) ->
     assert [test for _, test, _ in suite.notes()] == [f"test_android[{n}]" for n in range(4)]
 
 
-def test_the_failures_of_the_last_run_come_first_where_that_was_asked_for(suite: Suite) -> None:
+def test_failures_of_the_last_run_come_first_if_requested(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import pytest
@@ -481,7 +481,7 @@ def test_the_failures_of_the_last_run_come_first_where_that_was_asked_for(suite:
     assert next(test for _, test, _ in suite.notes()) == "test_it[5]"
 
 
-def test_what_a_parameter_of_the_whole_run_sets_up_is_set_up_once_by_a_worker(suite: Suite) -> None:
+def test_a_session_scoped_parameter_is_set_up_once_per_worker(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import pathlib, pytest
@@ -520,7 +520,7 @@ def test_different_collections_are_reported_once(suite: Suite) -> None:
     assert len([line for line in result.outlines if line.startswith("Different tests were collected")]) == 1
 
 
-def test_a_worker_says_what_is_wrong_with_a_split_of_tests_without_devices(suite: Suite) -> None:
+def test_a_worker_reports_an_invalid_shard_even_without_device_tests(suite: Suite) -> None:
     suite.make(plain=2)
     (suite.pytester.path / ".test_durations").write_text("{bad")
 

@@ -38,7 +38,7 @@ def test_it_reports_sessions_and_minutes_runs_nothing_and_needs_no_service(
     )
 
 
-def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_given_at_launch(
+def test_it_shows_no_credentials_signatures_or_launch_arguments(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -64,14 +64,14 @@ def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_given_at
         result.stdout.no_fnmatch_line(f"*{secret}*")
 
 
-def test_mistakes_are_reported_all_the_same(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_still_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.replace("=10", "=1000"))
 
     assert pytester.runpytest("--device-dry-run").ret == pytest.ExitCode.USAGE_ERROR
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"], ["-k", "plain"]])
-def test_nothing_runs_where_no_test_needs_a_device_either(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_nothing_runs_even_if_no_test_needs_a_device(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(SUITE if "-k" in options else "def test_plain(): assert False")
 
     result = pytester.runpytest("--device-dry-run", *options)

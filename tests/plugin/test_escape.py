@@ -66,7 +66,7 @@ def unsafe(text: str) -> list[str]:
     return [f"{text[max(0, found.start() - 60) : found.end() + 20]!r}" for found in UNSAFE.finditer(text)]
 
 
-def test_what_a_service_and_its_controllers_say_is_escaped(
+def test_text_from_services_and_controllers_is_escaped(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
@@ -97,9 +97,7 @@ def test_the_message_of_every_error_is_escaped(kind: type[errors.DeviceError]) -
     assert unsafe(str(kind(given, **needed))) == []
 
 
-def test_what_a_ledger_and_its_file_names_say_is_escaped_by_every_command(
-    service: FaultyService, tmp_path: Path
-) -> None:
+def test_every_command_escapes_the_ledgers_text_and_file_names(service: FaultyService, tmp_path: Path) -> None:
     run = OwnRun.join(tmp_path, uuid4().hex, "main")
     directory = Path(run.ledger.directory)
     for state in (LIVE, KEPT):
@@ -115,7 +113,7 @@ def test_what_a_ledger_and_its_file_names_say_is_escaped_by_every_command(
         assert unsafe(result.stdout + result.stderr) == []
 
 
-def test_escaped_text_is_readable_and_stays_as_it_is_when_it_is_escaped_again() -> None:
+def test_escaped_text_is_readable_and_unchanged_by_escaping_again() -> None:
     text = escaped(f"line one\n\ttab and ünïcode\n{HOSTILE}")
 
     assert text.startswith("line one\n\ttab and ünïcode\n\\x1b[31mred\\x1b]0;title\\x07 \\x9b2J\\r\n\\::error::owned\n")

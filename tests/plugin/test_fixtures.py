@@ -15,7 +15,7 @@ def fixtures(service: FaultyService) -> FaultyService:
     return service
 
 
-def test_the_environment_of_a_controller_is_a_mapping_and_may_be_set_for_the_test(pytester: pytest.Pytester) -> None:
+def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import os, subprocess, sys
@@ -48,7 +48,7 @@ def test_the_environment_of_a_controller_is_a_mapping_and_may_be_set_for_the_tes
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_the_live_picture_is_there_when_the_service_gives_one(pytester: pytest.Pytester) -> None:
+def test_the_live_preview_is_available_if_the_service_has_one(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -80,9 +80,7 @@ def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*device_environment needs a controller, but type='web-preview-only' has none"])
 
 
-def test_defaults_of_a_request_come_from_fixtures_of_any_level(
-    pytester: pytest.Pytester, fixtures: FaultyService
-) -> None:
+def test_request_defaults_come_from_fixtures_at_any_level(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
     pytester.makeconftest(
         f"""
         import pytest
@@ -122,7 +120,7 @@ def test_defaults_of_a_request_come_from_fixtures_of_any_level(
     assert fixtures.statuses() == ["stopped", "stopped"]
 
 
-def test_a_default_that_is_needed_before_tests_run_is_refused(pytester: pytest.Pytester) -> None:
+def test_a_default_that_collection_needs_is_refused(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -143,7 +141,7 @@ def test_a_default_that_is_needed_before_tests_run_is_refused(pytester: pytest.P
     )
 
 
-def test_a_mistake_in_a_default_is_reported_before_anything_is_sent(
+def test_an_invalid_default_is_reported_before_anything_is_sent(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -186,9 +184,7 @@ def test_the_wait_policy_can_be_overridden(pytester: pytest.Pytester, fixtures: 
     result.stdout.fnmatch_lines(["infrastructure: the session was not ready after ? s*"])
 
 
-def test_a_session_of_ones_own_can_be_had_in_fixtures_of_any_scope(
-    pytester: pytest.Pytester, fixtures: FaultyService
-) -> None:
+def test_fixtures_of_any_scope_can_lease_a_session(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -213,9 +209,7 @@ def test_a_session_of_ones_own_can_be_had_in_fixtures_of_any_scope(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_forked_child_creates_sessions_at_once_and_leaves_none(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_forked_child_creates_sessions_and_leaves_none(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import os, time, pytest
@@ -242,7 +236,7 @@ def test_a_forked_child_creates_sessions_at_once_and_leaves_none(
     assert eventually(lambda: service.statuses() == ["stopped", "stopped"])
 
 
-def test_what_the_client_creates_is_stopped_at_the_end_at_the_latest(
+def test_the_clients_sessions_are_stopped_at_the_end_of_the_run(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -262,7 +256,7 @@ def test_what_the_client_creates_is_stopped_at_the_end_at_the_latest(
     assert fixtures.statuses() == ["stopped"]
 
 
-def test_a_fixture_that_is_asked_for_while_a_test_runs_works_for_a_marked_test_and_is_explained_for_others(
+def test_a_fixture_requested_at_run_time_works_in_marked_tests_and_explains_itself_in_others(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -288,7 +282,7 @@ def test_a_fixture_that_is_asked_for_while_a_test_runs_works_for_a_marked_test_a
     result.stdout.fnmatch_lines(["config: an Appium driver needs type='appium', but the marker has*"])
 
 
-def test_what_a_failed_test_leaves_behind_is_put_into_the_artifacts_directory(
+def test_a_failed_tests_own_artifacts_go_to_the_artifacts_directory(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:
     pytester.makepyfile(

@@ -53,7 +53,7 @@ def remembered() -> dict[str, float]:
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_tests_that_ran_are_remembered_without_their_wait_for_a_device(
+def test_durations_are_remembered_without_the_wait_for_a_device(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
     pytester.makeconftest(TIMES)
@@ -65,7 +65,7 @@ def test_tests_that_ran_are_remembered_without_their_wait_for_a_device(
     assert remembered() == {f"test_it.py::{name}": 13.0 for name in names}
 
 
-def test_a_test_that_had_no_device_is_not_remembered(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_without_a_device_is_not_remembered(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "fail", reason="no booted device", times=1)
     pytester.makepyfile(test_it=TWO)
 
@@ -86,7 +86,7 @@ def test_a_suite_without_devices_is_not_remembered(pytester: pytest.Pytester, di
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_a_run_without_pytest_s_cache_remembers_nothing(pytester: pytest.Pytester, distributed: list[str]) -> None:
+def test_a_run_without_pytests_cache_remembers_nothing(pytester: pytest.Pytester, distributed: list[str]) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest("-p", "no:cacheprovider", "-k", "passes", *distributed)

@@ -46,7 +46,7 @@ def test_a_session_is_reported_when_it_is_ready_and_before_it_is_stopped(pyteste
     assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
 
 
-def test_a_worker_reports_the_end_of_a_session_that_it_keeps_to_its_end(pytester: pytest.Pytester) -> None:
+def test_a_worker_calls_the_hook_for_a_session_that_it_stops_at_its_end(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
 
     pytester.runpytest("-n1").assert_outcomes(passed=2)
@@ -54,7 +54,7 @@ def test_a_worker_reports_the_end_of_a_session_that_it_keeps_to_its_end(pytester
     assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
 
 
-def test_what_a_hook_raises_is_an_error_of_the_test_and_the_session_is_stopped(
+def test_an_exception_in_a_hook_is_the_tests_error_and_the_session_is_stopped(
     pytester: pytest.Pytester, hooks: FaultyService
 ) -> None:
     pytester.makeconftest(
@@ -72,7 +72,7 @@ def test_what_a_hook_raises_is_an_error_of_the_test_and_the_session_is_stopped(
     assert hooks.statuses() == ["stopped"]
 
 
-def test_an_error_of_the_infrastructure_is_reported_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+def test_an_infrastructure_error_is_reported_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
     hooks.add_fault("boot", "fail", times=1, reason="no booted device")
     pytester.makepyfile(TWO)
 
@@ -82,7 +82,7 @@ def test_an_error_of_the_infrastructure_is_reported_once(pytester: pytest.Pytest
     assert sum("error" in line for line in reported(pytester)) == 1
 
 
-def test_one_that_strikes_while_a_test_runs_is_reported_with_its_session(pytester: pytest.Pytester) -> None:
+def test_an_infrastructure_error_during_a_test_is_reported_with_its_session(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -100,7 +100,9 @@ def test_one_that_strikes_while_a_test_runs_is_reported_with_its_session(pyteste
     assert reported(pytester)[-1] == "error test_one SessionStoppedError in-progress"
 
 
-def test_a_request_can_be_changed_at_collection_by_directory(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+def test_a_request_can_be_changed_at_collection_for_a_directory(
+    pytester: pytest.Pytester, hooks: FaultyService
+) -> None:
     pytester.makeconftest(
         """
         def pytest_device_request(item, name, arguments):
@@ -128,7 +130,7 @@ def test_a_request_can_be_changed_at_collection_by_directory(pytester: pytest.Py
     assert names == ["test_named alice ios", "test_one  android", "test_two  android"]
 
 
-def test_a_mistake_that_a_hook_makes_is_reported_as_one_of_the_test(pytester: pytest.Pytester) -> None:
+def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n")
     pytester.makepyfile(test_it=TWO)
 

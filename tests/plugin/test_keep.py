@@ -38,7 +38,7 @@ def shown(run: TerminalRun, pattern: str) -> bool:
 
 
 @pytest.mark.parametrize("args", [(), ("-s",), ("-v",), ("-q",), ("-qq",)])
-def test_the_device_of_a_failed_test_is_kept_until_a_key_is_pressed(
+def test_the_device_of_a_failed_test_is_kept_until_enter_is_pressed(
     suite: FaultyService, args: tuple[str, ...]
 ) -> None:
     run = TerminalRun("--device-keep-on-failure", *args, keyboard=True)
@@ -75,7 +75,7 @@ def test_pytests_debugger_is_shown_where_the_device_is_and_keeps_it(
     assert set(suite.statuses()) == {"stopped"}
 
 
-def test_nobody_is_waited_for_without_a_keyboard(suite: FaultyService) -> None:
+def test_without_a_keyboard_the_run_does_not_pause(suite: FaultyService) -> None:
     run = TerminalRun("--device-keep-on-failure").finish()
 
     assert not shown(run, "press Enter")

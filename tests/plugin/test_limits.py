@@ -58,13 +58,13 @@ def were_one_after_the_other(service: FaultyService, count: int) -> bool:
     return len(spans) == count and all(later >= end for (_, end), (later, _) in pairwise(spans))
 
 
-def test_runs_of_one_machine_share_the_limit(pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path) -> None:
+def test_runs_on_one_machine_share_the_limit(pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path) -> None:
     assert run_side_by_side(pytester, tmp_path / "state", tmp_path / "state") == [0, 0]
 
     assert were_one_after_the_other(limited, 4)
 
 
-def test_runs_that_share_no_disk_share_the_limit_by_a_server(
+def test_runs_without_a_shared_disk_share_the_limit_through_a_server(
     pytester: pytest.Pytester,
     limited: FaultyService,
     redis: RedisServer,
@@ -90,7 +90,7 @@ def test_holds(device_session):
 """
 
 
-def test_a_worker_says_at_once_for_what_it_waits(
+def test_a_worker_reports_immediately_what_it_waits_for(
     pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path
 ) -> None:
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--device-state-dir={tmp_path / 'state'}")
@@ -111,7 +111,7 @@ def test_a_worker_says_at_once_for_what_it_waits(
     assert were_one_after_the_other(limited, 3)
 
 
-def test_the_password_of_the_server_is_shown_nowhere(
+def test_the_servers_password_is_never_shown(
     pytester: pytest.Pytester, limited: FaultyService, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
@@ -135,7 +135,7 @@ def test_the_password_of_the_server_is_shown_nowhere(
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_a_server_that_does_not_answer_is_an_error_of_the_configuration(
+def test_an_unresponsive_server_is_a_configuration_error(
     pytester: pytest.Pytester, limited: FaultyService, workers: str
 ) -> None:
     result = pytester.runpytest(workers, "--device-slots-url=redis://localhost:1")

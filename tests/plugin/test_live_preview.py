@@ -19,7 +19,7 @@ SECRET = ".simulated.invalid/preview"
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_a_person_at_a_terminal_gets_the_address(
+def test_a_terminal_shows_the_url(
     pytester: pytest.Pytester, service: FaultyService, workers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
@@ -34,7 +34,7 @@ def test_a_person_at_a_terminal_gets_the_address(
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_a_file_does_not_get_the_address(pytester: pytest.Pytester, service: FaultyService, workers: str) -> None:
+def test_a_file_does_not_get_the_url(pytester: pytest.Pytester, service: FaultyService, workers: str) -> None:
     pytester.makepyfile(SUITE)
 
     result = pytester.runpytest("--device-preview", workers)
@@ -45,7 +45,7 @@ def test_a_file_does_not_get_the_address(pytester: pytest.Pytester, service: Fau
     assert service.statuses() == ["stopped"]
 
 
-def test_a_terminal_of_a_ci_service_does_not_get_the_address(
+def test_a_ci_terminal_does_not_get_the_url(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
@@ -59,7 +59,7 @@ def test_a_terminal_of_a_ci_service_does_not_get_the_address(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_session_without_one_says_so(pytester: pytest.Pytester) -> None:
+def test_a_session_without_a_preview_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.replace('"android"', '"android", type="appium"'))
 
     result = pytester.runpytest("--device-preview")
@@ -67,7 +67,7 @@ def test_a_session_without_one_says_so(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*android appium: no live preview"])
 
 
-def test_it_is_opened_in_the_browser_without_showing_it_to_other_processes(
+def test_it_opens_in_the_browser_without_exposing_the_url_to_other_processes(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     opened, browser = tmp_path / "opened", tmp_path / "browser"

@@ -200,31 +200,31 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
     assert programs() == []
 
 
-def test_the_client_s_own_option_class_is_taken(ran: Ran) -> None:
+def test_the_clients_own_options_class_is_accepted(ran: Ran) -> None:
     ran.assert_passed("test_2_options.py::test_driven")
 
 
-def test_options_that_appium_refuses_are_reported_with_its_words(ran: Ran) -> None:
+def test_options_that_appium_rejects_are_reported_with_its_message(ran: Ran) -> None:
     ran.result.stdout.fnmatch_lines(["*ERROR at setup of test_driven*"])
     ran.result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
 
 
-def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_end(ran: Ran) -> None:
+def test_a_driver_whose_session_or_server_is_gone_does_not_delay_the_end(ran: Ran) -> None:
     ran.assert_passed("test_7_ends.py::test_quits", "test_7_ends.py::test_loses_its_server[9]")
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
-def test_each_test_has_a_driver_of_its_own_on_the_device_that_tests_share(ran: Ran) -> None:
+def test_each_test_has_its_own_driver_on_a_shared_device(ran: Ran) -> None:
     ran.assert_passed(*(f"test_4_afresh.py::test_starts_afresh[{n}]" for n in (1, 2)))
 
 
-def test_a_server_that_is_gone_in_mid_test_is_an_error_of_the_infrastructure_and_is_replaced(ran: Ran) -> None:
+def test_a_server_that_dies_during_a_test_is_an_infrastructure_error_and_is_replaced(ran: Ran) -> None:
     ran.result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
     ran.assert_passed("test_5_lost.py::test_goes_on")
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
-def test_a_failed_test_leaves_screenshot_and_source_and_several_devices_have_a_driver_each(ran: Ran) -> None:
+def test_a_failed_test_saves_screenshot_and_source_and_each_device_has_a_driver(ran: Ran) -> None:
     assert [line for line in ran.result.outlines if line.startswith("FAILED test_6_several.py::test_chats")]
     (place,) = (ran.directory / "left").glob("test_6_several.py-test_chats-*")
     for name in ("alice", "bob"):
@@ -253,7 +253,7 @@ def test_driven(device_driver):
         (signal.SIGKILL, ["-n1"]),
     ],
 )
-def test_no_program_survives_the_run_however_it_is_ended(
+def test_no_program_survives_the_run_however_it_ends(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
@@ -275,7 +275,7 @@ def test_no_program_survives_the_run_however_it_is_ended(
     assert eventually(lambda: list(temporary.iterdir()) == [])
 
 
-def test_a_machine_without_node_is_shown_what_to_install(
+def test_without_node_the_required_package_is_named(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -293,7 +293,7 @@ def test_a_machine_without_node_is_shown_what_to_install(
     assert programs() == []
 
 
-def test_an_npm_that_fails_is_reported_with_its_words_and_leaves_nothing(
+def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -324,7 +324,7 @@ def test_missing_packages_of_the_local_service_are_named(
     result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
 
 
-def test_the_vendor_of_an_account_is_not_that_of_the_local_service(pytester: pytest.Pytester) -> None:
+def test_the_local_service_ignores_the_accounts_vendor_prefix(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -39,7 +39,7 @@ def test_starts_the_installed_app_of_the_project(device_driver, device_session, 
 
 
 @pytest.mark.usefixtures("installed_programs")
-def test_a_session_has_the_app_of_the_project(pytester: pytest.Pytester) -> None:
+def test_a_session_has_the_projects_app(pytester: pytest.Pytester) -> None:
     put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
     put(pytester.path, {"build/index.html": PAGE})
     pytester.makeini("[pytest]\ndevice_app_root = app\n")

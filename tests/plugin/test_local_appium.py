@@ -47,7 +47,7 @@ def device_appium_options(request):
     return options.load_capabilities(getattr(request, "param", {{}}))
 
 @notes
-def test_has_the_marker_s_app(device_driver):
+def test_has_the_markers_app(device_driver):
     assert device_driver.find_element("accessibility id", "title").text == "Notes"
     assert device_driver.find_element("accessibility id", "where").text == "/list/7"
     assert device_driver.orientation == "LANDSCAPE"
@@ -86,7 +86,7 @@ def builds(tmp_path: Path) -> Generator[str]:
 
 
 @pytest.mark.usefixtures("installed_programs")
-def test_suites_for_android_and_in_another_language_run_as_they_are(pytester: pytest.Pytester, builds: str) -> None:
+def test_suites_for_android_and_in_another_language_run_unchanged(pytester: pytest.Pytester, builds: str) -> None:
     pytester.makepyfile(test_it=SUITE.format(url=builds))
 
     result = pytester.runpytest_subprocess("--device-local")

@@ -42,7 +42,9 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return pytester.run(setarch, "i686", sys.executable, "-m", "pytest", "--device-local", *arguments)
 
 
-def test_a_run_ends_before_its_first_session_with_the_line_to_run(pytester: pytest.Pytester, tmp_path: Path) -> None:
+def test_a_run_without_a_browser_ends_before_its_first_session_with_the_command_to_install_one(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
     result = run(pytester)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -51,7 +53,9 @@ def test_a_run_ends_before_its_first_session_with_the_line_to_run(pytester: pyte
     assert not (tmp_path / "cache").exists()
 
 
-def test_in_a_worker_too_nothing_is_created_and_configuration_is_to_blame(pytester: pytest.Pytester) -> None:
+def test_a_worker_without_a_browser_creates_nothing_and_reports_a_configuration_error(
+    pytester: pytest.Pytester,
+) -> None:
     result = run(pytester, "-n", "1")
 
     result.assert_outcomes(errors=2)

@@ -87,7 +87,7 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
     result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"])
     result.stdout.fnmatch_lines(["infrastructure: the *"])
-    assert "agent-device ended by itself" in result.stdout.str()  # in the message, or in the log below it
+    assert "agent-device exited unexpectedly" in result.stdout.str()  # in the message, or in the log below it
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert '[button] "go"' in (place / "snapshot.txt").read_text()

@@ -59,7 +59,7 @@ def test_a_session_for_a_device_in_use_is_refused_for_now(pytester: pytest.Pytes
 
 
 @pytest.mark.usefixtures("adb")
-def test_a_session_that_nobody_uses_any_more_makes_room_for_one_of_another_kind(pytester: pytest.Pytester) -> None:
+def test_an_unused_session_makes_room_for_one_of_another_kind(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -95,7 +95,7 @@ def test_without_a_device_the_run_ends_before_its_first_test(pytester: pytest.Py
     )
 
 
-def test_an_unknown_device_is_an_error_of_the_configuration_and_asked_for_once(
+def test_an_unknown_device_is_a_configuration_error_and_requested_once(
     pytester: pytest.Pytester, adb: Recorded
 ) -> None:
     assert adb.program.exists()
@@ -107,7 +107,7 @@ def test_an_unknown_device_is_an_error_of_the_configuration_and_asked_for_once(
     result.stdout.fnmatch_lines(["config: create: *'pixel_9' is not a running android device: emulator-*"])
 
 
-def test_an_emulator_to_start_is_not_for_another_service(pytester: pytest.Pytester) -> None:
+def test_a_remote_service_cannot_start_an_emulator(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
 
     result = pytester.runpytest("--device-url=http://127.0.0.1:9", "--device-avd=Phone")

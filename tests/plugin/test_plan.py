@@ -68,7 +68,7 @@ def test_workers_are_counted_and_not_started(
         (600.0, "3 devices, 83.0 min"),  # of at most 30 minutes each
     ],
 )
-def test_what_is_known_counts(pytester: pytest.Pytester, seconds: float, devices: str) -> None:
+def test_known_durations_are_used(pytester: pytest.Pytester, seconds: float, devices: str) -> None:
     cache = pytester.path / ".pytest_cache/v/device"
     cache.mkdir(parents=True)
     known = {f"test_it.py::test_android[{n}]": seconds for n in range(8)}
@@ -92,14 +92,14 @@ def test_a_suite_without_devices_is_not_run_either(pytester: pytest.Pytester, op
 
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize("options", [["-k", "plain"], ["--device-platform=ios", "-k", "android or plain"]])
-def test_what_is_left_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_a_selection_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
     result = pytester.runpytest("--device-plan", *options)
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*= device plan for 1 process =*", "no test needs a device *; nothing was sent"])
 
 
-def test_wrong_settings_end_a_plan_before_anything_runs(pytester: pytest.Pytester) -> None:
+def test_invalid_settings_end_a_plan_before_anything_runs(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(): pass")
 
     assert pytester.runpytest("--device-plan", "--device-max-sessions=x").ret == pytest.ExitCode.USAGE_ERROR
@@ -124,7 +124,9 @@ def pytest_xdist_make_scheduler(config, log): pass
         (["-n2", "-p", "own", "--dist=load"], "--dist load and the suite's own scheduler"),
     ],
 )
-def test_it_says_what_keeps_the_run_from_going_so(pytester: pytest.Pytester, options: list[str], others: str) -> None:
+def test_it_reports_options_that_prevent_the_planned_distribution(
+    pytester: pytest.Pytester, options: list[str], others: str
+) -> None:
     pytester.makepyfile(own=OWN_SCHEDULER)
     pytester.syspathinsert()
 
@@ -135,7 +137,7 @@ def test_it_says_what_keeps_the_run_from_going_so(pytester: pytest.Pytester, opt
 
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize("options", [["-n2"], ["-n0", "--dist=load"], ["-p", "own"]])
-def test_it_says_nothing_of_what_does_not_change_the_run(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_it_does_not_report_options_without_an_effect(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(own=OWN_SCHEDULER)
     pytester.syspathinsert()
 

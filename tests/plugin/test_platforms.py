@@ -32,7 +32,7 @@ def platforms(service: FaultyService) -> FaultyService:
     return service
 
 
-def test_a_test_that_is_marked_for_several_platforms_runs_on_each(pytester: pytest.Pytester) -> None:
+def test_a_test_marked_for_several_platforms_runs_on_each(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(BOTH)
 
     result = pytester.runpytest("-v")
@@ -40,7 +40,7 @@ def test_a_test_that_is_marked_for_several_platforms_runs_on_each(pytester: pyte
     assert ran(result) == ["test_android", "test_both[android]", "test_both[ios]", "test_ios", "test_plain"]
 
 
-def test_other_parameters_and_marker_only_tests_go_with_it(pytester: pytest.Pytester) -> None:
+def test_it_combines_with_other_parameters_and_tests_without_fixtures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -60,7 +60,7 @@ def test_other_parameters_and_marker_only_tests_go_with_it(pytester: pytest.Pyte
     assert "test_counted[ios-1]" in ran(result)
 
 
-def test_the_closest_marker_decides_also_that_of_a_set_of_parameters(pytester: pytest.Pytester) -> None:
+def test_the_closest_marker_wins_including_that_of_a_parameter_set(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -83,7 +83,7 @@ def test_the_closest_marker_decides_also_that_of_a_set_of_parameters(pytester: p
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_a_run_for_one_platform_leaves_out_what_is_for_others(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_a_run_for_one_platform_deselects_tests_for_others(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(BOTH)
 
     result = pytester.runpytest("--device-platform=ios", *options)
@@ -92,13 +92,13 @@ def test_a_run_for_one_platform_leaves_out_what_is_for_others(pytester: pytest.P
     result.stdout.fnmatch_lines(["devices: 2 created, *"])
 
 
-def test_it_may_be_named_several_times(pytester: pytest.Pytester) -> None:
+def test_the_option_can_be_repeated(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(BOTH)
 
     pytester.runpytest("--device-platform=ios", "--device-platform=android").assert_outcomes(passed=5)
 
 
-def test_the_ini_file_names_only_what_markers_leave_out(pytester: pytest.Pytester) -> None:
+def test_the_ini_file_applies_only_where_markers_name_no_platform(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndevice_platform = ios\ndevice_type = argent\n")
     pytester.makepyfile(BOTH + "\ndef test_unmarked(device_session): assert device_session.type == 'argent'\n")
 
@@ -144,7 +144,7 @@ def test_tests_can_be_spread_over_the_platforms_the_same_way_in_every_run(pytest
     assert {"[android]", "[ios]"} == {name[name.index("[") :] for name in together if "test_a" not in name}
 
 
-def test_a_package_may_say_what_its_tests_share(pytester: pytest.Pytester) -> None:
+def test_a_package_can_have_markers_for_its_tests(pytester: pytest.Pytester) -> None:
     for place, platform in (("outer", "android"), ("outer/inner", "ios")):
         pytester.mkpydir(place)
         (pytester.path / place / "__init__.py").write_text(
@@ -172,7 +172,7 @@ def test_a_package_may_say_what_its_tests_share(pytester: pytest.Pytester) -> No
         ("platform=7", "platform='7' must be android or ios"),
     ],
 )
-def test_what_is_no_list_of_platforms_is_refused(pytester: pytest.Pytester, arguments: str, problem: str) -> None:
+def test_an_invalid_list_of_platforms_is_refused(pytester: pytest.Pytester, arguments: str, problem: str) -> None:
     pytester.makepyfile(test_it=f"import pytest\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
 
     result = pytester.runpytest()
@@ -198,7 +198,7 @@ def test_a_unittest_class_has_one_platform(pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*test_old: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"])
 
 
-def test_other_marks_of_a_package_stay_unread_as_pytest_leaves_them(pytester: pytest.Pytester) -> None:
+def test_other_marks_of_a_package_stay_ignored_as_in_pytest(pytester: pytest.Pytester) -> None:
     pytester.mkpydir("package")
     (pytester.path / "package" / "__init__.py").write_text("import pytest\npytestmark = pytest.mark.skip('not read')\n")
     (pytester.path / "package" / "test_it.py").write_text("def test_it(): pass\n")
@@ -207,7 +207,7 @@ def test_other_marks_of_a_package_stay_unread_as_pytest_leaves_them(pytester: py
     pytester.runpytest("--doctest-glob=*.txt").assert_outcomes(passed=2)
 
 
-def test_a_class_is_closer_than_its_bases_and_a_later_mark_of_a_list_closer_than_an_earlier_one(
+def test_a_class_is_closer_than_its_bases_and_later_marks_are_closer_than_earlier_ones(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -241,7 +241,7 @@ def test_a_class_is_closer_than_its_bases_and_a_later_mark_of_a_list_closer_than
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_a_closer_marker_takes_back_what_its_arguments_cannot_go_with(pytester: pytest.Pytester) -> None:
+def test_a_closer_marker_drops_outer_arguments_that_conflict_with_its_own(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -260,7 +260,7 @@ def test_a_closer_marker_takes_back_what_its_arguments_cannot_go_with(pytester: 
     pytester.runpytest().assert_outcomes(passed=2)
 
 
-def test_a_set_of_parameters_has_no_platform_of_its_own_where_the_test_runs_on_several(
+def test_a_parameter_set_has_no_own_platform_if_the_test_runs_on_several(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -279,7 +279,7 @@ def test_a_set_of_parameters_has_no_platform_of_its_own_where_the_test_runs_on_s
     result.stderr.fnmatch_lines(["ERROR: test_it.py:3: test_it: platform='ios' of a parameter set conflicts with*"])
 
 
-def test_tests_are_spread_over_the_platforms_that_the_run_is_for(pytester: pytest.Pytester) -> None:
+def test_tests_are_spread_over_the_selected_platforms(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import pytest\npytestmark = pytest.mark.device(platform={'android', 'ios'})\n"
         + "".join(f"def test_{letter}(): pass\n" for letter in "abcdef")

@@ -5,7 +5,7 @@ import pytest
 from pytest_device.testing import FaultyService
 
 
-def test_a_suites_own_way_delivers_and_other_sessions_are_refused_by_name(
+def test_the_suites_own_delivery_is_used_and_other_session_types_are_refused(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     del service

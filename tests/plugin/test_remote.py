@@ -151,7 +151,7 @@ def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Gene
     indirect=["distributed"],
     ids=["children", "servers", "children, as chosen"],
 )
-def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
+def test_workers_on_other_machines_have_their_own_devices(
     machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
 ) -> None:
     here, there, elsewhere = machines
@@ -165,7 +165,7 @@ def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
     assert here.left() + there.left() + elsewhere.left() == []
 
 
-def test_a_worker_that_dies_on_its_machine_leaves_no_session_and_the_run_goes_on(
+def test_a_worker_that_dies_on_another_machine_leaves_no_session_and_the_run_continues(
     machines: list[Machine], service: FaultyService
 ) -> None:
     here, there, _ = machines
@@ -201,7 +201,7 @@ def test_a_run_that_ends_early_leaves_no_session_on_any_machine(
         process.communicate()
 
 
-def test_what_a_worker_has_left_on_its_machine_is_stopped_by_the_next_one_there(
+def test_sessions_left_on_a_machine_are_stopped_by_the_next_worker_there(
     machines: list[Machine], service: FaultyService
 ) -> None:
     here, there, _ = machines
@@ -235,7 +235,7 @@ def test_the_local_service_is_not_for_other_machines(
     assert "ERROR: --device-local only serves this machine, but --tx names another one" in output
 
 
-def test_a_machine_without_a_token_is_an_error_of_usage(machines: list[Machine]) -> None:
+def test_a_machine_without_a_token_is_a_usage_error(machines: list[Machine]) -> None:
     here, there, _ = machines
     there.variables["DEVICE_TOKEN"] = ""
 
@@ -246,9 +246,7 @@ def test_a_machine_without_a_token_is_an_error_of_usage(machines: list[Machine])
     assert "ERROR: no access token: set the environment variable DEVICE_TOKEN" in output
 
 
-def test_shards_on_machines_that_share_nothing_are_the_suite_together(
-    machines: list[Machine], service: FaultyService
-) -> None:
+def test_shards_on_independent_machines_make_up_the_suite(machines: list[Machine], service: FaultyService) -> None:
     here, there, _ = machines
 
     with start(here, "--device-shard=1/2") as first, start(there, "--device-shard=2/2") as second:

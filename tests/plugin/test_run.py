@@ -40,7 +40,7 @@ def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     assert service.sessions() == []
 
 
-def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
+def test_each_test_gets_its_own_session_which_is_stopped_afterwards(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -62,7 +62,7 @@ def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
 
 
 @pytest.mark.usefixtures("service")
-def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> None:
+def test_events_are_shown_as_they_happen(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     shown = pytester.runpytest("-v").stdout
@@ -78,15 +78,13 @@ def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> No
 
 
 @pytest.mark.usefixtures("service")
-def test_a_session_that_comes_and_goes_as_it_should_needs_no_line(pytester: pytest.Pytester) -> None:
+def test_a_session_without_trouble_needs_no_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     pytester.runpytest().stdout.no_fnmatch_line("  device *")
 
 
-def test_a_wait_in_which_nothing_changes_is_tolerated_in_silence_at_first(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_an_unchanged_wait_is_not_reported_at_first(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=0.5)
     pytester.makepyfile(ONE)
 
@@ -94,7 +92,7 @@ def test_a_wait_in_which_nothing_changes_is_tolerated_in_silence_at_first(
 
 
 @pytest.mark.usefixtures("service")
-def test_nothing_is_shown_under_q_but_the_receipt(pytester: pytest.Pytester) -> None:
+def test_with_q_only_the_receipt_is_shown(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     shown = pytester.runpytest("-q").stdout
@@ -163,9 +161,7 @@ def test_the_session_is_stopped_when_another_fixture_fails(
     assert all_stopped(service, 1)
 
 
-def test_a_test_that_has_only_the_marker_gets_its_session_too(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_test_with_only_the_marker_gets_a_session_too(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import unittest
@@ -189,7 +185,7 @@ def test_a_test_that_has_only_the_marker_gets_its_session_too(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_session_carries_name_and_limits(pytester: pytest.Pytester) -> None:
+def test_a_session_has_name_and_limits(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_it="""
         import pytest
@@ -219,7 +215,7 @@ def test_a_session_carries_name_and_limits(pytester: pytest.Pytester) -> None:
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_without_a_ci_service_the_run_has_a_name_that_all_its_sessions_share(
+def test_without_a_ci_service_all_sessions_share_the_runs_generated_name(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in CI_RUN_VARIABLES:
@@ -271,20 +267,20 @@ def two_workers(
     return on_workers[0]
 
 
-def test_the_ci_run_and_the_worker_are_in_the_name(two_workers: OnWorkers) -> None:
+def test_the_name_contains_ci_run_and_worker(two_workers: OnWorkers) -> None:
     endings = {" · ".join(name.split(" · ")[-2:]) for name in two_workers.names}
     assert endings <= {"gw0 · 4711", "gw1 · 4711"}
     assert endings
 
 
-def test_workers_share_the_service_and_the_receipt_counts_them_all(two_workers: OnWorkers) -> None:
+def test_workers_share_the_service_and_the_receipt_counts_all_their_sessions(two_workers: OnWorkers) -> None:
     two_workers.result.assert_outcomes(passed=6)
     two_workers.result.stdout.fnmatch_lines(["devices: 6 created, 6 stopped (confirmed); *"])
     assert two_workers.statuses == ["stopped"] * 6
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
+def test_an_errored_session_is_an_infrastructure_error_with_its_page(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
     service.add_fault("boot", "fail", reason="no booted device")
@@ -307,7 +303,7 @@ def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
     assert service.statuses() == ["errored"]
 
 
-def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_endless_boot_times_out_and_is_stopped(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=3600)
     pytester.makepyfile(ONE)
 
@@ -332,7 +328,7 @@ def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pyteste
         ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
     ],
 )
-def test_a_reply_that_gives_no_session_is_reported_with_its_cause(
+def test_a_reply_without_a_session_is_reported_with_its_cause(
     pytester: pytest.Pytester, service: FaultyService, fault: dict[str, object], message: str
 ) -> None:
     service.add_fault("create", "reply", **fault)
@@ -358,7 +354,7 @@ def test_a_wrong_token_is_reported_without_being_shown(
     result.stdout.no_fnmatch_line("*a-wrong-token-0815*")
 
 
-def test_a_token_that_was_refused_is_not_tried_again(
+def test_a_refused_token_is_not_retried(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "a-wrong-token-0815")
@@ -398,7 +394,7 @@ def test_an_unknown_project_is_reported(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize("effect", ["lose-answer", "reset-answer"])
-def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
+def test_a_lost_create_response_is_reported_as_unknown_and_not_repeated(
     pytester: pytest.Pytester, service: FaultyService, effect: str
 ) -> None:
     service.add_fault("create", effect)
@@ -417,7 +413,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     assert [operation for operation, _ in service.requests()] == ["create"]
 
 
-def test_a_create_answer_that_is_cut_off_still_reports_which_session_to_stop(
+def test_a_truncated_create_response_still_identifies_the_session_to_stop(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "truncate")
@@ -434,7 +430,7 @@ def test_a_create_answer_that_is_cut_off_still_reports_which_session_to_stop(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_stop_that_fails_for_a_while_goes_on_until_it_succeeds(
+def test_a_temporarily_failing_stop_is_retried_until_it_succeeds(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="on fire", times=3)
@@ -448,7 +444,7 @@ def test_a_stop_that_fails_for_a_while_goes_on_until_it_succeeds(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_stop_that_goes_on_failing_is_reported_and_turns_the_run_red(
+def test_a_permanently_failing_stop_is_reported_and_fails_the_run(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="on fire", times=1000)
@@ -471,9 +467,7 @@ def test_a_stop_that_goes_on_failing_is_reported_and_turns_the_run_red(
     assert eventually(lambda: ("stop", 200) in service.requests())  # the reaper goes on after the run
 
 
-def test_the_session_of_a_failed_test_is_kept_when_that_is_asked_for(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_the_session_of_a_failed_test_is_kept_if_requested(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(ONE + "    assert 0\n", test_good=ONE)
 
     result = pytester.runpytest("--device-keep-on-failure")
@@ -490,7 +484,7 @@ def test_the_session_of_a_failed_test_is_kept_when_that_is_asked_for(
     assert sorted(service.statuses()) == ["in-progress", "stopped"]
 
 
-def test_a_refused_stop_leaves_the_test_as_it_was_and_is_tried_again_behind_it(
+def test_a_refused_stop_does_not_fail_the_test_and_is_retried_in_the_background(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("stop", "reply", status=403, body="not yours")
@@ -509,7 +503,7 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_tried_again_behind_it(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_create_that_a_gateway_failed_may_have_been_carried_out_and_is_said_to_be_unknown(
+def test_a_create_call_that_failed_at_a_gateway_is_reported_as_unknown(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "reply", status=504, carried_out=True)
@@ -518,9 +512,7 @@ def test_a_create_that_a_gateway_failed_may_have_been_carried_out_and_is_said_to
     pytester.runpytest().stdout.fnmatch_lines(["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"])
 
 
-def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_the_coordinator_stops_the_session_of_a_dead_worker(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(ONE + "    import os\n    os._exit(3)\n")
 
     result = pytester.runpytest("-n1", "--max-worker-restart=0")
@@ -530,7 +522,9 @@ def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
     assert all_stopped(service, 1)
 
 
-def test_what_skips_a_test_comes_before_its_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_fixture_that_skips_the_test_runs_before_its_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -563,7 +557,7 @@ def test_only_the_marked_parameter_of_a_test_gets_a_device(pytester: pytest.Pyte
     assert all_stopped(service, 1)
 
 
-def test_transport_errors_while_waiting_and_stopping_are_borne(
+def test_transport_errors_during_waits_and_stops_are_tolerated(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("get", "lose-answer", times=2)
@@ -603,7 +597,7 @@ def test_a_session_that_expires_during_its_test_stops_without_an_error(
         (signal.SIGTERM, ["-n1"]),
     ],
 )
-def test_a_signal_ends_the_run_in_order(
+def test_a_signal_ends_the_run_gracefully(
     pytester: pytest.Pytester, service: FaultyService, number: signal.Signals, distributed: list[str]
 ) -> None:
     started = pytester.path / "started"
@@ -622,9 +616,7 @@ def test_a_signal_ends_the_run_in_order(
     assert "1 created, 1 stopped (confirmed)" in output
 
 
-def test_a_signal_that_a_test_has_swallowed_ends_the_run_after_it(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         ONE + "    import os, signal\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except BaseException: pass\n",
         test_zeta=ONE,
@@ -637,7 +629,7 @@ def test_a_signal_that_a_test_has_swallowed_ends_the_run_after_it(
 
 
 @pytest.mark.usefixtures("service")
-def test_runs_that_are_given_the_same_name_do_not_meet(pytester: pytest.Pytester, tmp_path: Path) -> None:
+def test_runs_with_the_same_name_do_not_collide(pytester: pytest.Pytester, tmp_path: Path) -> None:
     pytester.makepyfile(
         ONE + f"    from pathlib import Path\n    print(*Path({str(tmp_path)!r}).glob('state/runs/*'))\n"
     )
@@ -662,7 +654,7 @@ def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     assert all_stopped(service, 1)
 
 
-def test_a_signal_that_is_ignored_stays_ignored(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_ignored_signal_stays_ignored(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makeconftest("import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n")
     pytester.makepyfile(ONE + "    import os, signal\n    os.kill(os.getpid(), signal.SIGHUP)\n")
 
@@ -708,7 +700,7 @@ def test_secretive(device_session):
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
+def test_no_output_of_a_failing_run_contains_a_secret(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
     pytester.makepyfile(SECRETIVE)
@@ -725,7 +717,7 @@ def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
         assert [secret in output for output in outputs] == [False] * 3
 
 
-def test_no_secret_is_in_what_other_plugins_and_the_test_put_into_its_report(
+def test_report_sections_of_other_plugins_and_tests_contain_no_secret(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makeconftest(
@@ -762,14 +754,14 @@ def test_no_secret_is_in_what_other_plugins_and_the_test_put_into_its_report(
     assert ["simulated-agent" in output for output in outputs] == [False] * 3
 
 
-def test_secrets_of_a_repr_are_masked() -> None:
+def test_secrets_in_a_repr_are_masked() -> None:
     from pytest_device.sessions.client import DeviceClient
 
     with DeviceClient("http://127.0.0.1:9", "open-sesame-open") as client:
         assert "open-sesame" not in repr(vars(client))
 
 
-def test_a_test_fails_in_order_where_pytest_shows_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_fails_normally_without_the_terminal_plugin(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         "import pytest\n@pytest.mark.device(platform='ios')\ndef test_fails(device_session): assert False\n"
     )

@@ -43,7 +43,7 @@ def drivers(far: Controller) -> tuple[int, int]:
     return len(received(far, "/session")), paths.count("/session/1")
 
 
-def test_a_function_scoped_driver_of_a_suite_is_new_for_each_test(
+def test_the_suites_function_scoped_driver_is_new_for_each_test(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -67,7 +67,7 @@ def test_two(driver): pass
 
 
 @pytest.mark.parametrize(("scope", "started"), [("class", 3), ("module", 2), ("session", 1)])
-def test_a_driver_of_a_wider_scope_lasts_as_long_as_the_fixture_on_it(
+def test_a_wider_scoped_driver_lasts_as_long_as_the_fixture_that_uses_it(
     pytester: pytest.Pytester, far: Controller, service: FaultyService, scope: str, started: int
 ) -> None:
     suite = f"""{HEAD}
@@ -96,7 +96,7 @@ class TestOther:
     assert service.statuses() == ["stopped"]
 
 
-def test_workers_have_a_driver_each_and_give_it_back(
+def test_each_worker_has_a_driver_and_quits_it(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     for name in ("test_a", "test_b"):
@@ -157,7 +157,7 @@ class Counter(unittest.TestCase):
 """
 
 
-def test_a_case_of_unittest_has_its_driver_in_the_set_up_of_the_class(
+def test_a_unittest_case_has_its_driver_in_set_up_class(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     pytester.makepyfile(UNITTEST)
@@ -170,7 +170,7 @@ def test_a_case_of_unittest_has_its_driver_in_the_set_up_of_the_class(
     assert service.statuses() == ["stopped"]
 
 
-def test_the_set_up_of_a_class_or_module_finds_the_driver(pytester: pytest.Pytester, far: Controller) -> None:
+def test_setup_class_and_setup_module_find_the_driver(pytester: pytest.Pytester, far: Controller) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -194,7 +194,7 @@ class TestIt:
     assert [body["implicit"] for body in received(far, "/timeouts")] == [1000, 2000]
 
 
-def test_each_failed_test_leaves_evidence_of_the_shared_driver(
+def test_each_failed_test_saves_evidence_from_the_shared_driver(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -214,7 +214,7 @@ def test_three(module_device_driver): assert False
     assert service.statuses() == ["stopped"]
 
 
-def test_a_lost_device_is_replaced_and_the_fixtures_on_its_driver_are_set_up_again(
+def test_a_lost_device_is_replaced_and_dependent_fixtures_are_set_up_again(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -261,7 +261,7 @@ def test_two(session_device_driver): pass
     assert service.statuses() == ["stopped"]
 
 
-def test_a_driver_that_did_not_start_is_tried_again_for_the_next_test(
+def test_a_driver_that_failed_to_start_is_retried_for_the_next_test(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     service.add_fault("boot", "fail", times=1)
@@ -279,7 +279,7 @@ def test_two(session_device_driver): pass
     assert service.statuses() == ["errored", "stopped"]
 
 
-def test_a_session_without_time_for_one_more_test_is_replaced_between_tests(
+def test_a_session_without_time_for_another_test_is_replaced(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     limits = 'max_duration_minutes=2, test_minutes=2, share="run"'
@@ -297,7 +297,7 @@ def test_two(session_device_driver): pass
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_the_device_of_a_failed_test_is_left_as_it_is(
+def test_the_device_of_a_failed_test_is_left_unchanged(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -398,7 +398,7 @@ def test_one(module_device_driver): pass
 
 @pytest.mark.usefixtures("far")
 @pytest.mark.parametrize(("suite", "problem"), MISTAKES.values(), ids=MISTAKES)
-def test_what_cannot_share_a_driver_is_reported_at_collection(
+def test_tests_that_cannot_share_a_driver_are_reported_at_collection(
     pytester: pytest.Pytester, service: FaultyService, suite: str, problem: str
 ) -> None:
     pytester.makepyfile(test_it=HEAD + suite)

@@ -193,7 +193,7 @@ ALL_ON = (
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
-def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
+def test_no_output_of_a_failing_run_contains_a_secret(
     run: Run, planted: FaultyService, pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
     echo = f"token {planted.token} {AGENT_DEVICE['agentDeviceRemoteSessionToken']}"
@@ -219,6 +219,38 @@ def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
         *([] if distributed else ["log.txt"]),
     )
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
+
+
+def test_no_secret_is_in_the_logs_of_a_controller_check(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("")
+    checked = ("--device-controller-timeout-seconds=0.1", "--device-start-attempts=1", "--log-cli-level=DEBUG")
+
+    result = run("def test_starts(device_session): pass", *checked, "--log-file=log.txt", "--log-file-level=DEBUG")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["DEBUG*connect_tcp.started*[*][*][*]*"])
+
+
+OWN_SESSION = """
+from pytest_device import SessionRequest
+
+pytestmark = []
+
+def test_creates(device_client):
+    request = SessionRequest.from_arguments(app_id=os.environ["DEVICE_APP_ID"], platform="android")
+    session = device_client.get(device_client.create(request).id)
+    device_client.stop(session.id)
+    assert connection_of(session) == ()
+
+@pytest.mark.device(platform="android")
+def test_marked(): pass
+"""
+
+
+def test_no_secret_of_a_session_that_a_test_created_itself_is_shown(run: Run) -> None:
+    result = run(OWN_SESSION)
+
+    result.assert_outcomes(passed=1, failed=1)
 
 
 def test_no_object_of_this_package_shows_a_secret() -> None:
@@ -272,7 +304,7 @@ def test_chained(device_session):
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_what_a_driver_that_does_not_start_leaves_behind(
+def test_the_report_of_a_driver_that_fails_to_start_contains_no_secret(
     pytester: pytest.Pytester, planted: FaultyService, distributed: list[str]
 ) -> None:
     planted.reset()
@@ -310,7 +342,7 @@ def test_driven(device_session, request): ends(request, "text" + access + " ".jo
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_no_secret_is_in_what_is_reported_of_a_run_that_ends_early(run: Run, how: str) -> None:
+def test_the_report_of_a_run_that_ends_early_contains_no_secret(run: Run, how: str) -> None:
     result = run(ENDING.format(how=how), "--full-trace", "--showlocals", "--junitxml=report.xml")
 
     assert result.ret != 0
@@ -319,15 +351,13 @@ def test_no_secret_is_in_what_is_reported_of_a_run_that_ends_early(run: Run, how
 
 
 @pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])  # of the others a worker reports nothing
-def test_no_secret_is_in_what_is_reported_of_a_worker_that_ends_early(
-    run: Run, planted: FaultyService, how: str
-) -> None:
+def test_the_report_of_a_worker_that_ends_early_contains_no_secret(run: Run, planted: FaultyService, how: str) -> None:
     run(ENDING.format(how=how), "--full-trace", "--showlocals", "-v", "-n1")
 
     assert len(planted.sessions()) == 1
 
 
-def test_no_secret_is_in_what_other_plugins_hear_of_an_interrupt(run: Run, pytester: pytest.Pytester) -> None:
+def test_other_plugins_see_no_secret_in_an_interrupt(run: Run, pytester: pytest.Pytester) -> None:
     theirs = "def pytest_keyboard_interrupt(excinfo): open('theirs', 'w').write(repr(excinfo.value))"
     pytester.makeconftest(UNASKED + theirs)
 
@@ -336,7 +366,7 @@ def test_no_secret_is_in_what_other_plugins_hear_of_an_interrupt(run: Run, pytes
     assert (pytester.path / "theirs").read_text() == "KeyboardInterrupt('text****** ***')"
 
 
-def test_no_secret_is_in_what_is_reported_of_a_worker_that_dies(run: Run) -> None:
+def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
     how = "print(text, flush=True); os._exit(3)"
 
     result = run(ENDING.format(how=how), "-v", "-n1", "--max-worker-restart=0")
@@ -346,7 +376,7 @@ def test_no_secret_is_in_what_is_reported_of_a_worker_that_dies(run: Run) -> Non
 
 @pytest.mark.skipif(pytest.version_tuple < (9,) and not find_spec("pytest_subtests"), reason="pytest has no subtests")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_what_is_reported_of_subtests(run: Run, distributed: list[str]) -> None:
+def test_reports_of_subtests_contain_no_secret(run: Run, distributed: list[str]) -> None:
     tests = """
 def test_driven(device_session, subtests):
     url, token = connection_of(device_session)
@@ -360,15 +390,13 @@ def test_driven(device_session, subtests):
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_what_is_reported_of_a_module_that_cannot_be_collected(
-    run: Run, distributed: list[str]
-) -> None:
+def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(run: Run, distributed: list[str]) -> None:
     result = run("assert access == ''", "--showlocals", "--junitxml=report.xml", *distributed)
 
     result.stdout.fnmatch_lines(["*assert '[*][*][*]' == ''*"])
 
 
-def test_no_secret_is_in_the_cache_of_failed_tests(run: Run, pytester: pytest.Pytester) -> None:
+def test_the_cache_of_failed_tests_contains_no_secret(run: Run, pytester: pytest.Pytester) -> None:
     run("@pytest.mark.parametrize('value', [access])\ndef test_named(value, device_session): assert not value")
 
     assert "test_named[***]" in (pytester.path / ".pytest_cache/v/cache/lastfailed").read_text()
@@ -414,7 +442,7 @@ def pytest_configure(config):
 
 
 @pytest.mark.usefixtures("planted")
-def test_log_records_without_a_secret_stay_as_they_are(pytester: pytest.Pytester) -> None:
+def test_log_records_without_a_secret_are_unchanged(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(UNASKED + OWN_RECORDS)
     pytester.makepyfile(LOGGING)
 
@@ -422,7 +450,7 @@ def test_log_records_without_a_secret_stay_as_they_are(pytester: pytest.Pytester
 
 
 @pytest.mark.usefixtures("planted")
-def test_log_records_are_made_as_before_once_the_run_has_ended(pytester: pytest.Pytester) -> None:
+def test_after_the_run_log_records_are_created_as_before(pytester: pytest.Pytester) -> None:
     before = logging.getLogRecordFactory()
     pytester.makepyfile(LOGGING.replace("caplog):", "caplog):\n    return"))
 

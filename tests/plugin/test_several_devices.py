@@ -19,7 +19,7 @@ def test_chats(device_sessions):
 """
 
 
-def test_each_named_marker_is_a_device_and_unnamed_ones_hold_for_all(
+def test_each_named_marker_is_a_device_and_unnamed_ones_apply_to_all(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(CHAT)
@@ -31,7 +31,7 @@ def test_each_named_marker_is_a_device_and_unnamed_ones_hold_for_all(
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_they_boot_concurrently(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=1.5, times=2)
     pytester.makepyfile(CHAT)
 
@@ -44,7 +44,7 @@ def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyServic
     assert max(pages) < min(ready)
 
 
-def test_a_test_with_markers_only_gets_them_too(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_with_only_markers_gets_them_too(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(CHAT.partition("    assert list")[0].replace("(device_sessions)", "()") + "    pass\n")
 
     pytester.runpytest().assert_outcomes(passed=1)
@@ -52,7 +52,7 @@ def test_a_test_with_markers_only_gets_them_too(pytester: pytest.Pytester, servi
     assert len(service.statuses()) == 2
 
 
-def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_infrastructure(
+def test_if_one_fails_to_start_the_other_is_stopped_and_the_error_is_an_infrastructure_error(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "fail", times=1, reason="no booted device")
@@ -111,7 +111,7 @@ def test_mistakes_are_reported_at_collection(
     assert result.stderr.str().count("ERROR: ") == 1
 
 
-def test_more_devices_than_allowed_at_once_are_refused_at_collection(
+def test_a_test_with_more_devices_than_allowed_is_refused_at_collection(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(CHAT)
@@ -123,7 +123,7 @@ def test_more_devices_than_allowed_at_once_are_refused_at_collection(
     assert service.statuses() == []
 
 
-def test_workers_have_no_more_sessions_at_once_than_allowed(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_workers_never_exceed_the_session_limit(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -54,7 +54,7 @@ def of_shards(pytester: pytest.Pytester, count: int, *args: str) -> list[list[st
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("suite", [SUITE, PLAIN], ids=["devices", "no devices"])
 @pytest.mark.parametrize("args", [[], ["-k", "test_android or test_plain"]], ids=["all", "some"])
-def test_the_shards_together_are_the_suite_and_none_has_what_another_has(
+def test_the_shards_make_up_the_suite_without_overlap(
     pytester: pytest.Pytester, suite: str, count: int, args: list[str]
 ) -> None:
     pytester.makepyfile(test_it=suite)
@@ -66,7 +66,7 @@ def test_the_shards_together_are_the_suite_and_none_has_what_another_has(
 
 
 @pytest.mark.usefixtures("shared")
-def test_it_makes_no_difference_in_which_order_tests_are_collected(pytester: pytest.Pytester) -> None:
+def test_the_collection_order_makes_no_difference(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
     found = of_shards(pytester, 3)
     pytester.makeconftest("def pytest_collection_modifyitems(items): items.reverse()")
@@ -75,9 +75,7 @@ def test_it_makes_no_difference_in_which_order_tests_are_collected(pytester: pyt
 
 
 @pytest.mark.usefixtures("shared")
-def test_it_makes_no_difference_what_a_machine_remembers_or_calls_its_run(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_and_run_name_make_no_difference(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makepyfile(test_it=SUITE)
     found = of_shards(pytester, 3)
     cache = pytester.path / ".pytest_cache" / "v" / "device"
@@ -88,7 +86,7 @@ def test_it_makes_no_difference_what_a_machine_remembers_or_calls_its_run(
     assert list(map(sorted, of_shards(pytester, 3))) == list(map(sorted, found))
 
 
-def test_a_shard_runs_its_part_and_says_which(pytester: pytest.Pytester, shared: FaultyService) -> None:
+def test_a_shard_runs_and_reports_its_part(pytester: pytest.Pytester, shared: FaultyService) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     first, second = (pytester.runpytest(f"--device-shard={number}/2") for number in (1, 2))
@@ -105,7 +103,7 @@ def test_a_shard_runs_its_part_and_says_which(pytester: pytest.Pytester, shared:
 
 
 @pytest.mark.usefixtures("shared")
-def test_what_is_split_otherwise_is_reported_by_another_word(pytester: pytest.Pytester) -> None:
+def test_a_different_split_has_a_different_hash(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     def split() -> str:
@@ -130,7 +128,7 @@ def test_durations_in_the_repository_balance_the_shards(pytester: pytest.Pyteste
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("durations", ["[]", "{", "[" * 9**5], ids=["list", "cut", "brackets"])
-def test_durations_that_cannot_be_read_end_the_run_lest_one_machine_reads_them(
+def test_unreadable_durations_end_the_run_because_other_machines_may_read_them(
     pytester: pytest.Pytester, durations: str
 ) -> None:
     pytester.makepyfile(test_it=SUITE)
@@ -144,7 +142,7 @@ def test_durations_that_cannot_be_read_end_the_run_lest_one_machine_reads_them(
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("args", [["--lf"], ["--sw"]])
-def test_what_this_machine_alone_leaves_out_does_not_go_with_shards(pytester: pytest.Pytester, args: list[str]) -> None:
+def test_options_that_depend_on_the_machine_conflict_with_shards(pytester: pytest.Pytester, args: list[str]) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest("--device-shard=1/2", *args)
@@ -168,7 +166,7 @@ def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/2/3", "a/b", "1/1001", "-1/2"])
-def test_a_shard_that_cannot_be_is_refused(pytester: pytest.Pytester, shard: str) -> None:
+def test_an_impossible_shard_is_refused(pytester: pytest.Pytester, shard: str) -> None:
     pytester.makepyfile(test_it=PLAIN)
 
     result = pytester.runpytest(f"--device-shard={shard}")
@@ -178,9 +176,7 @@ def test_a_shard_that_cannot_be_is_refused(pytester: pytest.Pytester, shard: str
 
 
 @pytest.mark.usefixtures("shared")
-def test_a_ci_service_can_name_the_shard_in_the_environment(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_can_set_the_shard(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makepyfile(test_it=PLAIN)
     monkeypatch.setenv("DEVICE_SHARD", "2/3")
 

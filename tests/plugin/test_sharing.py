@@ -88,7 +88,7 @@ def test_equal_tests_of_a_run_share_a_session_named_after_the_run(
     assert all(name.startswith(f"{pytester.path.name} · ") for name in names(sharing))
 
 
-def test_those_who_share_are_run_together_and_tests_without_a_device_while_theirs_boots(
+def test_tests_that_share_run_together_and_others_while_their_device_boots(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(test_a=TWO_PLATFORMS)
@@ -99,7 +99,7 @@ def test_those_who_share_are_run_together_and_tests_without_a_device_while_their
     assert at_most_one_ahead(reported(sharing))
 
 
-def test_the_order_can_be_left_alone(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_reordering_can_be_disabled(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
     pytester.runpytest("--device-no-reorder").assert_outcomes(passed=4)
@@ -108,7 +108,7 @@ def test_the_order_can_be_left_alone(pytester: pytest.Pytester, sharing: FaultyS
     assert len(names(sharing)) == 2
 
 
-def test_an_order_that_somebody_else_has_made_is_left_alone(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_an_order_set_by_another_plugin_is_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makeconftest(CONFTEST + "def pytest_collection_modifyitems(items): items.reverse()\n")
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
@@ -138,7 +138,7 @@ SESSIONS = {"run": 1, "module": 2, "class": 8, "test": 10}
 
 
 @pytest.mark.parametrize(("share", "count"), SESSIONS.items())
-def test_a_session_is_shared_as_far_as_the_marker_says(
+def test_a_session_is_shared_in_the_markers_scope(
     pytester: pytest.Pytester, sharing: FaultyService, share: str, count: int
 ) -> None:
     suite = BREADTHS.format(share=share)
@@ -152,7 +152,7 @@ def test_a_session_is_shared_as_far_as_the_marker_says(
     assert at_most_one_ahead(reported(sharing))
 
 
-def test_a_worker_shares_a_session_as_far_as_the_marker_says(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_worker_shares_a_session_in_the_markers_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     suites = {share: BREADTHS.format(share=share).replace("share=", f"name={share!r}, share=") for share in SESSIONS}
     pytester.makepyfile(**{f"test_{share}_{file}": suite for share, suite in suites.items() for file in "ab"})
 
@@ -166,7 +166,7 @@ def test_a_worker_shares_a_session_as_far_as_the_marker_says(pytester: pytest.Py
         assert at_most_one_ahead([session for session in reported(sharing) if session.name == share], stopping=1)
 
 
-def test_the_name_says_who_shares_it(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_the_name_contains_the_sharing_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(test_a=BREADTHS.format(share="module"), test_b=BREADTHS.format(share="class"))
 
     pytester.runpytest("--device-share=test").assert_outcomes(passed=10)
@@ -176,7 +176,7 @@ def test_the_name_says_who_shares_it(pytester: pytest.Pytester, sharing: FaultyS
     assert ["TestFirst", "test_b.py"] in parts
 
 
-def test_the_project_can_say_how_far(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_setting_can_set_the_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makeini("[pytest]\ndevice_share = test\n")
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
@@ -185,7 +185,7 @@ def test_the_project_can_say_how_far(pytester: pytest.Pytester, sharing: FaultyS
     assert len(names(sharing)) == 3
 
 
-def test_a_test_that_fails_leaves_the_device_to_the_next_one(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_failing_test_leaves_the_device_to_the_next(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(
         TWO_PLATFORMS.replace("def test_one(device_session): pass", "def test_one(device_session): 1/0")
     )
@@ -195,9 +195,7 @@ def test_a_test_that_fails_leaves_the_device_to_the_next_one(pytester: pytest.Py
     assert len(names(sharing)) == 2
 
 
-def test_the_page_of_the_session_is_reported_by_each_test_that_had_it(
-    pytester: pytest.Pytester, sharing: FaultyService
-) -> None:
+def test_each_test_reports_the_page_of_its_session(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(TWO_PLATFORMS)
 
     pytester.runpytest("--junitxml=report.xml")
@@ -225,9 +223,7 @@ def test_three(device_session): assert device_session.id not in seen
 """
 
 
-def test_a_session_that_is_gone_is_replaced_for_the_next_test(
-    pytester: pytest.Pytester, sharing: FaultyService
-) -> None:
+def test_a_lost_session_is_replaced_for_the_next_test(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(STOPS_IT.replace("BODY", "pass"))
 
     pytester.runpytest().assert_outcomes(passed=3)
@@ -236,7 +232,7 @@ def test_a_session_that_is_gone_is_replaced_for_the_next_test(
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_the_test_that_met_it_is_an_error_of_the_infrastructure_and_no_failure(
+def test_the_affected_test_is_an_infrastructure_error_and_not_a_failure(
     pytester: pytest.Pytester, sharing: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(test_it=STOPS_IT.replace("BODY", "assert 'the app' == 'there'"))
@@ -274,7 +270,7 @@ def test_driven(device_session): assert False
 """
 
 
-def test_a_test_that_needs_more_than_is_left_gets_a_fresh_session(
+def test_a_test_that_needs_more_time_than_is_left_gets_a_fresh_session(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -313,7 +309,7 @@ class TestIt:
         ("ini", "device_test_minutes=11 in the ini file"),
     ],
 )
-def test_a_setting_that_needs_more_than_a_session_has_is_refused(
+def test_a_setting_above_the_sessions_duration_is_refused(
     pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch, given: str, reported: str
 ) -> None:
     if given == "variable":
@@ -333,7 +329,7 @@ def test_a_setting_that_needs_more_than_a_session_has_is_refused(
 
 
 @pytest.mark.parametrize(("share", "minutes"), [("run", "10"), ("test", "11")])
-def test_a_setting_that_needs_all_that_a_session_has_gives_each_test_a_device_of_its_own(
+def test_a_setting_equal_to_the_sessions_duration_gives_each_test_its_own_device(
     pytester: pytest.Pytester, sharing: FaultyService, share: str, minutes: str
 ) -> None:
     pytester.makepyfile(TWO_TESTS)
@@ -344,7 +340,7 @@ def test_a_setting_that_needs_all_that_a_session_has_gives_each_test_a_device_of
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
-def test_a_boot_that_fails_is_tried_again_by_default_and_reported(
+def test_a_failed_boot_is_retried_by_default_and_reported(
     pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DEVICE_START_ATTEMPTS")
@@ -359,7 +355,7 @@ def test_a_boot_that_fails_is_tried_again_by_default_and_reported(
 
 
 @pytest.mark.parametrize("teardown", ["pytest.fail('teardown')", "pytest.skip('teardown')", "raise ValueError"])
-def test_a_session_is_given_back_however_a_teardown_ends(
+def test_a_session_is_released_however_a_teardown_ends(
     pytester: pytest.Pytester, sharing: FaultyService, teardown: str
 ) -> None:
     pytester.makepyfile(
@@ -383,7 +379,7 @@ def test_a_session_is_given_back_however_a_teardown_ends(
     assert one_after_the_other(reported(sharing))
 
 
-def test_requests_that_fixtures_make_different_for_each_test_do_not_pile_up(
+def test_sessions_with_different_requests_from_fixtures_do_not_pile_up(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -405,7 +401,7 @@ def test_requests_that_fixtures_make_different_for_each_test_do_not_pile_up(
     assert one_after_the_other(reported(sharing))
 
 
-def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
+def test_no_more_equal_sessions_are_held_than_a_later_test_needs_at_once(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -437,9 +433,7 @@ def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
     assert len(names(sharing)) == 2
 
 
-def test_a_session_ends_when_the_last_test_that_was_to_have_it_is_skipped(
-    pytester: pytest.Pytester, sharing: FaultyService
-) -> None:
+def test_a_session_ends_if_its_last_test_is_skipped(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -464,7 +458,7 @@ def test_a_session_ends_when_the_last_test_that_was_to_have_it_is_skipped(
     assert len(sharing.sessions()) == 1
 
 
-def test_pytests_own_order_elsewhere_does_not_keep_those_who_share_apart(
+def test_pytests_own_reordering_elsewhere_does_not_separate_tests_that_share(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -488,7 +482,7 @@ def test_pytests_own_order_elsewhere_does_not_keep_those_who_share_apart(
 @pytest.mark.parametrize(
     "body", ["with device_lease(platform='ios'): pass", "request.getfixturevalue('device_session')"]
 )
-def test_a_device_that_is_asked_for_while_a_test_runs_is_no_fault_of_the_test(
+def test_a_failure_of_a_device_requested_at_run_time_is_not_the_tests_fault(
     pytester: pytest.Pytester, sharing: FaultyService, body: str
 ) -> None:
     sharing.add_fault("boot", "fail", times=1, reason="no booted device")
@@ -500,7 +494,7 @@ def test_a_device_that_is_asked_for_while_a_test_runs_is_no_fault_of_the_test(
     result.stdout.fnmatch_lines(["infrastructure: the session failed to start, *"])
 
 
-def test_an_expected_failure_that_is_not_expected_here_is_judged_as_any_other(
+def test_an_xfail_with_a_false_condition_is_handled_like_any_other_failure(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     marked = STOPS_IT.replace("BODY", "assert False").replace(
@@ -514,7 +508,7 @@ def test_an_expected_failure_that_is_not_expected_here_is_judged_as_any_other(
     assert set(sharing.statuses()) == {"stopped"}
 
 
-def test_a_session_that_is_gone_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_lost_session_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
     pytester.makepyfile(STOPS_IT.replace("BODY", "assert False"))
 
     result = pytester.runpytest("--device-keep-on-failure")
@@ -524,7 +518,7 @@ def test_a_session_that_is_gone_is_not_kept(pytester: pytest.Pytester, sharing: 
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
-def test_a_test_does_not_wait_for_a_session_that_its_own_fixtures_hold(
+def test_a_test_does_not_wait_for_a_session_held_by_its_own_fixtures(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -551,7 +545,7 @@ def test_a_test_does_not_wait_for_a_session_that_its_own_fixtures_hold(
     assert set(sharing.statuses()) == {"stopped"}
 
 
-def test_what_a_hook_raises_at_the_end_of_the_run_hides_no_failure(
+def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makeconftest("def pytest_device_stopping(): raise ValueError('nothing saved')\n")

@@ -49,7 +49,7 @@ def test_tests_share_a_users_tokens_until_they_are_stale(pytester: pytest.Pytest
 
 
 @pytest.mark.parametrize(("scope", "providers"), [("worker", 2), ("run", 1)])
-def test_workers_share_a_provider_and_its_tokens_if_the_suite_wants_so(
+def test_workers_share_a_provider_and_its_tokens_if_requested(
     pytester: pytest.Pytester, scope: str, providers: int
 ) -> None:
     pytester.makeconftest(CONFTEST)

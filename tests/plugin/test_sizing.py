@@ -41,7 +41,7 @@ def known(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest
 
 @pytest.mark.parametrize("defaults", [False, True])
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
-def test_a_run_asks_for_as_much_as_it_remembers(
+def test_a_run_requests_durations_from_its_history(
     pytester: pytest.Pytester, known: FaultyService, distributed: list[str], *, defaults: bool
 ) -> None:
     pytester.makepyfile(test_it=SUITE.format(defaults=defaults))

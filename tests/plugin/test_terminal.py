@@ -40,7 +40,7 @@ def test_driven(device_session, device_client):
 
 @pytest.fixture
 def _a_terminal_of_no_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    del pytester  # which switches colours off
+    del pytester  # which switches colors off
     for name in ("CI", "BUILD_NUMBER", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -65,7 +65,7 @@ def words_of(lines: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("args", [[], ["-v"], ["-s"], ["-vs"], ["-q"], ["--capture=sys"], ["--capture=tee-sys"]])
-def test_the_screen_shows_a_live_line_while_a_device_boots_and_in_the_end_what_a_log_has(
+def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a_log(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
     service.add_fault("boot", "delay", seconds=1.3, times=None)
@@ -85,7 +85,7 @@ def test_the_screen_shows_a_live_line_while_a_device_boots_and_in_the_end_what_a
     assert "1 passed" in log
 
 
-def test_devices_that_boot_side_by_side_have_one_live_line_that_fits_the_terminal(
+def test_concurrent_boots_share_one_live_line_that_fits_the_terminal(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=0.5, times=None)
@@ -98,9 +98,7 @@ def test_devices_that_boot_side_by_side_have_one_live_line_that_fits_the_termina
     assert not [line for line in narrow.lines() if ": starting," in line]
 
 
-def test_what_others_write_under_s_without_ending_their_line_stays(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
+def test_unterminated_lines_of_tests_withs_are_kept(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     pytester.makeconftest(
         """
@@ -126,7 +124,7 @@ def test_what_others_write_under_s_without_ending_their_line_stays(
     assert not [line for line in run.lines() if ": starting," in line]
 
 
-def test_ctrl_c_takes_the_live_line_away(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_ctrl_c_removes_the_live_line(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=600)
     pytester.makepyfile(ONE)
     run = TerminalRun().read_until(lambda run: bool(run.drawn()))
@@ -138,7 +136,7 @@ def test_ctrl_c_takes_the_live_line_away(pytester: pytest.Pytester, service: Fau
     assert any("KeyboardInterrupt" in line for line in run.lines())
 
 
-def test_the_live_line_reports_the_newest_state_and_goes_on_counting(
+def test_the_live_line_shows_the_newest_state_and_keeps_counting(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=3)
@@ -153,7 +151,7 @@ def test_the_live_line_reports_the_newest_state_and_goes_on_counting(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_line_that_is_shown_takes_the_place_of_the_live_line(pytester: pytest.Pytester) -> None:
+def test_an_output_line_replaces_the_live_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         f"""{ONE}
         @pytest.fixture(autouse=True)
@@ -171,7 +169,7 @@ def test_a_line_that_is_shown_takes_the_place_of_the_live_line(pytester: pytest.
 
 
 @pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")])
-def test_no_live_line_is_drawn_where_nobody_would_see_it_go(
+def test_no_live_line_is_drawn_without_an_interactive_terminal(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -185,7 +183,7 @@ def test_no_live_line_is_drawn_where_nobody_would_see_it_go(
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_how_long_a_device_usually_takes_is_learnt_from_earlier_runs(
+def test_the_usual_boot_time_is_learned_from_earlier_runs(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
 ) -> None:
     service.add_fault("boot", "delay", seconds=1.0, times=None)
@@ -222,9 +220,7 @@ def test_the_usual_time_is_the_median_of_the_newest_fifty(pytester: pytest.Pytes
 @pytest.mark.parametrize(
     "damaged", ["{", "[3]", '{"android agent-device": 48}', '{"android agent-device": ["48", -1, 1e9]}']
 )
-def test_remembered_times_that_are_damaged_are_ignored(
-    pytester: pytest.Pytester, service: FaultyService, damaged: str
-) -> None:
+def test_damaged_remembered_times_are_ignored(pytester: pytest.Pytester, service: FaultyService, damaged: str) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
@@ -238,7 +234,7 @@ def test_remembered_times_that_are_damaged_are_ignored(
 
 
 @pytest.mark.parametrize("args", [["-n1"], ["-n1", "-v"]])
-def test_what_a_worker_does_is_shown_with_its_name_and_without_a_live_line(
+def test_a_workers_events_are_shown_with_its_name_and_without_a_live_line(
     pytester: pytest.Pytester, service: FaultyService, args: list[str]
 ) -> None:
     service.add_fault("boot", "delay", seconds=0.5, times=None)
@@ -254,7 +250,7 @@ def test_what_a_worker_does_is_shown_with_its_name_and_without_a_live_line(
 
 
 @pytest.mark.usefixtures("service")
-def test_nothing_of_a_worker_is_shown_under_q(pytester: pytest.Pytester) -> None:
+def test_with_q_no_events_of_workers_are_shown(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     assert "  device " not in piped("-n1", "-q")
@@ -262,7 +258,7 @@ def test_nothing_of_a_worker_is_shown_under_q(pytester: pytest.Pytester) -> None
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_an_error_of_the_infrastructure_in_mid_test_is_no_failure_and_is_listed_with_its_page(
+def test_an_infrastructure_error_during_a_test_is_not_a_failure_and_is_listed_with_its_page(
     pytester: pytest.Pytester, distributed: list[str]
 ) -> None:
     pytester.makepyfile(test_it=LOSES_ITS_DEVICE)
@@ -282,7 +278,7 @@ def test_an_error_of_the_infrastructure_in_mid_test_is_no_failure_and_is_listed_
     )
 
 
-def test_ten_errors_of_the_infrastructure_are_listed_and_the_others_counted(
+def test_ten_infrastructure_errors_are_listed_and_the_others_counted(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     for n in range(12):
@@ -308,7 +304,7 @@ def test_ten_errors_of_the_infrastructure_are_listed_and_the_others_counted(
     result.stdout.fnmatch_lines(["12 infrastructure errors (not test failures)", "and 2 more"])
 
 
-def test_pytest_formats_no_traceback_of_an_error_that_is_reported_as_its_message(
+def test_pytest_formats_no_traceback_for_an_error_reported_by_its_message(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "reply", status=500, body="a bug")
@@ -336,7 +332,7 @@ def test_pytest_formats_no_traceback_of_an_error_that_is_reported_as_its_message
 
 
 @pytest.mark.parametrize("args", [[], ["-q"]])
-def test_a_boot_that_was_tried_again_is_counted_and_named(
+def test_a_retried_boot_is_counted_and_named(
     pytester: pytest.Pytester, service: FaultyService, args: list[str]
 ) -> None:
     service.add_fault("boot", "fail", reason="no booted device")
@@ -361,7 +357,7 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
 
 
 @pytest.mark.usefixtures("service")
-def test_colours_are_used_where_pytest_uses_them(pytester: pytest.Pytester) -> None:
+def test_colors_are_used_if_pytest_uses_them(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     assert "\x1b[32mdevices: 1 created, " in TerminalRun().finish().raw
@@ -381,7 +377,7 @@ def test_the_header_reports_service_app_and_limits(pytester: pytest.Pytester, mo
     shown.no_fnmatch_line("device max*")
 
 
-def test_the_header_names_under_v_the_source_of_each_setting_that_was_given(
+def test_with_v_the_header_shows_the_source_of_each_setting(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")

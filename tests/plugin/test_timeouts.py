@@ -19,7 +19,7 @@ def slow(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyServi
     ("func_only", "options"),
     [("false", ["-n2"]), ("true", ["-n2"]), ("false", ["--timeout-method=thread"]), ("true", [])],
 )
-def test_the_wait_for_a_device_is_not_the_time_of_a_test(
+def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
     pytester: pytest.Pytester, slow: FaultyService, func_only: str, options: list[str]
 ) -> None:
     pytester.makeini(f"[pytest]\ntimeout = 5\ntimeout_func_only = {func_only}\n")
@@ -42,7 +42,7 @@ def test_the_wait_for_a_device_is_not_the_time_of_a_test(
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("func_only", ["false", "true"])
-def test_the_rest_of_a_test_has_its_limit(pytester: pytest.Pytester, func_only: str) -> None:
+def test_the_rest_of_a_test_has_the_timeout(pytester: pytest.Pytester, func_only: str) -> None:
     pytester.makeini(f"[pytest]\ntimeout = 2\ntimeout_func_only = {func_only}\n")
     pytester.makepyfile(
         """

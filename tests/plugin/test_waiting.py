@@ -15,9 +15,7 @@ FULL = '{"message": "all devices are in use"}'
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
-    pytester: pytest.Pytester, service: FaultyService, status: int
-) -> None:
+def test_a_wait_for_capacity_is_reported(pytester: pytest.Pytester, service: FaultyService, status: int) -> None:
     service.add_fault("create", "reply", status=status, body=FULL, headers={"Retry-After": "0"}, times=2)
     pytester.makepyfile(ONE)
 
@@ -33,7 +31,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     assert [status for operation, status in service.requests() if operation == "create"] == [status, status, 200]
 
 
-def test_a_service_that_never_has_capacity_is_reported_by_its_last_answer(
+def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "reply", status=429, body=FULL, headers={"Retry-After": "0"}, times=None)
@@ -50,7 +48,7 @@ def test_a_service_that_never_has_capacity_is_reported_by_its_last_answer(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_pace_that_there_is_not_is_refused(pytester: pytest.Pytester) -> None:
+def test_an_unknown_polling_mode_is_refused(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     result = pytester.runpytest("--device-polling=fast")

@@ -42,7 +42,7 @@ def entries() -> list[Entry]:
     return [entry for run in past_runs(Path(os.environ["DEVICE_STATE_DIR"])) for entry in run.ledger.read()[0]]
 
 
-def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.Pytester, warm: FaultyService) -> None:
+def test_the_next_run_takes_over_the_device(pytester: pytest.Pytester, warm: FaultyService) -> None:
     first = pytester.runpytest(KEEP)
     first.assert_outcomes(passed=2)
     assert first.ret == pytest.ExitCode.OK  # what is kept warm is no leak
@@ -59,7 +59,7 @@ def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.
     assert warm.statuses() == ["in-progress"]
 
 
-def test_a_run_that_is_not_asked_to_keeps_nothing_and_takes_nothing(
+def test_a_run_without_the_option_neither_keeps_nor_takes_over_devices(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.runpytest(KEEP).assert_outcomes(passed=2)
@@ -71,7 +71,7 @@ def test_a_run_that_is_not_asked_to_keeps_nothing_and_takes_nothing(
 
 
 @pytest.mark.parametrize("option", ["-x", "--stepwise"])
-def test_a_run_that_ends_with_its_first_failure_leaves_its_device_up(
+def test_a_run_that_ends_at_its_first_failure_keeps_its_device_warm(
     pytester: pytest.Pytester, warm: FaultyService, option: str
 ) -> None:
     pytester.makepyfile(test_it=SUITE.replace("pass", "assert False", 1))
@@ -83,7 +83,7 @@ def test_a_run_that_ends_with_its_first_failure_leaves_its_device_up(
 
 
 @pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough')"])
-def test_a_run_that_is_broken_off_leaves_nothing_up(pytester: pytest.Pytester, warm: FaultyService, end: str) -> None:
+def test_an_interrupted_run_keeps_nothing_warm(pytester: pytest.Pytester, warm: FaultyService, end: str) -> None:
     broken = f"""
     @pytest.mark.device(platform="ios", share="run")
     def test_three(device_session): {end}
@@ -96,7 +96,7 @@ def test_a_run_that_is_broken_off_leaves_nothing_up(pytester: pytest.Pytester, w
     assert entries() == []
 
 
-def test_workers_leave_up_what_they_have_and_share_what_is_there(
+def test_workers_keep_their_devices_warm_and_take_over_each_others(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.makepyfile(test_it=SUITE + "\ndef test_three(device_session): pass\ndef test_four(device_session): pass\n")
@@ -113,9 +113,7 @@ def test_workers_leave_up_what_they_have_and_share_what_is_there(
     assert len(warm.sessions()) <= max(left, 2)
 
 
-def test_the_report_of_a_test_names_the_session_that_was_taken_over(
-    pytester: pytest.Pytester, warm: FaultyService
-) -> None:
+def test_a_tests_report_names_the_session_that_was_taken_over(pytester: pytest.Pytester, warm: FaultyService) -> None:
     pytester.runpytest(KEEP)
 
     result = pytester.inline_run(KEEP)
@@ -125,7 +123,7 @@ def test_the_report_of_a_test_names_the_session_that_was_taken_over(
     assert [dict(report.user_properties)["device_session"] for report in passed] == [session["id"]] * 2
 
 
-def test_the_ini_file_keeps_nothing_warm_in_ci_and_says_so(
+def test_the_ini_file_keeps_nothing_warm_in_ci_and_the_run_reports_it(
     pytester: pytest.Pytester, warm: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
@@ -149,7 +147,7 @@ def test_the_environment_keeps_a_device_warm_in_ci_too(
 
 
 @pytest.mark.usefixtures("warm")
-def test_the_command_line_cannot_ask_it_of_a_service_that_ends_with_the_run(
+def test_the_option_is_refused_for_a_service_that_ends_with_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DEVICE_URL")
@@ -160,7 +158,7 @@ def test_the_command_line_cannot_ask_it_of_a_service_that_ends_with_the_run(
     mistaken.stderr.fnmatch_lines(["ERROR: --device-keep-warm needs a remote service: *"])
 
 
-def test_an_idle_limit_that_nobody_has_set_is_as_long_as_a_device_is_kept_warm(
+def test_an_unset_idle_limit_covers_the_time_that_a_device_is_kept_warm(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.makepyfile(
@@ -180,9 +178,7 @@ def test_an_idle_limit_that_nobody_has_set_is_as_long_as_a_device_is_kept_warm(
     assert warm.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_device_that_cannot_be_tidied_up_after_its_last_test_is_not_left_up(
-    pytester: pytest.Pytester, warm: FaultyService
-) -> None:
+def test_a_device_that_cannot_be_reset_is_not_kept_warm(pytester: pytest.Pytester, warm: FaultyService) -> None:
     pytester.makepyfile(  # a simulated controller can clear nothing
         test_it="""
         import pytest
@@ -197,7 +193,7 @@ def test_a_device_that_cannot_be_tidied_up_after_its_last_test_is_not_left_up(
     assert warm.statuses() == ["stopped"]
 
 
-def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_reported(
+def test_a_warm_device_with_a_dead_controller_is_stopped_and_reported(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.runpytest(KEEP)
@@ -210,7 +206,7 @@ def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_reported(
     assert warm.statuses() == ["stopped", "in-progress"]
 
 
-def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_and_both_are_counted(
+def test_at_the_limit_a_device_of_another_kind_replaces_a_warm_one_and_both_are_counted(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     other = SUITE.replace("android", "ios").replace("def test_", "def test_other_")
@@ -234,7 +230,7 @@ def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_an
     assert warm.statuses() == ["stopped", "stopped", "in-progress"]
 
 
-def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_turns_the_run_red(
+def test_at_the_limit_a_warm_device_that_cannot_be_stopped_fails_the_run(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.makepyfile(test_it=SUITE, test_other=SUITE.replace("android", "ios"))
@@ -250,9 +246,7 @@ def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_tu
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_device_that_is_kept_warm_is_reported_in_the_receipts_json(
-    pytester: pytest.Pytester, warm: FaultyService
-) -> None:
+def test_a_warm_device_is_in_the_receipts_json(pytester: pytest.Pytester, warm: FaultyService) -> None:
     pytester.runpytest(KEEP)
 
     pytester.runpytest(KEEP, "--device-artifacts-dir=out")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import colour_of, line_of, needs_line
+from pytest_device.report.lines import color_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
@@ -64,13 +64,11 @@ def test_every_kind_of_event_has_a_line(event: Event) -> None:
     ],
     ids=str,
 )
-def test_without_v_a_line_is_of_trouble_or_of_a_boot_that_takes_longer_than_usual(
-    event: Event, usual: float | None, *, shown: bool
-) -> None:
+def test_without_v_only_trouble_and_long_boots_have_a_line(event: Event, usual: float | None, *, shown: bool) -> None:
     assert needs_line(event, usual) is shown
 
 
-def test_a_line_names_a_state_as_the_pages_do() -> None:
+def test_lines_and_pages_use_the_same_words_for_states() -> None:
     assert line_of(StateChanged(ref(waited=30), "new")) == "ios appium: after 30 s: starting"
     assert line_of(Stopped(ref(), "errored")) == "ios appium: failed"
     assert line_of(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3)) == (
@@ -78,7 +76,7 @@ def test_a_line_names_a_state_as_the_pages_do() -> None:
     )
 
 
-def test_a_receipt_names_no_page_that_is_gone_when_it_is_read() -> None:
+def test_a_receipt_names_no_page_that_ended_with_the_run() -> None:
     receipt = Receipt(has_pages=False)
     receipt.add(Created(ref()))
     receipt.add(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3))
@@ -86,7 +84,7 @@ def test_a_receipt_names_no_page_that_is_gone_when_it_is_read() -> None:
     assert "failed to start: ios appium: no disk" in [one.text for one in receipt.lines()]
 
 
-def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> None:
+def test_the_time_in_the_queue_is_counted_separately() -> None:
     receipt = Receipt()
     for seconds in (0.2, 29.0):
         receipt.add(Queued(seconds))
@@ -96,18 +94,18 @@ def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> No
     assert receipt.to_json()["queued_seconds"] == 29.2
 
 
-def test_a_run_without_sessions_says_nothing() -> None:
+def test_a_run_without_sessions_has_an_empty_receipt() -> None:
     assert list(Receipt().lines()) == []
 
 
-def test_sessions_that_are_all_stopped_are_reported_in_one_green_line() -> None:
+def test_if_all_sessions_are_stopped_one_green_line_reports_it() -> None:
     receipt = receipt_of(Created(ref()), Ready(ref(waited=4)), Stopped(ref(waited=70), "stopped", running_seconds=66))
 
     text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
     assert list(receipt.lines()) == [(text, "green")]
 
 
-def test_what_the_service_no_longer_knows_is_counted_apart_from_what_it_stopped() -> None:
+def test_gone_sessions_are_counted_separately_from_stopped_ones() -> None:
     receipt = receipt_of(Created(ref()), Gone(ref()), Created(ref("two")), Stopped(ref("two"), "stopped"))
 
     (line,) = receipt.lines()
@@ -115,28 +113,28 @@ def test_what_the_service_no_longer_knows_is_counted_apart_from_what_it_stopped(
     assert (receipt.to_json()["gone"], receipt.to_json()["not_stopped"]) == (1, [])
 
 
-def test_what_may_still_run_is_red() -> None:
+def test_sessions_that_may_still_run_are_red() -> None:
     left = receipt_of(Created(ref()), StopFailed(ref(), "500"))
     lost = receipt_of(CreateUnknown(ref(""), ""))
 
-    assert {line.colour for line in left.lines()} == {line.colour for line in lost.lines()} == {"red"}
+    assert {line.color for line in left.lines()} == {line.color for line in lost.lines()} == {"red"}
     words = f"ios appium: NOT CONFIRMED AS STOPPED: 500\n    {PAGE}\n    pytest-device stop one"
     assert words in [line.text for line in left.lines()]
 
 
-def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
+def test_a_kept_session_is_yellow_until_it_is_stopped_after_all() -> None:
     receipt = receipt_of(Created(ref()), Kept(ref()))
-    assert [line.colour for line in receipt.lines()] == ["yellow", "yellow"]
+    assert [line.color for line in receipt.lines()] == ["yellow", "yellow"]
     assert receipt.to_json()["kept"] == 1
 
     receipt.add(Stopped(ref(), "stopped"))
 
     (line,) = receipt.lines()
     assert line.text.startswith("devices: 1 created, 1 stopped (confirmed); ")
-    assert line.colour == "green"
+    assert line.color == "green"
 
 
-def test_what_was_kept_warm_and_stopped_by_the_same_run_is_stopped_and_its_time_counts_once() -> None:
+def test_a_warm_session_that_the_same_run_stops_is_stopped_and_its_time_counts_once() -> None:
     receipt = receipt_of(
         Created(ref()), KeptWarm(ref(), "", used_seconds=40), Stopped(ref(), "stopped", running_seconds=70)
     )
@@ -144,7 +142,7 @@ def test_what_was_kept_warm_and_stopped_by_the_same_run_is_stopped_and_its_time_
     assert (values["created"], values["stopped"], values["kept_warm"], values["device_seconds"]) == (1, 1, 0, 70)
 
 
-def test_the_time_of_a_session_that_went_from_worker_to_worker_is_theirs_once() -> None:
+def test_the_time_of_a_session_passed_between_workers_counts_once() -> None:
     receipt = receipt_of(
         TakenOver(ref()),
         Stopped(ref(), "stopped", running_seconds=30),
@@ -163,7 +161,7 @@ def test_the_time_of_a_session_that_went_from_worker_to_worker_is_theirs_once() 
     assert whole.to_json()["device_seconds"] == 90
 
 
-def test_the_time_that_an_earlier_run_had_a_session_is_not_counted() -> None:
+def test_an_earlier_runs_share_of_a_sessions_time_is_not_counted() -> None:
     receipt = receipt_of(
         TakenOver(ref()), KeptWarm(ref(), "", used_seconds=40), Stopped(ref(), "stopped", running_seconds=900)
     )
@@ -171,7 +169,7 @@ def test_the_time_that_an_earlier_run_had_a_session_is_not_counted() -> None:
     assert receipt.to_json()["device_seconds"] == 40
 
 
-def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> None:
+def test_a_warm_session_that_could_not_be_stopped_is_not_called_warm() -> None:
     receipt = receipt_of(Created(ref()), StopFailed(ref(), "403"), KeptWarm(ref(), "12:34", used_seconds=40))
 
     values = receipt.to_json()
@@ -181,7 +179,7 @@ def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> Non
     ]
 
 
-def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_while_it_may_run() -> None:
+def test_an_earlier_runs_session_is_not_counted_but_reported_while_it_may_run() -> None:
     receipt = receipt_of(StopDelayed(ref(), "503"), Note("began to stop it", session_id="one"))
     values = receipt.to_json()
     assert (values["created"], values["stopped"], [one["id"] for one in values["not_stopped"]]) == (0, 0, ["one"])
@@ -193,7 +191,7 @@ def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_
     assert "began to stop it" in [line.text for line in receipt.lines()]
 
 
-def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
+def test_a_retried_boot_is_never_hidden() -> None:
     receipt = receipt_of(
         Created(ref()),
         StartFailed(ref(), "no booted device", 2, 2),
@@ -205,10 +203,10 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
     assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
-    assert colour_of(StartFailed(ref(), "", 2, 2)) == "yellow"
+    assert color_of(StartFailed(ref(), "", 2, 2)) == "yellow"
 
 
-def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
+def test_unused_prefetched_sessions_are_counted() -> None:
     receipt = receipt_of(
         Created(ref(late=8)),
         Unused(ref(late=1)),
@@ -220,7 +218,7 @@ def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
     assert receipt.to_json()["unused"] == 1
 
 
-def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -> None:
+def test_a_background_boot_does_not_count_as_waiting() -> None:
     receipt = receipt_of(
         Created(ref("in time", waited=1, late=30)),
         Ready(ref("in time", waited=20, late=11)),
@@ -231,7 +229,7 @@ def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -
     assert receipt.to_json()["waited_seconds"] == 8
 
 
-def test_an_error_is_reported_with_its_pages_each_once_on_a_line_of_its_own() -> None:
+def test_an_error_is_reported_with_each_page_once_on_its_own_line() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
     test, listed = "infrastructure: test_a.py::test_x", f"\n    {PAGE}\n    https://devices.example/sessions/two"
 
@@ -242,7 +240,7 @@ def test_an_error_is_reported_with_its_pages_each_once_on_a_line_of_its_own() ->
     assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
 
 
-def test_the_receipt_is_also_plain_values() -> None:
+def test_the_receipt_converts_to_json() -> None:
     receipt = receipt_of(
         Created(ref()),
         StartFailed(ref(waited=3), "no booted device", 2, 2),

@@ -42,7 +42,7 @@ def test_a_worker_stays_with_its_group() -> None:
     assert [{test % 2 for test in tests} for tests in by_worker(steps).values()] == [{0}, {1}]
 
 
-def test_the_longest_come_first() -> None:
+def test_the_longest_tests_come_first() -> None:
     seconds = [10.0, 50.0, 20.0, 40.0, 30.0]
 
     steps = simulated(dispatcher_of([ANDROID], [(0, one) for one in seconds], width=1), 1)
@@ -50,32 +50,32 @@ def test_the_longest_come_first() -> None:
     assert [seconds[step.test] for step in steps] == sorted(seconds, reverse=True)
 
 
-def test_the_longest_test_is_alone_on_its_worker_when_others_can_do_the_rest() -> None:
+def test_the_longest_test_has_a_worker_to_itself_if_others_can_run_the_rest() -> None:
     steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 25.0)] * 4], boot=1.0), 2)
 
     assert sorted(by_worker(steps).values()) == [[0], [1, 2, 3, 4]]
 
 
-def test_a_group_is_spread_over_no_more_workers_than_shorten_the_run() -> None:
+def test_a_group_is_spread_only_over_workers_that_shorten_the_run() -> None:
     steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 10.0)] * 4], width=8), 8)
 
     assert len(by_worker(steps)) == 2
 
 
-def test_work_that_is_worth_less_than_a_boot_is_left_where_it_is() -> None:
+def test_work_shorter_than_a_boot_is_not_taken_over() -> None:
     steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 4, *[(1, 30.0)] * 3], boot=60.0), 2)
 
     assert sorted(map(len, by_worker(steps).values())) == [3, 4]
 
 
-def test_work_that_is_worth_more_than_a_boot_is_taken_over_near_the_end() -> None:
+def test_work_longer_than_a_boot_is_taken_over_near_the_end() -> None:
     steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 40, *[(1, 30.0)] * 3], boot=60.0), 2)
 
     assert {step.worker for step in steps if step.group == 0} == {0, 1}
     assert max(step.ends for step in steps) < 60 + 40 * 30 * 0.65
 
 
-def test_a_worker_with_little_to_do_goes_on_elsewhere_though_nothing_is_known_yet() -> None:
+def test_a_worker_with_little_work_moves_on_even_without_known_durations() -> None:
     tests = [*[(0, None)] * 2, *[(1, None)] * 60]
 
     steps = simulated(dispatcher_of([ANDROID, IOS], tests, boot=None), 2)
@@ -83,7 +83,7 @@ def test_a_worker_with_little_to_do_goes_on_elsewhere_though_nothing_is_known_ye
     assert {step.worker for step in steps if step.group == 1} == {0, 1}
 
 
-def test_a_worker_with_its_last_test_in_hand_does_not_end_because_a_boot_lasts() -> None:
+def test_a_worker_with_its_last_test_does_not_end_during_a_long_boot() -> None:
     dispatcher = dispatcher_of([ANDROID, IOS], [*[(0, None)] * 2, *[(1, None)] * 60], boot=None)
     dispatcher.add_worker(0)
     dispatcher.add_worker(1)
@@ -98,7 +98,7 @@ def test_a_worker_with_its_last_test_in_hand_does_not_end_because_a_boot_lasts()
     assert set(more) <= set(range(2, 62))
 
 
-def test_a_test_with_two_devices_keeps_a_worker_waiting_no_longer_than_it_takes() -> None:
+def test_a_test_with_two_devices_delays_another_worker_only_for_its_duration() -> None:
     tests = [(2, 30.0), *[(0, 30.0)] * 20, *[(1, 30.0)] * 20]
 
     steps = simulated(dispatcher_of([ANDROID, IOS, BOTH], tests, max_devices=2), 2)
@@ -107,7 +107,7 @@ def test_a_test_with_two_devices_keeps_a_worker_waiting_no_longer_than_it_takes(
     assert max(step.ends for step in steps) <= 60 + 30 + 60 + 20 * 30
 
 
-def test_one_worker_does_not_get_all_the_short_tests_to_fill_its_boot() -> None:
+def test_one_worker_does_not_get_all_short_tests_during_its_boot() -> None:
     steps = simulated(dispatcher_of([DeviceGroup(), ANDROID], [*[(0, 0.001)] * 1000, *[(1, 30.0)] * 2]), 2)
 
     at_device = {step.worker for step in steps if step.group == 1}
@@ -115,7 +115,7 @@ def test_one_worker_does_not_get_all_the_short_tests_to_fill_its_boot() -> None:
     assert len(steps) == 1002
 
 
-def test_a_worker_that_ends_is_assigned_no_more_and_its_group_goes_on_elsewhere() -> None:
+def test_a_worker_that_ends_gets_no_more_tests_and_its_group_continues_elsewhere() -> None:
     dispatcher = dispatcher_of([ANDROID], [(0, 30.0)] * 6)
     dispatcher.add_worker(1)
     begun = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
@@ -136,7 +136,7 @@ def test_tests_without_a_device_fill_the_boot() -> None:
     assert max(step.ends for step in steps) == 90.0
 
 
-def test_the_next_devices_boot_while_the_last_tests_of_the_group_before_run() -> None:
+def test_the_next_devices_boot_during_the_last_tests_of_the_previous_group() -> None:
     tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
 
     steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=1, max_devices=2), 1)
@@ -144,7 +144,7 @@ def test_the_next_devices_boot_while_the_last_tests_of_the_group_before_run() ->
     assert max(step.ends for step in steps) < 2 * 60 + 360 - 40
 
 
-def test_within_a_limit_of_one_each_group_boots_after_the_other() -> None:
+def test_with_a_limit_of_one_groups_boot_one_after_another() -> None:
     tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
 
     steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=3, max_devices=1), 3)
@@ -161,7 +161,7 @@ def test_a_group_that_needs_more_devices_comes_first() -> None:
     assert steps[0].group == 2
 
 
-def test_devices_that_are_there_are_used_on() -> None:
+def test_existing_devices_are_reused() -> None:
     tests = [*[(0, 30.0)] * 2, *[(1, 30.0)] * 2, *[(2, 30.0)] * 2]
 
     steps = simulated(dispatcher_of([ANDROID, DeviceGroup((2,), (2,)), BOTH], tests, width=1, max_devices=2), 1)
@@ -169,7 +169,7 @@ def test_devices_that_are_there_are_used_on() -> None:
     assert [step.group for step in steps] == [2, 2, 0, 0, 1, 1]
 
 
-def test_a_worker_that_is_gone_gives_back_what_it_had_not_begun() -> None:
+def test_the_unstarted_tests_of_a_dead_worker_are_reassigned() -> None:
     dispatcher = dispatcher_of([ANDROID], [(0, 10.0)] * 6, width=1)
     dispatcher.add_worker(0)
     ((_, assigned, _),) = dispatcher.assign(0.0)
@@ -196,7 +196,7 @@ def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [2_000])
-def test_many_tests_with_devices_of_their_own_are_all_assigned(number: int) -> None:
+def test_many_tests_with_unshared_devices_are_all_assigned(number: int) -> None:
     groups = [DeviceGroup((n,), (0,), is_shareable=False, is_unshared=True) for n in range(number)]
 
     steps = simulated(dispatcher_of(groups, [(n, None) for n in range(number)], width=4), 4)

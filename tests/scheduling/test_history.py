@@ -26,7 +26,7 @@ def later(cache: Cache, history: History) -> History:
     return History(cache)
 
 
-def test_of_a_test_the_mean_of_old_and_new_is_remembered() -> None:
+def test_the_mean_of_old_and_new_durations_is_remembered() -> None:
     cache = Cache()
     first = History(cache)
     assert first.test_seconds("test_a.py::test") is None
@@ -58,7 +58,7 @@ def test_the_newest_fifty_boots_are_remembered() -> None:
     assert later(cache, history).boots("ios appium") == tuple(range(11, 61))
 
 
-def test_the_usual_boot_is_the_median_and_of_an_unknown_device_that_of_its_kin() -> None:
+def test_the_usual_boot_time_is_the_median_or_that_of_similar_devices() -> None:
     history = History(
         Cache(
             boot_seconds={"ios appium": [1, 2, 90], "ios appium 0f": [40, 60], "android appium": [7], "ios argent": []}
@@ -71,7 +71,7 @@ def test_the_usual_boot_is_the_median_and_of_an_unknown_device_that_of_its_kin()
     assert history.usual_boot("ios argent") is None
 
 
-def test_without_a_cache_nothing_is_known_of_earlier_runs() -> None:
+def test_without_a_cache_the_history_is_empty() -> None:
     history = History(None)
     history.add_test("test", 2.0)
     history.add_boot("ios appium", 3.0)
@@ -82,7 +82,7 @@ def test_without_a_cache_nothing_is_known_of_earlier_runs() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e9])
-def test_a_time_that_cannot_be_is_not_remembered(seconds: float) -> None:
+def test_an_impossible_time_is_not_remembered(seconds: float) -> None:
     cache = Cache()
     history = History(cache)
     history.add_test("test", seconds)
@@ -96,7 +96,7 @@ def test_a_time_that_cannot_be_is_not_remembered(seconds: float) -> None:
     "damaged",
     ["{", "[3]", "3", '{"test": "4"}', '{"test": [NaN, -1]}', '{"test": 1e9}', pytest.param("[" * 9**5, id="brackets")],
 )
-def test_a_damaged_cache_is_as_good_as_none(pytester: pytest.Pytester, damaged: str) -> None:
+def test_a_damaged_cache_counts_as_empty(pytester: pytest.Pytester, damaged: str) -> None:
     cache = pytester.parseconfigure().cache
     assert cache is not None
     for name in ("test_seconds", "boot_seconds"):

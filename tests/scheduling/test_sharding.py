@@ -38,7 +38,7 @@ def equal(size: int, group: str | None = "a", seconds: int = 30) -> list[ItemCos
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
 @pytest.mark.parametrize(("size", "groups"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)])
-def test_every_test_is_in_one_shard_and_none_is_empty_while_there_are_enough(
+def test_every_test_is_in_one_shard_and_none_is_empty_if_there_are_enough_tests(
     size: int, groups: int, count: int
 ) -> None:
     parts = split(suite(1, size, groups), count)
@@ -61,7 +61,7 @@ def test_equal_tests_of_one_kind_are_spread_evenly() -> None:
     assert Counter(split(equal(20), 4)) == {0: 5, 1: 5, 2: 5, 3: 5}
 
 
-def test_kinds_are_kept_whole_where_that_takes_no_longer() -> None:
+def test_a_kind_stays_together_if_that_takes_no_longer() -> None:
     tests = [*equal(6, "a"), *equal(4, "b"), *equal(2, "c")]
 
     parts = split(tests, 2)
@@ -70,13 +70,13 @@ def test_kinds_are_kept_whole_where_that_takes_no_longer() -> None:
     assert len(groups) == 3
 
 
-def test_a_kind_is_spread_where_a_boot_costs_less_than_it_saves() -> None:
+def test_a_kind_is_spread_if_a_boot_costs_less_than_it_saves() -> None:
     tests = [*equal(40, "a"), *equal(4, "b")]
 
     assert {part for part, test in zip(split(tests, 2), tests, strict=True) if test.group == "a"} == {0, 1}
 
 
-def test_a_kind_that_takes_less_than_a_boot_is_not_spread_beside_others() -> None:
+def test_a_kind_shorter_than_a_boot_is_not_spread() -> None:
     tests = [*equal(20, "a"), *equal(20, "b"), *equal(5, "c", seconds=2)]
 
     parts = split(tests, 2)
@@ -84,13 +84,13 @@ def test_a_kind_that_takes_less_than_a_boot_is_not_spread_beside_others() -> Non
     assert len({part for part, test in zip(parts, tests, strict=True) if test.group == "c"}) == 1
 
 
-def test_kinds_that_fit_together_are_put_together() -> None:
+def test_kinds_that_fit_into_one_shard_share_it() -> None:
     tests = [*equal(3, "a", 100), *equal(2, "b", 100), *equal(2, "c", 100), *equal(1, "d", 100)]
 
     assert loads(tests, split(tests, 2), 2) == [520 * SECOND, 520 * SECOND]
 
 
-def test_a_boot_is_not_spent_for_less_time_than_it_takes() -> None:
+def test_no_boot_is_spent_to_save_less_than_its_duration() -> None:
     tests = [*equal(4, "a", seconds=10), *equal(1, None, seconds=10)]
 
     assert sorted(loads(tests, split(tests, 2), 2)) == [10 * SECOND, 100 * SECOND]
@@ -100,13 +100,13 @@ def test_a_shard_that_needs_a_boot_anyway_gets_its_share() -> None:
     assert Counter(split(equal(4, seconds=10), 2)) == {0: 2, 1: 2}
 
 
-def test_what_needs_no_device_goes_where_there_is_least_to_do() -> None:
+def test_tests_without_a_device_go_to_the_shortest_shard() -> None:
     tests = [*equal(1, "a", seconds=200), *equal(26, None, seconds=10)]
 
     assert loads(tests, split(tests, 2), 2) == [260 * SECOND, 260 * SECOND]
 
 
-def test_a_test_that_takes_long_has_few_beside_it() -> None:
+def test_a_long_test_shares_its_shard_with_few_others() -> None:
     tests = [ItemCost("test_long", "a", 300 * SECOND), *equal(30, "a", seconds=10)]
 
     parts = split(tests, 2)
@@ -116,7 +116,7 @@ def test_a_test_that_takes_long_has_few_beside_it() -> None:
 
 @pytest.mark.parametrize("groups", [1, 3, 6])
 @pytest.mark.parametrize("count", [2, 4, 8, 16])
-def test_two_hundred_tests_are_in_balance(groups: int, count: int) -> None:
+def test_two_hundred_tests_are_balanced(groups: int, count: int) -> None:
     tests = suite(groups, 200, groups)
     everything = sum(test.milliseconds for test in tests) + BOOT * max(groups, count)
 

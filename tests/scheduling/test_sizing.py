@@ -25,7 +25,9 @@ APP = "11111111-2222-4333-8444-555555555555"
         (480, 1, 1, 1),
     ],
 )
-def test_so_much_must_be_left_of_a_session(seconds: float | None, minutes: int, limit: int, needed: int) -> None:
+def test_the_required_remaining_time_follows_from_known_durations(
+    seconds: float | None, minutes: int, limit: int, needed: int
+) -> None:
     assert needed_minutes(seconds, minutes, limit) == needed
 
 
@@ -42,7 +44,7 @@ def duration(known: Mapping[str, float], *uses: Use) -> int | None:
     return request.max_duration_minutes
 
 
-def test_a_session_is_asked_for_as_long_as_its_tests_take_with_a_margin() -> None:
+def test_a_session_is_requested_for_the_duration_of_its_tests_plus_a_margin() -> None:
     uses = [Use("test_a", need(), is_fixed=False), Use("test_b", need(), is_fixed=False)]
 
     assert duration({"test_a": 120, "test_b": 24}, *uses) == 5  # 3 minutes with the margin, and 2 left for the last
@@ -51,17 +53,17 @@ def test_a_session_is_asked_for_as_long_as_its_tests_take_with_a_margin() -> Non
     assert duration({"test_a": 9000}, *uses) == 30
 
 
-def test_what_the_longest_test_needs_is_left_for_it() -> None:
+def test_the_longest_test_has_the_time_it_needs() -> None:
     assert duration({"test": 60}, Use("test", need(minutes=9), is_fixed=False)) == 15
 
 
-def test_nothing_is_known_where_nothing_was_run() -> None:
+def test_without_earlier_runs_nothing_is_sized() -> None:
     known: dict[str, float] = {}
 
     assert sized([Use("test", need(), is_fixed=False)], known.get, unknown_minutes=2) == {}
 
 
-def test_a_duration_of_one_s_own_holds_for_all_that_share_the_session() -> None:
+def test_an_explicit_duration_applies_to_all_tests_that_share_the_session() -> None:
     uses = [Use("test_a", need(), is_fixed=False), Use("test_b", need(), is_fixed=True)]
 
     assert sized(uses, {"test_a": 1, "test_b": 1}.get, unknown_minutes=2) == {}

@@ -34,25 +34,25 @@ def may(accounts: Accounts, token: str, app_id: str, least: Role) -> bool:
 
 
 @pytest.mark.parametrize(("token", "app_id", "least"), PERMITTED)
-def test_a_role_on_the_owning_account_permits_its_own_and_lesser_things(
+def test_a_role_on_the_owning_account_includes_lesser_roles(
     accounts: Accounts, token: str, app_id: str, least: Role
 ) -> None:
     assert may(accounts, token, app_id, least)
 
 
 @pytest.mark.parametrize(("token", "app_id", "least"), FORBIDDEN)
-def test_a_lesser_role_or_one_on_another_account_permits_nothing(
+def test_a_lesser_role_or_one_on_another_account_is_not_sufficient(
     accounts: Accounts, token: str, app_id: str, least: Role
 ) -> None:
     assert not may(accounts, token, app_id, least)
 
 
 @pytest.mark.parametrize("token", ["", "unknown", TOKEN[:-1], f"{TOKEN} ", TOKEN.upper()])
-def test_nothing_but_a_whole_token_is_known(accounts: Accounts, token: str) -> None:
+def test_only_a_complete_token_is_accepted(accounts: Accounts, token: str) -> None:
     assert accounts.caller(token) is None
 
 
-def test_a_project_is_found_however_its_id_is_capitalised(accounts: Accounts) -> None:
+def test_a_project_is_found_by_its_id_in_any_case(accounts: Accounts) -> None:
     assert accounts.owner(APP_ID.upper()) is ACCOUNTS[0]
 
 
@@ -60,6 +60,6 @@ def test_an_unknown_project_has_no_owner(accounts: Accounts) -> None:
     assert accounts.owner(UNKNOWN_ID) is None
 
 
-def test_a_token_is_kept_as_its_digest_only() -> None:
+def test_only_a_digest_of_a_token_is_stored() -> None:
     assert TOKEN not in repr(AccessToken.personal(TOKEN))
     assert TOKEN not in repr(Caller(ACCOUNTS[0], Role.ADMIN))

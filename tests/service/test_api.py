@@ -98,13 +98,13 @@ def test_a_request_without_a_valid_token_is_refused(
     assert (reply.status_code, error(reply)["code"]) == (status, code)
 
 
-def test_the_scheme_of_the_token_may_be_written_in_any_case(world: World) -> None:
+def test_the_authorization_scheme_is_case_insensitive(world: World) -> None:
     reply = world.send("POST", SESSIONS_PATH, token=None, headers={"Authorization": f"bEARER {TOKEN}"}, json=VALID)
 
     assert reply.status_code == 200
 
 
-def test_an_invalid_token_is_reported_which_scheme_is_asked_for(world: World) -> None:
+def test_an_invalid_token_is_reported_with_the_expected_scheme(world: World) -> None:
     assert world.create(token="wrong").headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -112,7 +112,7 @@ def test_a_refusal_does_not_repeat_the_token(world: World) -> None:
     assert "wrong-token" not in world.create(token="wrong-token").text
 
 
-def test_a_viewer_may_get_but_neither_create_nor_stop(world: World) -> None:
+def test_a_viewer_can_get_but_neither_create_nor_stop(world: World) -> None:
     session_id = world.created()
     replies = [world.get(session_id, VIEWER), world.create(VIEWER), world.stop(session_id, VIEWER)]
 
@@ -133,7 +133,7 @@ def test_a_refused_stop_leaves_the_session_running(world: World) -> None:
     assert data(world.get(session_id))["status"] == "new"
 
 
-def test_a_developer_may_create_get_and_stop(world: World) -> None:
+def test_a_developer_can_create_get_and_stop(world: World) -> None:
     session_id = data(world.create(DEVELOPER))["id"]
 
     assert world.get(session_id, DEVELOPER).status_code == 200
@@ -165,7 +165,7 @@ def test_a_refused_request_creates_no_session(world: World) -> None:
     assert not list(world.sessions)
 
 
-def test_every_problem_of_a_request_is_an_error_of_its_own(world: World) -> None:
+def test_every_problem_of_a_request_is_a_separate_error(world: World) -> None:
     reply = world.create(name="", vendorGo=1)
 
     assert [(one["code"], one["option"]) for one in reply.json()["errors"]] == [
@@ -182,7 +182,7 @@ def test_a_body_that_is_not_json_is_refused(world: World, body: bytes) -> None:
     assert "the body is not JSON" in error(reply)["message"]
 
 
-def test_a_request_that_is_broken_off_is_no_failure_of_the_service(world: World) -> None:
+def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> None:
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -202,7 +202,7 @@ def test_a_request_that_is_broken_off_is_no_failure_of_the_service(world: World)
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "multipart/form-data"])
-def test_a_body_that_is_not_called_json_is_refused(world: World, content_type: str) -> None:
+def test_a_body_without_the_json_content_type_is_refused(world: World, content_type: str) -> None:
     reply = world.send(
         "POST", SESSIONS_PATH, content=json.dumps(VALID).encode(), headers={"Content-Type": content_type}
     )
@@ -211,26 +211,26 @@ def test_a_body_that_is_not_called_json_is_refused(world: World, content_type: s
     assert "Content-Type: application/json" in error(reply)["message"]
 
 
-def test_the_content_type_may_name_its_charset(world: World) -> None:
+def test_the_content_type_can_name_a_charset(world: World) -> None:
     content_type = {"Content-Type": "Application/JSON; charset=utf-8"}
 
     assert world.send("POST", SESSIONS_PATH, content=json.dumps(VALID), headers=content_type).status_code == 200
 
 
 @pytest.mark.parametrize(("size", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)])
-def test_a_body_is_read_up_to_a_bound(world: World, size: int, status: int) -> None:
+def test_a_body_is_read_up_to_a_limit(world: World, size: int, status: int) -> None:
     body = json.dumps(VALID).encode().ljust(size)
 
     assert world.send("POST", SESSIONS_PATH, content=body, headers=JSON).status_code == status
 
 
-def test_the_body_of_a_stop_is_of_no_account(world: World) -> None:
+def test_the_body_of_a_stop_is_ignored(world: World) -> None:
     session_id = world.created()
 
     assert world.send("POST", f"{SESSIONS_PATH}/{session_id}/stop", content=b"{").status_code == 200
 
 
-def test_a_session_is_found_however_its_id_is_capitalised(world: World) -> None:
+def test_a_session_is_found_by_its_id_in_any_case(world: World) -> None:
     session_id = world.created()
 
     assert data(world.get(session_id.upper()))["id"] == session_id
@@ -245,7 +245,7 @@ def test_a_malformed_session_id_is_refused_with_its_value(world: World, session_
 
 
 @pytest.mark.parametrize(("method", "path", "status"), ELSEWHERE)
-def test_what_is_not_there_is_reported_as_json(world: World, method: str, path: str, status: int) -> None:
+def test_a_missing_path_is_reported_as_json(world: World, method: str, path: str, status: int) -> None:
     reply = world.send(method, path)
 
     assert reply.status_code == status
@@ -263,18 +263,18 @@ def test_refusals_do_not_carry_the_headers_of_successes(world: World) -> None:
 
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
-def test_the_names_of_this_machine_are_answered(world: World, host: str) -> None:
+def test_requests_for_names_of_this_machine_are_accepted(world: World, host: str) -> None:
     assert world.create_as_host(host).status_code == 200
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
-def test_a_foreign_name_is_refused(world: World, host: str) -> None:
+def test_a_foreign_host_name_is_refused(world: World, host: str) -> None:
     reply = world.create_as_host(host)
 
     assert (reply.status_code, error(reply)["code"]) == (421, "FOREIGN_HOST")
 
 
-def test_any_name_is_answered_when_the_service_is_configured_so(store: Store) -> None:
+def test_any_host_name_is_accepted_if_configured(store: Store) -> None:
     assert World(store, any_host=True).create_as_host("devices.example.com").status_code == 200
 
 
@@ -310,11 +310,11 @@ def test_the_page_shows_no_connection_details(world: World) -> None:
 
 
 @pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
-def test_there_is_no_page_of_an_unknown_session(world: World, session_id: str, status: int) -> None:
+def test_an_unknown_session_has_no_page(world: World, session_id: str, status: int) -> None:
     assert world.send("GET", f"/sessions/{session_id}", token=None).status_code == status
 
 
-def test_an_unforeseen_error_shows_nothing_of_the_inside(world: World, store: Store) -> None:
+def test_an_unexpected_error_reveals_no_internals(world: World, store: Store) -> None:
     store.close()
     reply = world.send("POST", SESSIONS_PATH, broken=True, json=VALID)
 
@@ -322,5 +322,5 @@ def test_an_unforeseen_error_shows_nothing_of_the_inside(world: World, store: St
     assert "database" not in reply.text
 
 
-def test_the_test_interface_is_not_there_unless_asked_for(store: Store) -> None:
+def test_the_test_interface_is_disabled_by_default(store: Store) -> None:
     assert World(store, testing=False).send("GET", "/testing/requests").status_code == 404

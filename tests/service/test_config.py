@@ -47,7 +47,7 @@ def read(**settings: Any) -> ServiceConfig:
     return parse(json.dumps(NEEDED | settings), cache_dir=CACHE)
 
 
-def test_what_is_not_given_has_a_default() -> None:
+def test_omitted_settings_have_defaults() -> None:
     assert read() == ServiceConfig(TOKEN, APP_ID, Path("/state"), CACHE)
 
 
@@ -87,7 +87,7 @@ def test_every_setting_is_read() -> None:
 
 
 @pytest.mark.parametrize(("settings", "said"), REFUSED)
-def test_a_setting_that_cannot_be_is_refused_by_its_name(settings: dict[str, Any], said: str) -> None:
+def test_an_invalid_setting_is_refused_by_name(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read(**settings)
 
@@ -99,7 +99,7 @@ def test_the_token_is_not_shown() -> None:
     assert TOKEN not in repr(read())
 
 
-def test_the_account_is_as_it_was_configured() -> None:
+def test_the_account_is_as_configured() -> None:
     accounts = read(role="viewer", simulator_access=False, max_duration_minutes=40).accounts()
     caller, owner = accounts.caller(TOKEN), accounts.owner(APP_ID)
 
@@ -120,5 +120,5 @@ def test_the_account_is_as_it_was_configured() -> None:
         ({}, "win32", "/home/me/AppData/Local/pytest-device"),
     ],
 )
-def test_the_cache_is_where_the_system_keeps_caches(environ: dict[str, str], platform: str, directory: str) -> None:
+def test_the_cache_is_in_the_systems_cache_directory(environ: dict[str, str], platform: str, directory: str) -> None:
     assert cache_directory(environ, Path("/home/me"), platform) == Path(directory)

@@ -157,7 +157,7 @@ def created(service: Service, directory: Path, **options: Any) -> Session:
     return Session(service, session_id, directory / "state/programs" / session_id)
 
 
-def test_agent_device_drives_the_app_of_its_session_and_of_no_other(create: Create) -> None:
+def test_agent_device_drives_only_the_app_of_its_session(create: Create) -> None:
     one, other = (create(type="agent-device", buildId=BUILD) for _ in range(2))
     assert set(one.ready()) == {"agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken", "webPreviewUrl"}
     for session in (one, other):
@@ -182,7 +182,7 @@ def test_argent_drives_the_app_of_its_session(create: Create) -> None:
     assert "Add" in json.dumps(session.tool("describe", udid=device["id"]))
 
 
-def test_a_preview_is_all_that_a_session_without_a_controller_has(create: Create) -> None:
+def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> None:
     preview = create(type="web-preview-only", buildId=BUILD).ready()
 
     assert set(preview) == {"webPreviewUrl"}
@@ -192,12 +192,12 @@ def test_a_preview_is_all_that_a_session_without_a_controller_has(create: Create
 @pytest.mark.parametrize(
     ("session_type", "name", "said"),
     [
-        ("agent-device", "daemon.js", "agent-device ended by itself: exit status -9"),
-        ("argent", "cli.js", "argent ended by itself: exit status -9"),
-        ("web-preview-only", "--user-data-dir", "the browser ended with exit status -9"),
+        ("agent-device", "daemon.js", "agent-device exited unexpectedly: exit status -9"),
+        ("argent", "cli.js", "argent exited unexpectedly: exit status -9"),
+        ("web-preview-only", "--user-data-dir", "the browser exited with exit status -9"),
     ],
 )
-def test_a_program_that_is_killed_makes_its_session_errored_and_takes_the_others_along(
+def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
     create: Create, session_type: str, name: str, said: str
 ) -> None:
     session = create(type=session_type)
@@ -232,7 +232,7 @@ def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
-def test_a_service_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
+def test_a_terminated_service_leaves_nothing(tmp_path: Path) -> None:
     with running(settings(tmp_path)) as service:
         sessions = [created(service, tmp_path, type=one) for one in ("agent-device", "argent", "web-preview-only")]
         for session in sessions:
@@ -286,7 +286,7 @@ def knocked(ports: Sequence[int]) -> list[str]:
         ("web-preview-only", Session.ready),
     ],
 )
-def test_another_user_of_the_machine_gets_nothing_from_a_session(
+def test_another_user_of_the_machine_cannot_access_a_session(
     create: Create, session_type: str, use: Callable[[Session], object]
 ) -> None:
     session = create(type=session_type)

@@ -77,7 +77,7 @@ def messages(world: World, method: str, path: str, body: bytes) -> list[Message]
         (0, 0, [200, 200, 200, 200]),
     ],
 )
-def test_a_fault_strikes_so_many_requests_after_so_many(
+def test_a_fault_affects_a_number_of_requests_after_skipping_some(
     world: World, times: int | None, skip: int, expected: list[int]
 ) -> None:
     world.created()
@@ -86,7 +86,7 @@ def test_a_fault_strikes_so_many_requests_after_so_many(
     assert statuses(world, 4) == expected
 
 
-def test_faults_of_one_operation_strike_one_after_the_other(world: World) -> None:
+def test_faults_of_one_operation_take_effect_in_order(world: World) -> None:
     world.created()
     world.fault("get", "reply", status=500)
     world.fault("get", "reply", status=502)
@@ -94,14 +94,14 @@ def test_faults_of_one_operation_strike_one_after_the_other(world: World) -> Non
     assert statuses(world, 3) == [500, 502, 200]
 
 
-def test_a_fault_strikes_its_own_operation_only(world: World) -> None:
+def test_a_fault_affects_its_own_operation_only(world: World) -> None:
     world.fault("stop", "reply", status=500)
     session_id = world.created()
 
     assert (world.get(session_id).status_code, world.stop(session_id).status_code) == (200, 500)
 
 
-def test_a_slow_answer_comes_later(world: World) -> None:
+def test_a_slow_response_is_delayed(world: World) -> None:
     world.fault("create", "delay", seconds=7.5)
 
     assert world.create().status_code == 200
@@ -121,7 +121,7 @@ def test_a_connection_is_lost_before_or_after_a_session_was_created(world: World
     assert len(list(world.sessions)) == sessions
 
 
-def test_a_stop_whose_answer_is_lost_has_stopped_the_session(world: World) -> None:
+def test_a_stop_with_a_lost_response_has_stopped_the_session(world: World) -> None:
     session_id = world.created()
     world.fault("stop", "lose-answer")
     with pytest.raises(ConnectionLostError):
@@ -130,7 +130,7 @@ def test_a_stop_whose_answer_is_lost_has_stopped_the_session(world: World) -> No
     assert data(world.get(session_id))["status"] == "stopped"
 
 
-def test_half_of_a_truncated_answer_arrives(world: World) -> None:
+def test_half_of_a_truncated_response_arrives(world: World) -> None:
     world.fault("create", "truncate")
     started, half = messages(world, "POST", SESSIONS_PATH, json.dumps({"appId": APP_ID, "platform": "ios"}).encode())
     promised = int(dict(started["headers"])[b"content-length"])
@@ -141,7 +141,7 @@ def test_half_of_a_truncated_answer_arrives(world: World) -> None:
 
 
 @pytest.mark.parametrize(("more", "sessions"), [({}, 0), ({"carried_out": False}, 0), ({"carried_out": True}, 1)])
-def test_any_answer_can_take_the_place_of_the_real_one(world: World, more: dict[str, Any], sessions: int) -> None:
+def test_any_response_can_replace_the_real_one(world: World, more: dict[str, Any], sessions: int) -> None:
     world.fault(
         "create",
         "reply",
@@ -157,7 +157,7 @@ def test_any_answer_can_take_the_place_of_the_real_one(world: World, more: dict[
     assert len(list(world.sessions)) == sessions
 
 
-def test_fields_of_an_answer_can_be_changed_and_added(world: World) -> None:
+def test_fields_of_a_response_can_be_changed_and_added(world: World) -> None:
     session_id = world.created()
     world.fault("get", "change", fields={"status": "dreaming", "colour": "red"})
     changed, unchanged = data(world.get(session_id)), data(world.get(session_id))
@@ -165,7 +165,7 @@ def test_fields_of_an_answer_can_be_changed_and_added(world: World) -> None:
     assert changed == {**unchanged, "status": "dreaming", "colour": "red"}
 
 
-def test_a_changed_answer_keeps_its_headers(world: World) -> None:
+def test_a_changed_response_keeps_its_headers(world: World) -> None:
     session_id = world.created()
     plain = world.get(session_id)
     world.fault("get", "change", fields={"colour": "red"})
@@ -226,7 +226,7 @@ def test_the_next_device_boots_again(world: World) -> None:
     assert [data(world.get(one))["status"] for one in (failing, booting)] == ["errored", "in-progress"]
 
 
-def test_a_simulated_controller_can_be_dead_for_a_time(world: World) -> None:
+def test_a_simulated_controller_can_be_dead_for_a_while(world: World) -> None:
     health = f"/simulated/{world.created()}/health"
     world.fault("controller", "dead", skip=1)
     replies = [world.send("GET", health, token=None) for _ in range(3)]
@@ -278,7 +278,7 @@ def test_every_request_is_listed_in_its_order_with_its_session_and_status(world:
     ]
 
 
-def test_the_list_of_sessions_is_up_to_date(world: World) -> None:
+def test_the_list_of_sessions_is_current(world: World) -> None:
     world.created()
     world.clock.now += BOOT_SECONDS
 
@@ -295,7 +295,7 @@ def test_a_reset_removes_the_faults_and_forgets_the_requests(world: World) -> No
 
 
 @pytest.mark.parametrize(("fault", "said"), REFUSED)
-def test_a_fault_that_cannot_be_is_refused(world: World, fault: Any, said: str) -> None:
+def test_an_invalid_fault_is_refused(world: World, fault: Any, said: str) -> None:
     reply = world.send("POST", "/testing/faults", json=fault)
 
     assert reply.status_code == 400

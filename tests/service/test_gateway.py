@@ -174,7 +174,7 @@ def done(stage: Stage) -> list[Sequence[Any]]:
     return stage.phone.done
 
 
-def test_a_request_arrives_as_it_was_sent_and_its_answer_comes_back_as_it_is(stage: Stage) -> None:
+def test_request_and_response_are_forwarded_unchanged(stage: Stage) -> None:
     reply = stage.ask("POST", "/tools/des%2Fcribe?x=a%20b", content=b"a body", headers={"X-Mine": "1", "TE": "gzip"})
 
     asked = reply.json()
@@ -185,13 +185,13 @@ def test_a_request_arrives_as_it_was_sent_and_its_answer_comes_back_as_it_is(sta
     assert "te" not in headers
 
 
-def test_the_program_is_asked_by_its_own_name(stage: Stage) -> None:
+def test_the_program_sees_its_own_host_name(stage: Stage) -> None:
     headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()["headers"]
 
     assert {name.lower(): value for name, value in headers.items()}["host"] == "127.0.0.1"
 
 
-def test_a_body_of_unknown_length_is_passed_on(stage: Stage) -> None:
+def test_a_body_of_unknown_length_is_forwarded(stage: Stage) -> None:
     async def parts() -> Any:
         yield b"in "
         yield b"parts"
@@ -201,7 +201,7 @@ def test_a_body_of_unknown_length_is_passed_on(stage: Stage) -> None:
     assert reply.json()["body"] == "in parts"
 
 
-def test_a_redirect_is_answered_and_not_followed(stage: Stage) -> None:
+def test_a_redirect_is_returned_and_not_followed(stage: Stage) -> None:
     assert stage.ask("GET", "/moved").status_code == 302
 
 
@@ -221,14 +221,14 @@ def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
 
 
-def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path: Path) -> None:
+def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(tmp_path: Path) -> None:
     reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
     assert reply.json()["errors"][0]["message"] == "agent-device does not respond: ConnectError"
 
 
-def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:
+def test_commands_count_as_use_but_health_checks_do_not(stage: Stage) -> None:
     stage.ask("GET", "/health")
     stage.ask("GET", "/tools")
     assert stage.programs.last_activity is None
@@ -246,7 +246,7 @@ def test_a_phone_is_a_web_browser_to_the_daemon(browser: Stage, platform: str) -
     assert got["flags"] == {"platform": "web", "snapshotInteractiveOnly": True}
 
 
-def test_steps_of_a_batch_are_meant_too(browser: Stage) -> None:
+def test_steps_of_a_batch_are_translated_too(browser: Stage) -> None:
     steps = [{"command": "snapshot", "flags": {"platform": "ios"}}, {"platform": ["ios"]}, "ios"]
 
     got = browser.rpc("batch", batchSteps=steps)
@@ -254,14 +254,14 @@ def test_steps_of_a_batch_are_meant_too(browser: Stage) -> None:
     assert got["flags"]["batchSteps"] == [{"command": "snapshot", "flags": {"platform": "web"}}, *steps[1:]]
 
 
-def test_an_app_is_launched_and_the_daemon_gets_the_address_it_shows(browser: Stage) -> None:
+def test_an_app_is_launched_and_the_daemon_gets_its_url(browser: Stage) -> None:
     got = browser.rpc("open", "com.example.notes", launchArgs=["-x", "1"])
 
     assert done(browser) == [("launch", "com.example.notes", "-x", "1")]
     assert (got["positionals"], got["flags"]) == ([SHOWN], {"platform": "web"})
 
 
-def test_an_app_that_is_relaunched_is_ended_first(browser: Stage) -> None:
+def test_a_relaunched_app_is_terminated_first(browser: Stage) -> None:
     got = browser.rpc("open", "com.example.notes", "notes://list", relaunch=True)
 
     assert got["flags"] == {"platform": "web"}
@@ -273,12 +273,12 @@ def test_an_app_that_is_relaunched_is_ended_first(browser: Stage) -> None:
 
 
 @pytest.mark.parametrize("url", ["notes://item/3", "https://example.com/"])
-def test_an_address_is_opened_by_the_device(browser: Stage, url: str) -> None:
+def test_a_url_is_opened_by_the_device(browser: Stage, url: str) -> None:
     assert browser.rpc("open", url)["positionals"] == [SHOWN]
     assert done(browser) == [("open", url, None)]
 
 
-def test_the_state_of_an_app_is_cleared_by_the_device_in_the_place_of_the_daemon(browser: Stage) -> None:
+def test_the_device_clears_an_apps_state_instead_of_the_daemon(browser: Stage) -> None:
     answer = browser.rpc("settings", "clear-app-state", "com.example.notes")
 
     assert done(browser) == [("clear", "com.example.notes")]
@@ -292,7 +292,7 @@ def test_a_push_message_is_refused_with_the_fix(browser: Stage) -> None:
     assert done(browser) == []
 
 
-def test_closing_an_app_ends_it(browser: Stage) -> None:
+def test_closing_an_app_terminates_it(browser: Stage) -> None:
     assert browser.rpc("close", "com.example.notes")["positionals"] == []
     assert done(browser) == [("terminate", "com.example.notes")]
 
@@ -300,14 +300,14 @@ def test_closing_an_app_ends_it(browser: Stage) -> None:
 @pytest.mark.parametrize(
     ("target", "why"), [("no-app", "no-app is not installed here"), ("broken:x", "no app here opens broken:")]
 )
-def test_what_the_device_refuses_is_answered_as_the_daemon_refuses(browser: Stage, target: str, why: str) -> None:
+def test_a_refusal_by_the_device_has_the_daemons_form(browser: Stage, target: str, why: str) -> None:
     error = browser.rpc("open", target)["error"]
 
     assert why in error["message"]
     assert error["data"]["code"] == "COMMAND_FAILED"
 
 
-def test_without_the_token_nothing_is_done_and_the_daemon_is_asked_as_it_was(browser: Stage) -> None:
+def test_without_the_token_the_request_is_forwarded_untranslated(browser: Stage) -> None:
     got = browser.rpc("open", "com.example.notes", token="wrong", platform="ios")
 
     assert done(browser) == []
@@ -315,13 +315,13 @@ def test_without_the_token_nothing_is_done_and_the_daemon_is_asked_as_it_was(bro
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", b'{"params": 1}', b'{"params": {"flags": 1}}', b"[" * 100_000])
-def test_what_is_no_request_is_left_to_the_daemon(browser: Stage, body: bytes) -> None:
+def test_an_invalid_request_is_left_to_the_daemon(browser: Stage, body: bytes) -> None:
     reply = browser.ask("POST", "/rpc", content=body, headers={"Authorization": f"Bearer {TOKEN}"})
 
     assert reply.json()["body"].encode() == body
 
 
-def test_for_a_real_phone_nothing_is_said_in_other_words(listener: Path) -> None:
+def test_for_a_real_phone_nothing_is_translated(listener: Path) -> None:
     stage = Stage(listener, Phone(Tools({})))
 
     got = stage.rpc("open", "com.example.notes", platform="ios")
@@ -330,14 +330,14 @@ def test_for_a_real_phone_nothing_is_said_in_other_words(listener: Path) -> None
 
 
 @pytest.mark.parametrize("purpose", ["controllers", "appium"])
-def test_a_web_page_is_refused_also_with_the_key(stage: Stage, purpose: Literal["controllers", "appium"]) -> None:
+def test_a_web_page_is_refused_even_with_the_key(stage: Stage, purpose: Literal["controllers", "appium"]) -> None:
     url = stage.keys.url(purpose, ID)
 
     assert stage.ask("POST", "/session", url=url, headers={"Origin": "https://page.example"}).status_code == 403
     assert stage.ask("POST", "/session", url=url).status_code == 200
 
 
-def test_a_client_of_appium_reads_a_refusal_as_one(stage: Stage) -> None:
+def test_an_appium_client_understands_a_refusal(stage: Stage) -> None:
     reply = stage.ask("GET", url=f"{BASE}/appium/{ID}/wrong/session/1/source")
 
     assert reply.status_code == 404
@@ -346,7 +346,7 @@ def test_a_client_of_appium_reads_a_refusal_as_one(stage: Stage) -> None:
 
 @pytest.mark.parametrize("capability", ["webSocketUrl", "appium:webSocketUrl"])
 @pytest.mark.parametrize("part", ["alwaysMatch", "appium:options"])
-def test_webdriver_bidi_is_refused_by_its_capability_on_every_device(stage: Stage, capability: str, part: str) -> None:
+def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(stage: Stage, capability: str, part: str) -> None:
     url = stage.keys.url("appium", ID)
     bodies = [{"capabilities": {part: {"platformName": "Android", capability: value}}} for value in (True, False)]
 
@@ -363,7 +363,7 @@ def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
     assert stage.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404
 
 
-def test_an_appium_that_is_gone_is_a_lost_connection(tmp_path: Path) -> None:
+def test_a_dead_appium_is_a_lost_connection(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "gone")
 
     with pytest.raises(ConnectionLostError):

@@ -68,7 +68,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("path", "length", "part"), ENDLESS)
-def test_a_body_without_end_is_not_taken_in(service: Service, path: str, length: str, part: bytes) -> None:
+def test_an_endless_body_is_not_read(service: Service, path: str, length: str, part: bytes) -> None:
     before = psutil.Process(service.process.pid).memory_info().rss
 
     answer(service, head("POST", path, "Content-Type: application/json", length), part, ATTEMPTED_BYTES)
@@ -77,21 +77,21 @@ def test_a_body_without_end_is_not_taken_in(service: Service, path: str, length:
     assert service.create().status_code == 200
 
 
-def test_a_body_that_is_too_large_is_refused_in_words(service: Service) -> None:
+def test_an_overlarge_body_is_refused_with_a_message(service: Service) -> None:
     reply = service.http.post(SESSIONS_PATH, content=b" " * (MAX_BODY_BYTES + 1), headers=JSON)
 
     assert reply.status_code == 413
     assert str(MAX_BODY_BYTES) in reply.text
 
 
-def test_a_fault_may_hold_more_but_not_all(service: Service) -> None:
+def test_a_fault_can_be_larger_but_not_unlimited(service: Service) -> None:
     fault = {"operation": "stop", "effect": "reply", "body": "x" * 10_000_000, "times": 0}
 
     assert service.http.post("/testing/faults", json=fault).status_code == 200
     assert service.http.post("/testing/faults", content=b" " * (MAX_TESTING_BODY_BYTES + 1)).status_code == 413
 
 
-def test_headers_without_end_are_not_taken_in(service: Service) -> None:
+def test_endless_headers_are_not_read(service: Service) -> None:
     said, sent = answer(service, f"GET {SESSIONS_PATH}/{UNKNOWN_ID} HTTP/1.1\n", b"X: y\r\n" * 1000, ATTEMPTED_BYTES)
 
     assert sent < ATTEMPTED_BYTES
@@ -105,7 +105,7 @@ PATHS = [f"{SESSIONS_PATH}/{UNKNOWN_ID}", f"/sessions/{UNKNOWN_ID}", "/testing/s
 
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_is_answered_under_a_foreign_name(service: Service, host: str, path: str) -> None:
+def test_requests_for_a_foreign_host_are_refused(service: Service, host: str, path: str) -> None:
     said, _ = answer(service, head("GET", path, host=host))
 
     assert said.startswith("HTTP/1.1 421 ")
@@ -113,7 +113,7 @@ def test_nothing_is_answered_under_a_foreign_name(service: Service, host: str, p
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
 @pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/sessions/{id}"), ("POST", "/sessions/{id}/stop")])
-def test_other_users_of_the_machine_see_and_stop_no_session(service: Service, method: str, path: str) -> None:
+def test_other_users_of_the_machine_can_neither_see_nor_stop_sessions(service: Service, method: str, path: str) -> None:
     page = path.format(id=data(service.create())["id"])
     request = head(method, page, "Origin: http://localhost", "Content-Type: application/json", "Content-Length: 2")
 
@@ -128,7 +128,7 @@ def test_other_users_of_the_machine_see_and_stop_no_session(service: Service, me
     assert accepted.startswith("HTTP/1.1 200 ")
 
 
-def test_no_fault_answers_under_a_foreign_name(service: Service) -> None:
+def test_no_fault_applies_to_a_foreign_host(service: Service) -> None:
     service.fault("get", "reply", status=200, body="planted", skip=0)
     foreign, _ = answer(service, head("GET", PATHS[0], host="evil.example"))
     own, _ = answer(service, head("GET", PATHS[0]))
@@ -140,7 +140,7 @@ def test_no_fault_answers_under_a_foreign_name(service: Service) -> None:
 @pytest.mark.parametrize(
     "headers", ["Host: localhost\nHost: evil.example", "Host: evil.example\nHost: localhost", "X: y"]
 )
-def test_a_request_names_the_service_once(service: Service, headers: str) -> None:
+def test_a_request_has_exactly_one_host_header(service: Service, headers: str) -> None:
     said, _ = answer(service, f"GET {PATHS[0]} HTTP/1.1\n{headers}\n\n")
 
     assert said.startswith("HTTP/1.1 400 ")
@@ -160,7 +160,7 @@ def test_a_request_names_the_service_once(service: Service, headers: str) -> Non
     ],
 )
 @pytest.mark.parametrize("page", [f"{SESSIONS_PATH}/", f"{SESSIONS_PATH}/{UNKNOWN_ID}/", "/sessions/", "/"])
-def test_a_path_leads_to_no_file(service: Service, page: str, session_id: str) -> None:
+def test_no_path_leads_to_a_file(service: Service, page: str, session_id: str) -> None:
     said, _ = answer(service, head("GET", page + session_id))
 
     assert said.startswith(("HTTP/1.1 400 ", "HTTP/1.1 404 ", "HTTP/1.1 405 "))
@@ -188,11 +188,11 @@ def test_no_value_of_a_request_reaches_a_shell_or_a_file(service: Service, direc
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1/", "/etc/passwd", "//x/y"]
 )
-def test_an_archive_is_an_address_of_the_web(service: Service, url: str) -> None:
+def test_an_archive_must_have_an_http_url(service: Service, url: str) -> None:
     assert service.create(applicationArchiveUrl=url).status_code == 400
 
 
-def test_no_name_forges_a_line_of_the_log(service: Service, directory: Path) -> None:
+def test_no_name_can_forge_a_log_line(service: Service, directory: Path) -> None:
     service.create(name="a\r\n2026-01-01 ERROR forged\u2028\x1b[31m")
     lines = (directory / "service.log").read_text().split("\n")
 

@@ -70,7 +70,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("status", "event", "to", "started_at", "finished_at"), CHANGES)
-def test_an_event_leads_on(
+def test_an_event_leads_to_its_status(
     status: Status, event: Event, to: Status, started_at: float | None, finished_at: float | None
 ) -> None:
     before = session(status)
@@ -83,7 +83,7 @@ def test_an_event_leads_on(
     assert after == expected
 
 
-def test_a_session_that_is_ready_again_keeps_its_first_start() -> None:
+def test_a_second_ready_event_keeps_the_first_start_time() -> None:
     before = session(Status.IN_PROGRESS)
 
     assert change(before, Occurrence(Event.READY, 2000.0)) is before
@@ -165,7 +165,7 @@ DUE = [
 
 
 @pytest.mark.parametrize(("given", "boot", "last_activity", "now", "expected"), DUE)
-def test_what_the_clock_and_the_runner_do_to_a_session(
+def test_clock_and_runner_cause_the_right_events(
     given: Session, boot: Boot, last_activity: float | None, now: float, expected: tuple[Event, float] | None
 ) -> None:
     occurrence = due(given, boot, last_activity, now)

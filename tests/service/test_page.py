@@ -32,7 +32,7 @@ def status(stage: Stage) -> Status:
     return session.status
 
 
-def test_the_title_says_the_state_and_the_name(stage: Stage) -> None:
+def test_the_title_contains_state_and_name(stage: Stage) -> None:
     assert "<title>Ready · login works</title>" in stage.get(stage.page).text
 
 
@@ -42,7 +42,7 @@ def test_the_facts_name_the_device_while_there_is_one(stage: Stage) -> None:
     assert "Pixel 8" not in stage.get(stage.page).text
 
 
-def test_the_picture_of_a_running_device_leads_to_its_live_preview(stage: Stage) -> None:
+def test_the_screenshot_of_a_running_device_links_to_its_live_preview(stage: Stage) -> None:
     stage.runner.boot = Running({"webPreviewUrl": stage.preview})
     path = stage.preview.removeprefix(stage.base_url)
 
@@ -88,7 +88,7 @@ def test_the_timeline_reports_in_order_what_happened(clock: Clock) -> None:
     ]
 
 
-def test_a_failure_stands_before_its_consequences(clock: Clock) -> None:
+def test_a_failure_is_listed_before_its_consequences(clock: Clock) -> None:
     stage = Stage(clock=clock)
     stage.get(stage.page)
     stage.runner.boot = Failed("the browser ended", at=NOW + 5)
@@ -99,7 +99,7 @@ def test_a_failure_stands_before_its_consequences(clock: Clock) -> None:
     assert [entry["text"] for entry in timeline][-2:] == ["session failed: the browser ended", "processes exited"]
 
 
-def test_the_list_has_all_sessions_the_newest_first_with_their_states(stage: Stage, clock: Clock) -> None:
+def test_the_list_shows_all_sessions_with_their_states_newest_first(stage: Stage, clock: Clock) -> None:
     stage.runner.fail("the device <died>\n  signal 9")
     clock.now += 1
     other = stage.sessions.create({"appId": APP_ID, "platform": "ios", "type": "appium"}, default_minutes=30)
@@ -114,7 +114,7 @@ def test_the_list_has_all_sessions_the_newest_first_with_their_states(stage: Sta
     assert "<span>the device &lt;died&gt;</span>" in oldest
 
 
-def test_a_service_without_sessions_says_so(stage: Stage, clock: Clock) -> None:
+def test_a_service_without_sessions_has_an_empty_list(stage: Stage, clock: Clock) -> None:
     none = Sessions(store=Store.in_memory(), runner=stage.runner, clock=clock)
     stage.app = create_app(sessions=none, accounts=Accounts(ACCOUNTS), base_url=stage.base_url)
 
@@ -122,14 +122,14 @@ def test_a_service_without_sessions_says_so(stage: Stage, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example"])
-def test_the_list_is_not_served_under_a_name_of_another_machine(stage: Stage, host: str) -> None:
+def test_the_list_is_not_served_for_a_foreign_host(stage: Stage, host: str) -> None:
     reply = stage.get(f"{stage.base_url}/", headers={"Host": host})
 
     assert reply.status_code == 421
     assert stage.id not in reply.text
 
 
-def test_a_reason_of_many_lines_is_reported_as_it_was_said(stage: Stage) -> None:
+def test_a_multiline_reason_is_shown_unchanged(stage: Stage) -> None:
     stage.runner.fail("the controller died:\n  at <Server> (node:net)\n  at listen")
     text = stage.get(stage.page).text
 
@@ -139,7 +139,7 @@ def test_a_reason_of_many_lines_is_reported_as_it_was_said(stage: Stage) -> None
     )
 
 
-def test_the_time_left_is_that_of_the_limits(stage: Stage, clock: Clock) -> None:
+def test_the_time_left_follows_from_the_limits(stage: Stage, clock: Clock) -> None:
     stage = Stage(clock=clock, maxDurationMinutes=40, maxIdleTimeMinutes=5)
     stage.get(stage.page)
     stage.runner.used = NOW + 60
@@ -157,7 +157,7 @@ def test_an_ended_session_has_no_time_left_and_no_stop(stage: Stage) -> None:
     assert '<div id="stopping" data-live="attributes" hidden>' in text
 
 
-def test_the_log_is_shown_and_can_be_had_as_text(stage: Stage) -> None:
+def test_the_log_is_shown_and_available_as_text(stage: Stage) -> None:
     stage.runner.said = "one\n<two>\nat https://user:hunter2@example.com"
 
     assert "one\n&lt;two&gt;\nat https://***@example.com</pre>" in stage.get(stage.page).text
@@ -165,11 +165,11 @@ def test_the_log_is_shown_and_can_be_had_as_text(stage: Stage) -> None:
     assert stage.get(f"{stage.page}/log").headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_a_session_whose_controller_said_nothing_has_no_log(stage: Stage) -> None:
+def test_a_session_with_a_silent_controller_has_no_log(stage: Stage) -> None:
     assert 'id="said" data-live="attributes" hidden' in stage.get(stage.page).text
 
 
-def test_the_facts_can_be_had_as_json(stage: Stage) -> None:
+def test_the_details_are_available_as_json(stage: Stage) -> None:
     stage.runner.fail("the device died\nat once")
     facts = stage.get(f"{stage.page}/facts").json()["data"]
 
@@ -193,7 +193,7 @@ def test_no_page_shows_a_secret() -> None:
 
 
 @pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
-def test_an_unknown_session_is_refused_in_words(stage: Stage, session_id: str, status: int) -> None:
+def test_an_unknown_session_is_refused_with_a_message(stage: Stage, session_id: str, status: int) -> None:
     reply = stage.get(f"{stage.base_url}/sessions/{session_id}")
 
     assert reply.status_code == status
@@ -201,7 +201,7 @@ def test_an_unknown_session_is_refused_in_words(stage: Stage, session_id: str, s
     assert "session" in reply.text
 
 
-def test_a_refusal_repeats_an_address_as_text(stage: Stage) -> None:
+def test_a_refusal_escapes_the_path(stage: Stage) -> None:
     assert "&lt;b&gt;" in stage.get(f"{stage.base_url}/sessions/%3Cb%3E").text
 
 
@@ -222,7 +222,7 @@ def test_a_form_cannot_stop_a_session(stage: Stage) -> None:
     assert status(stage) is Status.IN_PROGRESS
 
 
-def test_a_stop_is_no_link(stage: Stage) -> None:
+def test_a_link_cannot_stop_a_session(stage: Stage) -> None:
     assert stage.get(f"{stage.page}/stop").status_code == 405
     assert status(stage) is Status.IN_PROGRESS
 

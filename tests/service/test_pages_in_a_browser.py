@@ -122,7 +122,7 @@ def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]
         chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_the_picture_appears_and_changes_with_the_screen(look: Chrome, stage: Stage) -> None:
+def test_the_screenshot_appears_and_changes_with_the_screen(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.device.taps.append((0, 0))
@@ -132,7 +132,7 @@ def test_the_picture_appears_and_changes_with_the_screen(look: Chrome, stage: St
     assert not complaints(look)
 
 
-def test_a_click_on_the_picture_is_a_tap_there(look: Chrome, stage: Stage) -> None:
+def test_a_click_on_the_screenshot_is_a_tap_there(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     picture = by_id(look, "picture")
@@ -156,7 +156,7 @@ def test_the_keyboard_taps_too(look: Chrome, stage: Stage) -> None:
     assert stage.device.taps == [(0.6, 0.45)]
 
 
-def test_the_device_is_turned_by_keyboard(look: Chrome, stage: Stage) -> None:
+def test_the_keyboard_rotates_the_device(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     portrait, landscape = look.find_elements(By.CSS_SELECTOR, "[data-orientation]")
@@ -170,7 +170,7 @@ def test_the_device_is_turned_by_keyboard(look: Chrome, stage: Stage) -> None:
     assert portrait.get_attribute("aria-pressed") == "false"
 
 
-def test_what_a_device_refuses_is_reported_in_words(look: Chrome, stage: Stage) -> None:
+def test_a_refusal_by_the_device_is_shown(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.device.broken = "simctl cannot tap"
@@ -181,7 +181,7 @@ def test_what_a_device_refuses_is_reported_in_words(look: Chrome, stage: Stage) 
     wait(look, lambda: "no picture" not in by_id(look, "message").text)
 
 
-def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: Chrome) -> None:
+def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(look: Chrome) -> None:
     with on_stage(ready=False) as stage:
         look.get(stage.preview)
         says(look, "absence", "The device is starting")
@@ -192,7 +192,7 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         look.get("about:blank")
 
 
-def test_until_the_first_picture_the_preview_says_that_it_connects(look: Chrome, stage: Stage) -> None:
+def test_until_the_first_screenshot_the_preview_shows_connecting(look: Chrome, stage: Stage) -> None:
     stage.device.broken = "the screen is not up"
     look.get(stage.preview)
     says(look, "absence", "Connecting…")
@@ -202,7 +202,7 @@ def test_until_the_first_picture_the_preview_says_that_it_connects(look: Chrome,
     assert not by_id(look, "absence").is_displayed()
 
 
-def test_an_id_is_copied_by_its_button(look: Chrome, stage: Stage) -> None:
+def test_a_button_copies_an_id(look: Chrome, stage: Stage) -> None:
     look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": stage.base_url})
     look.get(stage.page)
     button = next(one for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy") if stage.id in parent(one).text)
@@ -212,7 +212,7 @@ def test_an_id_is_copied_by_its_button(look: Chrome, stage: Stage) -> None:
     assert look.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == stage.id
 
 
-def test_the_list_follows_its_sessions_and_leads_to_their_pages(look: Chrome, stage: Stage) -> None:
+def test_the_list_updates_and_links_to_the_session_pages(look: Chrome, stage: Stage) -> None:
     look.get(f"{stage.base_url}/")
     says(look, "sessions", "Ready")
     stage.runner.fail("the device died")
@@ -224,7 +224,7 @@ def test_the_list_follows_its_sessions_and_leads_to_their_pages(look: Chrome, st
     wait(look, lambda: look.title == "Device sessions")
 
 
-def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, stage: Stage) -> None:
+def test_the_end_of_a_session_is_shown_in_place_of_the_screen(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.runner.fail("the device died:\n  signal 9")
@@ -239,7 +239,7 @@ def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, st
     assert "signal 9" in by_id(look, "outcome").text
 
 
-def test_a_service_that_is_gone_is_reported_in_words(look: Chrome) -> None:
+def test_a_stopped_service_is_reported(look: Chrome) -> None:
     with on_stage() as stage:
         look.get(stage.preview)
         shows(look, 0)
@@ -247,7 +247,7 @@ def test_a_service_that_is_gone_is_reported_in_words(look: Chrome) -> None:
     says(look, "message", "The service does not respond.")
 
 
-def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
+def test_the_page_updates_with_its_session(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     session = stage.sessions.get(stage.id)
     assert session
@@ -260,7 +260,7 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     assert not complaints(look)
 
 
-def test_the_page_shows_the_screen_and_leads_to_the_live_preview(look: Chrome, stage: Stage) -> None:
+def test_the_page_shows_the_screen_and_links_to_the_live_preview(look: Chrome, stage: Stage) -> None:
     stage.runner.boot = Running({"webPreviewUrl": stage.preview})
     look.get(stage.page)
     seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
@@ -275,7 +275,7 @@ def test_the_page_shows_the_screen_and_leads_to_the_live_preview(look: Chrome, s
     assert not complaints(look)
 
 
-def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: Stage) -> None:
+def test_a_session_is_stopped_only_after_confirmation(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     press(look, Keys.TAB, Keys.ENTER)
     assert focused(look) == "Keep it running"
@@ -306,7 +306,7 @@ def test_the_pages_fit_their_window_and_can_be_read_in_light_and_dark(
                 assert look.execute_script(FAINT) == []
 
 
-def test_a_real_device_is_seen_and_touched_through_the_preview(look: Chrome, tmp_path: Path) -> None:
+def test_a_real_device_can_be_watched_and_tapped_through_the_preview(look: Chrome, tmp_path: Path) -> None:
     build = tmp_path / "builds" / UNKNOWN_ID
     (build / "app").mkdir(parents=True)
     (build / "build.json").write_text(json.dumps({"archive": "app"}))

@@ -45,7 +45,7 @@ def message(reply: httpx.Response) -> str:
     return str(only["message"])
 
 
-def test_whoever_has_the_address_sees_the_device(stage: Stage) -> None:
+def test_the_url_alone_gives_access_to_the_device(stage: Stage) -> None:
     reply = stage.get(stage.preview)
 
     assert reply.status_code == 200
@@ -53,7 +53,7 @@ def test_whoever_has_the_address_sees_the_device(stage: Stage) -> None:
     assert "Pixel 8 · Android" in reply.text
 
 
-def test_without_the_key_there_is_nothing_to_see(stage: Stage) -> None:
+def test_without_the_key_nothing_is_shown(stage: Stage) -> None:
     other = Stage().preview.rpartition("/")[2]
     wrong = [f"{stage.preview}0", stage.preview[:-1], stage.preview.replace(stage.id, UNKNOWN_ID), f"{stage.preview}é"]
     wrong.append(stage.preview.rpartition("/")[0] + f"/{other}")
@@ -67,7 +67,7 @@ def test_without_the_key_there_is_nothing_to_see(stage: Stage) -> None:
     assert not stage.device.taps
 
 
-def test_a_page_loads_from_its_service_only_and_keeps_its_address_to_itself(stage: Stage) -> None:
+def test_a_page_loads_nothing_from_other_hosts_and_sends_no_referrer(stage: Stage) -> None:
     for address in (stage.preview, stage.page, f"{stage.preview}/screen", f"{stage.preview}0"):
         headers = stage.get(address).headers
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'; script-src 'self';")
@@ -91,27 +91,27 @@ def test_no_other_file_is_served(stage: Stage, name: str) -> None:
     assert stage.get(f"{stage.base_url}/assets/{name}").status_code == 404
 
 
-def test_the_picture_is_what_the_device_shows(stage: Stage) -> None:
+def test_the_screenshot_shows_the_devices_screen(stage: Stage) -> None:
     reply = stage.get(f"{stage.preview}/screen")
 
     assert reply.headers["Content-Type"] == "image/png"
     assert reply.content == asyncio.run(DrawnDevice().screenshot())
 
 
-def test_a_picture_that_is_known_is_not_sent_again(stage: Stage) -> None:
+def test_an_unchanged_screenshot_is_not_sent_again(stage: Stage) -> None:
     etag = stage.get(f"{stage.preview}/screen").headers["ETag"]
     reply = stage.get(f"{stage.preview}/screen", headers={"If-None-Match": etag})
 
     assert (reply.status_code, reply.content) == (304, b"")
 
 
-def test_a_page_that_is_known_is_not_sent_again(stage: Stage) -> None:
+def test_an_unchanged_page_is_not_sent_again(stage: Stage) -> None:
     etag = stage.get(stage.preview).headers["ETag"]
 
     assert stage.get(stage.preview, headers={"If-None-Match": etag}).status_code == 304
 
 
-def test_a_device_that_gives_no_picture_says_why(stage: Stage) -> None:
+def test_a_failed_screenshot_is_reported_with_the_reason(stage: Stage) -> None:
     stage.device.broken = "adb: device offline, see https://user:hunter2@example.com"
     reply = stage.get(f"{stage.preview}/screen")
 
@@ -119,7 +119,7 @@ def test_a_device_that_gives_no_picture_says_why(stage: Stage) -> None:
     assert message(reply) == "adb: device offline, see https://***@example.com"
 
 
-def test_while_there_is_no_device_there_is_no_picture() -> None:
+def test_without_a_device_there_is_no_screenshot() -> None:
     stage = Stage(ready=False)
     reply = stage.get(f"{stage.preview}/screen")
 
@@ -134,19 +134,19 @@ def test_a_device_without_a_screen_is_distinguished(stage: Stage) -> None:
     assert "has no screen" in stage.get(stage.preview).text
 
 
-def test_a_tap_arrives_where_it_was_made(stage: Stage) -> None:
+def test_a_tap_has_the_right_position(stage: Stage) -> None:
     assert stage.post(f"{stage.preview}/tap", {"x": 0.25, "y": 1}).status_code == 204
     assert stage.device.taps == [(0.25, 1)]
 
 
-def test_the_picture_after_a_tap_is_a_new_one(stage: Stage) -> None:
+def test_a_tap_causes_a_new_screenshot(stage: Stage) -> None:
     before = stage.get(f"{stage.preview}/screen").content
     stage.post(f"{stage.preview}/tap", {"x": 0.5, "y": 0.5})
 
     assert stage.get(f"{stage.preview}/screen").content != before
 
 
-def test_the_device_is_turned(stage: Stage) -> None:
+def test_the_device_is_rotated(stage: Stage) -> None:
     assert stage.post(f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}).status_code == 204
     assert stage.device.held == "LANDSCAPE"
 
@@ -170,20 +170,20 @@ def test_a_form_cannot_touch_the_device(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("body", NO_POINTS)
-def test_what_is_no_point_of_the_screen_is_refused(stage: Stage, body: object) -> None:
+def test_a_point_off_the_screen_is_refused(stage: Stage, body: object) -> None:
     assert stage.post(f"{stage.preview}/tap", body).status_code == 400
     assert not stage.device.taps
 
 
 @pytest.mark.parametrize("orientation", ["portrait", "", None, 90, ["LANDSCAPE"]])
-def test_what_is_no_orientation_is_refused(stage: Stage, orientation: object) -> None:
+def test_an_unknown_orientation_is_refused(stage: Stage, orientation: object) -> None:
     reply = stage.post(f"{stage.preview}/orientation", {"orientation": orientation})
 
     assert reply.status_code == 400
     assert message(reply) == "orientation must be one of PORTRAIT, LANDSCAPE"
 
 
-def test_a_device_that_refuses_says_why(stage: Stage) -> None:
+def test_a_refusal_by_the_device_has_a_reason(stage: Stage) -> None:
     stage.device.broken = "simctl cannot tap"
     replies = [
         stage.post(f"{stage.preview}/tap", {"x": 0.5, "y": 0.5}),
@@ -193,7 +193,7 @@ def test_a_device_that_refuses_says_why(stage: Stage) -> None:
     assert [(reply.status_code, message(reply)) for reply in replies] == [(409, "simctl cannot tap")] * 2
 
 
-def test_an_ended_session_cannot_be_touched(stage: Stage) -> None:
+def test_an_ended_session_cannot_be_tapped(stage: Stage) -> None:
     stage.runner.fail("the device died")
     reply = stage.post(f"{stage.preview}/tap", {"x": 0.5, "y": 0.5})
 
@@ -202,13 +202,13 @@ def test_an_ended_session_cannot_be_touched(stage: Stage) -> None:
     assert not stage.device.taps
 
 
-def test_an_ended_session_still_reports_why(stage: Stage) -> None:
+def test_an_ended_session_still_reports_its_reason(stage: Stage) -> None:
     stage.runner.fail("the device <died>")
 
     assert "Failed: the device &lt;died&gt;" in stage.get(stage.preview).text
 
 
-def test_looking_and_touching_do_not_keep_a_session_alive() -> None:
+def test_watching_and_tapping_do_not_keep_a_session_alive() -> None:
     clock = Clock()
     stage = Stage(clock=clock, maxDurationMinutes=30, maxIdleTimeMinutes=1)
     stage.get(stage.preview)
@@ -226,7 +226,7 @@ def test_the_rule_of_idle_time_is_reported() -> None:
     assert "when its controller is not used for 7 min" in stage.get(stage.preview).text
 
 
-def test_a_session_with_a_preview_only_has_no_idle_limit_to_tell() -> None:
+def test_a_preview_only_session_reports_no_idle_limit() -> None:
     stage = Stage(type="web-preview-only")
     text = stage.get(stage.preview).text
 
@@ -246,7 +246,7 @@ class Slow(DrawnDevice):
         return await super().screenshot()
 
 
-def test_all_who_look_share_one_picture() -> None:
+def test_all_viewers_share_one_screenshot() -> None:
     clock = Clock()
     device = Slow(clock)
     screens = Screens(clock)
@@ -259,7 +259,7 @@ def test_all_who_look_share_one_picture() -> None:
     assert device.pictures == 1
 
 
-def test_all_who_look_share_one_failure() -> None:
+def test_all_viewers_share_one_failure() -> None:
     device = DrawnDevice(broken="no screen")
     screens = Screens(Clock())
 
@@ -270,7 +270,7 @@ def test_all_who_look_share_one_failure() -> None:
     assert device.pictures == 1
 
 
-def test_pictures_are_taken_at_a_modest_rate() -> None:
+def test_screenshots_are_taken_at_a_modest_rate() -> None:
     clock, device = Clock(), DrawnDevice()
     screens = Screens(clock)
     for seconds in (0, SECONDS_BETWEEN * 0.9, SECONDS_BETWEEN * 0.2):
@@ -280,7 +280,7 @@ def test_pictures_are_taken_at_a_modest_rate() -> None:
     assert device.pictures == 2
 
 
-def test_a_picture_that_takes_long_is_taken_less_often() -> None:
+def test_slow_screenshots_are_taken_less_often() -> None:
     clock = Clock()
     device = Slow(clock)
     screens = Screens(clock)
@@ -291,7 +291,7 @@ def test_a_picture_that_takes_long_is_taken_less_often() -> None:
     assert device.pictures == 2
 
 
-def test_what_is_done_while_a_picture_is_taken_is_seen_in_the_next() -> None:
+def test_an_action_during_a_screenshot_is_visible_in_the_next() -> None:
     clock = Clock()
     device = Slow(clock)
     screens = Screens(clock)
@@ -308,7 +308,7 @@ def test_what_is_done_while_a_picture_is_taken_is_seen_in_the_next() -> None:
     assert device.pictures == 2
 
 
-def test_a_picture_that_nobody_asks_for_is_not_held_for_ever() -> None:
+def test_an_unrequested_screenshot_is_dropped() -> None:
     clock = Clock()
     screens = Screens(clock)
     data = asyncio.run(screens.screenshot("1", DrawnDevice())).data
@@ -325,7 +325,7 @@ def is_held(data: bytes) -> bool:
     return any(one.data is data for one in gc.get_objects() if type(one) is Screenshot)
 
 
-def test_what_is_no_picture_is_not_shown_as_one() -> None:
+def test_invalid_image_data_is_not_shown() -> None:
     class Odd(DrawnDevice):
         async def screenshot(self) -> bytes:
             return b"<svg onload='alert(1)'/>"
@@ -334,7 +334,7 @@ def test_what_is_no_picture_is_not_shown_as_one() -> None:
         asyncio.run(Screens().screenshot("1", Odd()))
 
 
-def test_a_turned_device_gives_a_wide_picture(stage: Stage) -> None:
+def test_a_rotated_device_has_a_landscape_screenshot(stage: Stage) -> None:
     stage.post(f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"})
     png = stage.get(f"{stage.preview}/screen").content
 

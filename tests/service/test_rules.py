@@ -40,7 +40,7 @@ def test_a_refusal_names_the_option_its_value_and_the_rule(options: dict[str, An
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_a_body_that_is_no_object_is_refused(body: object) -> None:
+def test_a_body_that_is_not_an_object_is_refused(body: object) -> None:
     with pytest.raises(InvalidBodyError, match="must be a JSON object"):
         check(body)
 
@@ -57,11 +57,11 @@ def test_every_broken_rule_about_several_options_is_reported_at_once() -> None:
     assert [message.split()[0] for message in messages] == ["sdkVersion", "openUrl", "maxIdleTimeMinutes"]
 
 
-def test_an_invalid_source_is_not_reported_as_a_missing_one_too() -> None:
+def test_an_invalid_source_is_not_also_reported_as_missing() -> None:
     assert len(problems(buildId="latest", openUrl="app://x")) == 1
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_options_are_named() -> None:
     with pytest.raises(InvalidBodyError, match=r"appId is missing: it must be a UUID; platform is missing: .*android"):
         check({})
 

@@ -80,13 +80,13 @@ def test_ready_reports_the_project(settings: dict[str, object]) -> None:
     assert (event["event"], event["app_id"]) == ("ready", APP_ID)
 
 
-def test_limits_hold_when_nobody_asks(service: Service, directory: Path) -> None:
+def test_limits_apply_without_requests(service: Service, directory: Path) -> None:
     session_id = data(service.create(maxDurationMinutes=0))["id"]
 
     until(lambda: written_status(directory, session_id) == "stopped", "the automatic stop")
 
 
-def test_a_request_that_never_ends_is_given_up(service: Service) -> None:
+def test_an_endless_request_times_out(service: Service) -> None:
     head = f"POST {SESSIONS_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     begun = [
         b"",
@@ -107,7 +107,7 @@ def test_a_request_that_never_ends_is_given_up(service: Service) -> None:
     assert 9 < time.monotonic() - since < 45
 
 
-def test_the_service_of_a_run_sees_no_secret_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runs_service_sees_no_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "open-sesame")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "open-sesame")
     before = set(psutil.Process().children())
@@ -120,7 +120,7 @@ def test_the_service_of_a_run_sees_no_secret_of_its_environment(monkeypatch: pyt
     assert "open-sesame" not in seen.values()
 
 
-def test_more_sessions_than_the_setting_allows_are_refused_until_one_ends(settings: dict[str, object]) -> None:
+def test_sessions_above_the_limit_are_refused_until_one_ends(settings: dict[str, object]) -> None:
     with running(settings | {"max_sessions": 2}) as service:
         first, _ = [data(service.create())["id"] for _ in range(2)]
         refused = service.create()
@@ -132,7 +132,7 @@ def test_more_sessions_than_the_setting_allows_are_refused_until_one_ends(settin
         assert service.create().status_code == 200
 
 
-def test_the_log_is_for_this_user_only_and_holds_no_token(service: Service, directory: Path) -> None:
+def test_only_this_user_can_read_the_log_and_it_has_no_token(service: Service, directory: Path) -> None:
     session_id = data(service.create(type="argent", name=f"a name with {TOKEN}"))["id"]
     log = directory / "service.log"
 
@@ -141,7 +141,7 @@ def test_the_log_is_for_this_user_only_and_holds_no_token(service: Service, dire
     assert TOKEN not in log.read_text()
 
 
-def test_the_state_is_for_this_user_only(service: Service, directory: Path) -> None:
+def test_only_this_user_can_read_the_state(service: Service, directory: Path) -> None:
     service.create()
     state = directory / "state"
 
@@ -150,7 +150,7 @@ def test_the_state_is_for_this_user_only(service: Service, directory: Path) -> N
 
 
 @pytest.mark.parametrize("effect", ["lose-request", "lose-answer"])
-def test_a_lost_answer_is_a_connection_closed_without_one(service: Service, effect: str) -> None:
+def test_a_lost_response_closes_the_connection(service: Service, effect: str) -> None:
     service.fault("create", effect)
 
     with pytest.raises(httpx.RemoteProtocolError, match="disconnected without sending a response"):
@@ -158,21 +158,21 @@ def test_a_lost_answer_is_a_connection_closed_without_one(service: Service, effe
 
 
 @pytest.mark.parametrize("effect", ["reset-request", "reset-answer"])
-def test_a_reset_is_a_reset_of_the_connection(service: Service, effect: str) -> None:
+def test_a_reset_fault_resets_the_connection(service: Service, effect: str) -> None:
     service.fault("create", effect)
 
     with pytest.raises(httpx.ReadError, match="reset"):
         service.create()
 
 
-def test_a_truncated_answer_ends_before_its_length(service: Service) -> None:
+def test_a_truncated_response_is_shorter_than_its_length(service: Service) -> None:
     service.fault("create", "truncate")
 
     with pytest.raises(httpx.RemoteProtocolError, match=r"without sending complete message body"):
         service.create()
 
 
-def test_the_service_goes_on_after_lost_connections(service: Service, directory: Path) -> None:
+def test_the_service_survives_lost_connections(service: Service, directory: Path) -> None:
     service.fault("create", "lose-answer")
     with suppress(httpx.HTTPError):
         service.create()
@@ -181,7 +181,7 @@ def test_the_service_goes_on_after_lost_connections(service: Service, directory:
     assert "ERROR" not in (directory / "service.log").read_text()
 
 
-def test_a_second_service_may_not_use_the_same_state(service: Service, directory: Path) -> None:
+def test_a_second_service_cannot_use_the_same_state(service: Service, directory: Path) -> None:
     assert service.process.poll() is None
     text = refusal(json.dumps(config(directory)))
 
@@ -195,25 +195,23 @@ def test_a_port_in_use_is_an_error_that_names_it(service: Service, tmp_path: Pat
     assert text.startswith(f"port {port} of 127.0.0.1 is in use: ")
 
 
-def test_a_host_of_another_machine_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_foreign_host_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "of 192.0.2.1" in refusal(json.dumps(config(tmp_path, host="192.0.2.1")))
 
 
-def test_a_state_directory_that_cannot_be_is_an_error_that_names_it(
-    settings: dict[str, object], tmp_path: Path
-) -> None:
+def test_an_impossible_state_directory_is_an_error_that_names_it(settings: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
 
     assert f"state_dir {tmp_path / 'state'} cannot be used (" in refusal(json.dumps(settings))
 
 
-def test_a_log_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_an_error_that_names_it(tmp_path: Path) -> None:
     log = tmp_path / "missing" / "service.log"
 
     assert f"log_path {log} cannot be written (" in refusal(json.dumps(config(tmp_path, log_path=str(log))))
 
 
-def test_a_damaged_state_is_an_error_that_names_the_file(settings: dict[str, object], tmp_path: Path) -> None:
+def test_damaged_state_is_an_error_that_names_the_file(settings: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "sessions.db").write_bytes(b"no database at all, whatever its name may say" * 30)
 
@@ -229,11 +227,11 @@ def test_a_damaged_state_is_an_error_that_names_the_file(settings: dict[str, obj
         ("{}", "the configuration lacks app_id, state_dir, token"),
     ],
 )
-def test_a_service_without_configuration_says_so(line: str, said: str) -> None:
+def test_a_missing_configuration_is_an_error(line: str, said: str) -> None:
     assert refusal(line) == said
 
 
-def test_the_end_of_its_input_ends_the_service_and_its_sessions(settings: dict[str, object], tmp_path: Path) -> None:
+def test_end_of_input_ends_the_service_and_its_sessions(settings: dict[str, object], tmp_path: Path) -> None:
     with running(settings) as service:
         session_id = data(service.create())["id"]
 
@@ -253,7 +251,9 @@ def test_a_signal_ends_the_service_and_its_sessions(
     assert written_status(tmp_path, session_id) == "stopped"
 
 
-def test_requests_under_way_do_not_keep_the_service_from_its_end(settings: dict[str, object], tmp_path: Path) -> None:
+def test_requests_in_progress_do_not_prevent_the_service_from_ending(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
     with running(settings) as service:
         session_id = data(service.create())["id"]
         service.fault("get", "delay", seconds=3600)
@@ -278,9 +278,7 @@ service.wait()
 
 
 @pytest.mark.parametrize("lifeline", ["closed with its parent", "held open by another process"])
-def test_a_service_whose_parent_is_killed_ends_by_itself(
-    settings: dict[str, object], tmp_path: Path, lifeline: str
-) -> None:
+def test_a_service_ends_if_its_parent_is_killed(settings: dict[str, object], tmp_path: Path, lifeline: str) -> None:
     reads, writes = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, *COMMAND],
@@ -305,7 +303,7 @@ def test_a_service_whose_parent_is_killed_ends_by_itself(
     assert written_status(tmp_path, data(created)["id"]) == "stopped"
 
 
-def test_a_killed_service_leaves_errored_sessions_to_the_next(settings: dict[str, object]) -> None:
+def test_sessions_of_a_killed_service_are_errored_in_the_next(settings: dict[str, object]) -> None:
     with running(settings) as service:
         session_id = data(service.create())["id"]
         service.process.kill()
@@ -338,7 +336,7 @@ def test_a_service_in_the_foreground_ends_on_ctrl_c(tmp_path: Path) -> None:
     assert (said, process.returncode) == ("ended\n", 0)
 
 
-def test_work_before_the_service_is_ready_is_given_up_at_its_end() -> None:
+def test_work_before_the_service_is_ready_is_cancelled_at_its_end() -> None:
     undone: list[str] = []
 
     async def install() -> None:
@@ -357,7 +355,7 @@ def test_work_before_the_service_is_ready_is_given_up_at_its_end() -> None:
     asyncio.run(scene())
 
 
-def test_answers_are_sent_without_waiting_for_more_to_send() -> None:
+def test_responses_are_sent_without_delay() -> None:
     with (
         listen("127.0.0.1", 0) as listener,
         socket.create_connection(listener.getsockname()),
@@ -383,7 +381,7 @@ def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
     assert after == given
 
 
-def test_an_error_of_the_work_before_the_service_is_ready_is_reported() -> None:
+def test_an_error_before_the_service_is_ready_is_reported() -> None:
     async def install() -> None:
         raise LookupError("no Node")
 
@@ -398,7 +396,7 @@ class BrokenRunner(SimulatedRunner):
         raise LookupError(session_id)
 
 
-def test_a_service_whose_limits_no_longer_hold_ends(store: Store) -> None:
+def test_a_service_that_cannot_enforce_its_limits_ends(store: Store) -> None:
     sessions = Sessions(store=store, runner=BrokenRunner(clock=time.time), clock=time.time)
     sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=1)
     app = create_app(sessions=sessions, accounts=Accounts([]), base_url="http://127.0.0.1")

@@ -46,11 +46,11 @@ def test_a_session_boots_by_the_clock(world: World) -> None:
     assert statuses == ["new", "new", "in-progress"]
 
 
-def test_create_answers_before_the_device_is_ready_however_fast_it_boots(store: Store) -> None:
+def test_create_returns_before_the_device_is_ready_however_fast_it_boots(store: Store) -> None:
     assert data(World(store, boot_seconds=0).create())["status"] == "new"
 
 
-def test_timestamps_tell_when_things_happened(world: World) -> None:
+def test_timestamps_have_the_time_of_their_events(world: World) -> None:
     session_id = world.created()
     world.clock.now += BOOT_SECONDS
     world.get(session_id)
@@ -72,7 +72,7 @@ def test_reading_a_session_does_not_update_it(world: World) -> None:
     assert data(world.get(session_id))["updatedAt"] == data(world.get(session_id))["createdAt"]
 
 
-def test_a_sweep_enforces_limits_when_nobody_asks(world: World) -> None:
+def test_a_sweep_enforces_limits_without_requests(world: World) -> None:
     world.created(maxDurationMinutes=1)
     world.clock.now += BOOT_SECONDS
     world.sessions.sweep()
@@ -108,7 +108,7 @@ def test_every_change_is_logged_with_its_reason(store: Store) -> None:
     ]
 
 
-def test_use_of_the_controller_puts_the_idle_limit_off(world: World) -> None:
+def test_use_of_the_controller_postpones_the_idle_limit(world: World) -> None:
     session_id = world.created(maxIdleTimeMinutes=5)
     world.clock.now += BOOT_SECONDS
     world.sessions.sweep()
@@ -124,7 +124,7 @@ def test_use_of_the_controller_puts_the_idle_limit_off(world: World) -> None:
     assert one(world).reason == "controller not used for 5 min"
 
 
-def test_looking_at_a_session_is_no_use_of_its_controller(world: World) -> None:
+def test_reading_a_session_does_not_count_as_use_of_its_controller(world: World) -> None:
     session_id = world.created(maxIdleTimeMinutes=1)
     world.clock.now += BOOT_SECONDS
     for _ in range(4):
@@ -162,7 +162,7 @@ def test_programs_are_stopped_when_the_session_fails(store: Store) -> None:
     assert runner.record(session.id).boot == GONE
 
 
-def test_a_limit_that_has_passed_wins_over_a_stop_that_comes_after_it(world: World) -> None:
+def test_a_passed_limit_takes_precedence_over_a_later_stop(world: World) -> None:
     session_id = world.created(maxDurationMinutes=1)
     world.clock.now += BOOT_SECONDS
     world.sessions.sweep()
@@ -181,7 +181,7 @@ def test_all_active_sessions_are_stopped_with_the_service(world: World) -> None:
     ] * 3
 
 
-def test_a_restarted_service_still_knows_its_sessions(kept: Store) -> None:
+def test_a_restarted_service_remembers_its_sessions(kept: Store) -> None:
     before = World(kept)
     session_id = before.created(name="login", type="argent", maxIdleTimeMinutes=7, maxDurationMinutes=30)
     stopped = data(before.stop(session_id))
@@ -227,7 +227,7 @@ def test_connection_details_and_launch_arguments_are_never_written(path: Path, k
     assert b"hunter2" not in written
 
 
-def test_a_stop_ends_the_programs_even_when_it_cannot_be_written(world: World, store: Store) -> None:
+def test_a_stop_ends_the_programs_even_if_it_cannot_be_stored(world: World, store: Store) -> None:
     session_id = world.created()
     store.close()
 
@@ -236,7 +236,7 @@ def test_a_stop_ends_the_programs_even_when_it_cannot_be_written(world: World, s
     assert world.runner.record(session_id).boot == GONE
 
 
-def test_a_development_client_s_archive_is_the_one_that_is_installed(store: Store, world: World) -> None:
+def test_the_reported_archive_of_a_development_client_is_the_installed_one(store: Store, world: World) -> None:
     clients = {(Platform.IOS, None): "https://clients.example/55.zip"}
     sessions = Sessions(
         store=store, runner=world.runner, clock=world.clock, client_url=lambda *asked: clients.get(asked)

@@ -54,14 +54,14 @@ def test_a_session_is_read_as_it_was_written(path: Path, store: Store) -> None:
         assert again.load() == [SESSION]
 
 
-def test_words_are_read_as_members_of_their_closed_sets(store: Store) -> None:
+def test_words_are_read_as_enum_members(store: Store) -> None:
     store.save(SESSION)
     (session,) = store.load()
 
     assert (type(session.type), type(session.platform), type(session.status)) == (SessionType, Platform, Status)
 
 
-def test_a_changed_session_takes_the_place_of_the_one_before(store: Store) -> None:
+def test_a_changed_session_replaces_its_predecessor(store: Store) -> None:
     store.save(SESSION)
     changed = replace(SESSION, name=None)
     store.save(changed)
@@ -69,7 +69,7 @@ def test_a_changed_session_takes_the_place_of_the_one_before(store: Store) -> No
     assert store.load() == [changed]
 
 
-def test_only_this_user_may_read_the_files(path: Path, store: Store) -> None:
+def test_only_this_user_can_read_the_files(path: Path, store: Store) -> None:
     store.save(SESSION)
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
 
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_an_error_that_names_it_and_the_fix(path: Path) -> Non
         Store.open(path)
 
 
-def test_a_file_of_another_version_is_an_error_that_names_both(path: Path) -> None:
+def test_a_file_of_another_version_is_an_error_that_names_both_versions(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
 
@@ -92,6 +92,6 @@ def test_a_file_of_another_version_is_an_error_that_names_both(path: Path) -> No
         Store.open(path)
 
 
-def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be used"):
         Store.open(tmp_path / "missing" / "sessions.db")

@@ -41,9 +41,7 @@ def wait_until_ready(*sessions: DeviceSession, clock: FakeClock) -> None:
         advance_due(waiting, clock, clock.sleep)
 
 
-def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
-    session_polled_every: MakeSession, world: World
-) -> None:
+def test_a_session_taken_over_is_polled_when_it_is_due(session_polled_every: MakeSession, world: World) -> None:
     session, began = session_polled_every(5), world.clock()
     session.advance()
     world.clock.sleep(4)
@@ -54,7 +52,7 @@ def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_each_of_several_is_looked_at_at_its_own_pace(session_polled_every: MakeSession, world: World) -> None:
+def test_each_of_several_sessions_is_polled_at_its_own_pace(session_polled_every: MakeSession, world: World) -> None:
     often, seldom = session_polled_every(2), session_polled_every(12)
 
     wait_until_ready(often, seldom, clock=world.clock)
@@ -62,7 +60,7 @@ def test_each_of_several_is_looked_at_at_its_own_pace(session_polled_every: Make
     assert world.requests.count("get") == 6 + 1
 
 
-def test_what_is_ready_is_not_asked_again(session_polled_every: MakeSession, world: World) -> None:
+def test_a_ready_session_is_not_polled_again(session_polled_every: MakeSession, world: World) -> None:
     session = session_polled_every(5)
     wait_until_ready(session, clock=world.clock)
     asked = list(world.requests)
@@ -72,7 +70,7 @@ def test_what_is_ready_is_not_asked_again(session_polled_every: MakeSession, wor
     assert world.requests == asked
 
 
-def test_a_background_with_nothing_to_do_has_no_thread_and_ends_at_once(world: World) -> None:
+def test_an_idle_background_has_no_thread_and_ends_immediately(world: World) -> None:
     background = Background(world.clock, Relay())
 
     background.wake()
@@ -81,7 +79,7 @@ def test_a_background_with_nothing_to_do_has_no_thread_and_ends_at_once(world: W
     assert "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_events_that_are_put_aside_are_reported_once_in_order_with_how_late_they_are() -> None:
+def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
     clock, recorder, kept = FakeClock(), Recorder(), Deferred()
     relay = Relay(recorder, clock=clock)
 
@@ -97,7 +95,7 @@ def test_events_that_are_put_aside_are_reported_once_in_order_with_how_late_they
     assert recorder.events == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
 
 
-def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
+def test_one_thread_does_not_defer_the_events_of_another() -> None:
     recorder, kept = Recorder(), Deferred()
     relay = Relay(recorder)
 
@@ -112,7 +110,7 @@ def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what is tested is what the child does not do
-def test_a_forked_child_leaves_it_to_its_parent_to_boot_ahead(client: DeviceClient, world: World) -> None:
+def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) -> None:
     house = House(client, world)
     if not (child := os.fork()):
         house.prefetch(ANDROID)
@@ -156,7 +154,7 @@ def _a_little(seconds: float) -> None:
     time.sleep(seconds / 10)
 
 
-def test_many_that_take_two_of_two_while_they_keep_one_come_to_an_end(
+def test_many_processes_that_need_both_slots_and_reuse_one_do_not_deadlock(
     client: DeviceClient, world: World, tmp_path: Path
 ) -> None:
     crowd = Crowd(client, world, tmp_path)

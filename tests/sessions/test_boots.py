@@ -21,11 +21,11 @@ def request(**arguments: Any) -> SessionRequest:
     "arguments",
     [{"name": "mine"}, {"max_duration_minutes": 7}, {"max_idle_time_minutes": 3}, {"app_id": BUILD}],
 )
-def test_what_a_boot_does_not_depend_on_makes_no_difference(arguments: Mapping[str, Any]) -> None:
+def test_irrelevant_fields_do_not_change_the_boot_key(arguments: Mapping[str, Any]) -> None:
     assert request(**arguments).boot_key == request().boot_key == "ios appium"
 
 
-def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
+def test_each_relevant_field_changes_the_boot_key() -> None:
     several: list[dict[str, Any]] = [
         {},
         {"platform": "android"},
@@ -43,7 +43,7 @@ def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
     assert len({request(**arguments).boot_key for arguments in several}) == len(several)
 
 
-def test_a_key_reveals_nothing_that_may_be_a_secret() -> None:
+def test_a_boot_key_reveals_no_possible_secret() -> None:
     source = {"application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"}
     secret = request(**source, device_identifier="hidden", launch_args=["hidden"], open_url="app://hidden")
 
@@ -61,7 +61,7 @@ def session(**times: datetime) -> Session:
     return Session.model_validate(values | reported | wire, by_name=True)
 
 
-def test_a_boot_took_what_the_service_says() -> None:
+def test_boot_times_are_computed_from_the_services_timestamps() -> None:
     made = datetime(2026, 11, 21, tzinfo=UTC)
 
     assert session(started_at=made + timedelta(seconds=52.5)).boot_seconds == 52.5

@@ -33,11 +33,11 @@ def fail(breaker: Breaker, cause: Cause = BOOT, *, key: str = KEY, is_final: boo
     breaker.failed(key, one, cause, is_final=is_final)
 
 
-def test_as_many_may_start_side_by_side_as_like_while_none_has_failed(breaker: Breaker) -> None:
+def test_without_failures_any_number_of_attempts_can_run_concurrently(breaker: Breaker) -> None:
     assert {breaker.ask(KEY, ticket()) for _ in range(8)} == {Turn.GO}
 
 
-def test_after_as_many_failures_in_a_row_as_the_limit_none_is_attempted(breaker: Breaker) -> None:
+def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(breaker: Breaker) -> None:
     fail(breaker)
     fail(breaker)
 
@@ -45,7 +45,7 @@ def test_after_as_many_failures_in_a_row_as_the_limit_none_is_attempted(breaker:
     assert breaker.ask("another request", ticket()) is Turn.GO
 
 
-def test_a_success_between_failures_begins_a_new_row(breaker: Breaker) -> None:
+def test_a_success_resets_the_count_of_failures(breaker: Breaker) -> None:
     fail(breaker)
     one = ticket()
     breaker.ask(KEY, one)
@@ -55,21 +55,21 @@ def test_a_success_between_failures_begins_a_new_row(breaker: Breaker) -> None:
     assert breaker.ask(KEY, ticket()) is Turn.GO
 
 
-def test_a_final_failure_ends_it_at_once_and_for_good(breaker: Breaker, clock: FakeClock) -> None:
+def test_a_final_failure_opens_the_circuit_permanently(breaker: Breaker, clock: FakeClock) -> None:
     fail(breaker, TOKEN, is_final=True)
     clock.sleep(100 * PAUSE_SECONDS)
 
     assert breaker.ask(KEY, ticket()) == TOKEN
 
 
-def test_a_final_failure_counts_more_than_one_that_may_pass(breaker: Breaker) -> None:
+def test_a_final_failure_takes_precedence_over_a_temporary_one(breaker: Breaker) -> None:
     fail(breaker)
     fail(breaker, TOKEN, is_final=True)
 
     assert breaker.ask(KEY, ticket()) == TOKEN
 
 
-def test_a_failure_that_holds_for_all_ends_every_request(breaker: Breaker) -> None:
+def test_a_failure_that_affects_all_requests_opens_every_circuit(breaker: Breaker) -> None:
     one = ticket()
     breaker.ask(KEY, one)
     breaker.failed(EVERY, one, TOKEN, is_final=True)
@@ -88,7 +88,7 @@ def test_processes_together_never_exceed_the_limit(breaker: Breaker) -> None:
 
 
 @pytest.mark.parametrize("end", ["ready", "released", "lost"])
-def test_who_waits_goes_on_when_the_other_does_not_fail(breaker: Breaker, end: str) -> None:
+def test_a_waiting_attempt_continues_if_the_other_does_not_fail(breaker: Breaker, end: str) -> None:
     other, third = ticket("gw1"), ticket("gw0")
     breaker.ask(KEY, other)
     fail(breaker)
@@ -114,7 +114,7 @@ def test_after_a_pause_a_single_probe_is_made(breaker: Breaker, clock: FakeClock
     assert breaker.ask(KEY, ticket()) == BOOT
 
 
-def test_a_probe_that_fails_is_followed_by_another_pause_and_one_that_succeeds_by_all(
+def test_a_failed_probe_starts_another_pause_and_a_successful_one_closes_the_circuit(
     breaker: Breaker, clock: FakeClock
 ) -> None:
     fail(breaker)
@@ -130,7 +130,7 @@ def test_a_probe_that_fails_is_followed_by_another_pause_and_one_that_succeeds_b
     assert {breaker.ask(KEY, ticket()) for _ in range(4)} == {Turn.GO}
 
 
-def test_a_cause_names_the_first_test_that_met_it(breaker: Breaker) -> None:
+def test_a_cause_names_the_first_affected_test(breaker: Breaker) -> None:
     fail(breaker)
     breaker.note_affected_test(KEY, "test_a")
     fail(breaker, Cause("infrastructure", "something else"))
@@ -139,7 +139,7 @@ def test_a_cause_names_the_first_test_that_met_it(breaker: Breaker) -> None:
     assert breaker.ask(KEY, ticket()) == BOOT._replace(test="test_a")
 
 
-def test_a_run_that_does_not_retry_a_start_goes_on_after_a_single_failure(clock: FakeClock) -> None:
+def test_a_run_without_start_retries_continues_after_a_single_failure(clock: FakeClock) -> None:
     breaker = Breaker(1, clock)
     fail(breaker)
     fail(breaker)

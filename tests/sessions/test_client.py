@@ -70,7 +70,7 @@ def outcome(client: DeviceClient) -> ServiceError:
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_an_answer_without_end_is_bounded_in_time(kind: str) -> None:
+def test_an_endless_response_times_out_on_a_new_connection(kind: str) -> None:
     with service(endless(kind)) as url, DeviceClient(url, TOKEN, reply_seconds=0.3) as client:
         error = outcome(client)
 
@@ -80,7 +80,7 @@ def test_an_answer_without_end_is_bounded_in_time(kind: str) -> None:
 
 
 @pytest.mark.timeout(30)
-def test_an_answer_without_end_is_bounded_in_time_on_a_connection_that_was_kept() -> None:
+def test_an_endless_response_times_out_on_a_kept_alive_connection() -> None:
     answers = [iter([NOT_FOUND]), endless("headers")]
     with service(*answers) as url, DeviceClient(url, TOKEN, reply_seconds=0.5) as client:
         first, second = outcome(client), outcome(client)
@@ -112,7 +112,7 @@ def test_an_error_does_not_repeat_the_token_that_the_service_echoes(echo: Callab
     assert TOKEN[:8] not in f"{caught.value!r} {caught.value} {caught.value.detail}"
 
 
-def test_an_error_of_the_connection_does_not_repeat_the_token() -> None:
+def test_a_connection_error_does_not_repeat_the_token() -> None:
     def fail(_request: httpx.Request) -> httpx.Response:
         raise httpx.ProxyError(f"407 {TOKEN}")
 

@@ -58,7 +58,7 @@ def test_there_is_an_example_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
+def test_an_event_survives_a_round_trip_through_json(event: Event) -> None:
     assert from_plain(json.loads(json.dumps(to_plain(event)))) == event
 
 
@@ -70,7 +70,7 @@ def test_the_reference_describes_each_kind_with_its_fields(event: Event) -> None
     assert [name for name in plain if name not in {"version", "event", "session"} and f"`{name}`" not in row] == []
 
 
-def test_the_plain_values_of_an_event_stay_what_they_are_in_this_version() -> None:
+def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
     assert to_plain(Stopped(SessionRef("ios appium", "one"), "stopped", 66.5)) == {
         "version": 1,
         "event": "stopped",
@@ -90,26 +90,26 @@ def test_the_plain_values_of_an_event_stay_what_they_are_in_this_version() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "an event of version 2: known is version 1"),
-        ({"event": "lost"}, "an event 'lost': known are created, state-changed, ready,"),
-        ({"color": "red"}, "stopped: 'color' is no field of it: known are session, status, running_seconds"),
+        ({"version": 2}, r"events of version 2 are not supported \(only 1\)"),
+        ({"event": "lost"}, "unknown event 'lost': the events are created, state-changed, ready,"),
+        ({"color": "red"}, "stopped: unknown field 'color': the fields are session, status, running_seconds"),
         ({"status": 4}, "stopped: status cannot be 4"),
         ({"session": "one"}, "stopped: session cannot be 'one'"),
         ({"session": {}}, "session: .* missing .* 'label'"),
         ({"session": {"label": "ios", "minutes": True}}, "session: minutes cannot be True"),
     ],
 )
-def test_what_is_no_event_of_this_version_is_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_event_is_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
     with pytest.raises(EventFormatError, match=message):
         from_plain(to_plain(Stopped(OF, "stopped")) | change)
 
 
-def test_whole_numbers_are_read_where_json_made_them_of_seconds() -> None:
+def test_seconds_can_be_whole_numbers_in_json() -> None:
     assert from_plain({"version": 1, "event": "queued", "waited_seconds": 29}) == Queued(29.0)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_masking_reaches_every_text_that_a_service_may_have_written(event: Event) -> None:
+def test_masking_covers_every_text_from_the_service(event: Event) -> None:
     hidden = masked(event, lambda _text: "***")
 
     shown = set(json.dumps(to_plain(hidden)).replace("***", "").split('"'))

@@ -111,7 +111,7 @@ def test_a_session_is_created_waited_for_and_stopped(client: DeviceClient, world
     assert world.kinds() == [Created, Ready, Stopped]
 
 
-def test_it_is_looked_at_every_five_seconds(client: DeviceClient, world: World) -> None:
+def test_a_session_is_polled_every_five_seconds(client: DeviceClient, world: World) -> None:
     leased(client, world)
 
     ready = next(event for event in world.events if isinstance(event, Ready))
@@ -119,7 +119,7 @@ def test_it_is_looked_at_every_five_seconds(client: DeviceClient, world: World) 
 
 
 @pytest.mark.parametrize("error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()])
-def test_it_is_stopped_however_its_block_ends(client: DeviceClient, world: World, error: BaseException) -> None:
+def test_a_session_is_stopped_however_its_block_ends(client: DeviceClient, world: World, error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
         leased(client, world, error=error)
 
@@ -127,7 +127,7 @@ def test_it_is_stopped_however_its_block_ends(client: DeviceClient, world: World
     assert world.statuses() == ["stopped"]
 
 
-def test_a_session_that_becomes_errored_is_given_up_with_its_page(client: DeviceClient, world: World) -> None:
+def test_an_errored_session_is_an_error_with_its_page(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="errored", remoteConfig=None)]
 
     with pytest.raises(SessionFailedError, match="failed to start") as caught:
@@ -137,7 +137,7 @@ def test_a_session_that_becomes_errored_is_given_up_with_its_page(client: Device
     assert world.requests == ["create", "get", "stop"]
 
 
-def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, world: World) -> None:
+def test_a_session_stopped_by_someone_else_is_an_error(client: DeviceClient, world: World) -> None:
     def stop_first(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         (session,) = world.held
         world.held.stop(session.id, "by somebody else")
@@ -159,7 +159,7 @@ def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, wo
     assert world.statuses() == ["stopped"]
 
 
-def test_in_progress_without_connection_details_keeps_waiting(client: DeviceClient, world: World) -> None:
+def test_a_session_in_progress_without_connection_details_is_not_ready(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="in-progress", remoteConfig=None)] * 2
 
     leased(client, world)
@@ -167,9 +167,7 @@ def test_in_progress_without_connection_details_keeps_waiting(client: DeviceClie
     assert world.requests.count("get") == 3
 
 
-def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
-    client: DeviceClient, world: World
-) -> None:
+def test_an_undocumented_status_is_reported_and_the_wait_continues(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="thawing")]
 
     leased(client, world)
@@ -188,7 +186,7 @@ def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
         lost(httpx.RemoteProtocolError, carried_out=True),
     ],
 )
-def test_what_may_pass_is_tolerated_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_temporary_errors_are_tolerated_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
     world.faults["get"] = [fault] * 7
 
     leased(client, world)
@@ -196,7 +194,7 @@ def test_what_may_pass_is_tolerated_while_waiting(client: DeviceClient, world: W
     assert world.statuses() == ["stopped"]
 
 
-def test_what_does_not_pass_is_reported_as_a_wait_that_was_too_long(client: DeviceClient, world: World) -> None:
+def test_a_lasting_error_ends_in_a_timeout(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [answer(500, "the disk is full")] * 100
 
     with pytest.raises(SessionTimeoutError) as caught:
@@ -213,7 +211,7 @@ def test_what_does_not_pass_is_reported_as_a_wait_that_was_too_long(client: Devi
         (changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"), UnexpectedReplyError),
     ],
 )
-def test_an_answer_that_waiting_cannot_cure_ends_it_and_the_session(
+def test_a_final_error_ends_the_wait_and_the_session(
     client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
 ) -> None:
     world.faults["get"] = [fault]
@@ -235,7 +233,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("fault", [fault for fault, _ in ODD])
-def test_a_poll_that_a_lagging_replica_or_a_gateway_answers_is_tolerated(
+def test_responses_of_lagging_replicas_and_gateways_are_tolerated(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["get"] = [fault] * 3
@@ -247,7 +245,7 @@ def test_a_poll_that_a_lagging_replica_or_a_gateway_answers_is_tolerated(
 
 
 @pytest.mark.parametrize(("fault", "error"), ODD)
-def test_a_poll_that_is_answered_so_for_a_minute_ends_the_wait_and_the_session(
+def test_such_responses_for_a_minute_end_the_wait_and_the_session(
     client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
 ) -> None:
     world.faults["get"] = [fault] * 100
@@ -270,7 +268,7 @@ def test_a_refused_create_is_not_repeated(client: DeviceClient, world: World) ->
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_create_that_the_service_fails_is_not_repeated(client: DeviceClient, world: World, status: int) -> None:
+def test_a_create_that_fails_in_the_service_is_not_repeated(client: DeviceClient, world: World, status: int) -> None:
     world.faults["create"] = [answer(status)]
 
     with pytest.raises(StatusError):
@@ -280,7 +278,7 @@ def test_a_create_that_the_service_fails_is_not_repeated(client: DeviceClient, w
 
 
 @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError])
-def test_a_create_whose_answer_unusable_is_not_repeated_and_said_to_be_unknown(
+def test_a_create_with_an_unusable_response_is_not_repeated_and_reported_as_unknown(
     client: DeviceClient, world: World, error: type[httpx.TransportError]
 ) -> None:
     world.faults["create"] = [lost(error, carried_out=True)]
@@ -296,7 +294,7 @@ def test_a_create_whose_answer_unusable_is_not_repeated_and_said_to_be_unknown(
     assert world.kinds() == [CreateUnknown]
 
 
-def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, world: World) -> None:
+def test_a_create_that_was_certainly_not_sent_is_repeated(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [
         lost(httpx.ConnectError, carried_out=False),
         lost(httpx.ConnectTimeout, carried_out=False),
@@ -308,7 +306,7 @@ def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, wo
     assert world.statuses() == ["stopped"]
 
 
-def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
+def test_a_session_with_an_unreadable_create_response_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [changed(status=7)]
 
     with pytest.raises(UnexpectedReplyError, match="status"):
@@ -317,7 +315,7 @@ def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(clie
     assert world.statuses() == ["stopped"]
 
 
-def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient, world: World) -> None:
+def test_invalid_optional_fields_are_tolerated_and_named(client: DeviceClient, world: World) -> None:
     fields = {"createdAt": "yesterday", "jobRunId": None, "url": "/x", "maxDurationMinutes": None, "platform": None}
     odd = changed(**fields, type=7)
     world.faults = {"create": [odd], "get": [odd] * 2 + [changed(**fields, type=7, startedAt="later")], "stop": [odd]}
@@ -333,7 +331,7 @@ def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient,
     ]
 
 
-def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: DeviceClient, world: World) -> None:
+def test_a_timeout_names_the_missing_connection_detail(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="in-progress", remoteConfig={"capabilities": {}})] * 100
 
     with pytest.raises(SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"):
@@ -365,7 +363,7 @@ def test_the_reason_of_an_errored_session_is_reported(
     [answer(status) for status in (429, 500, 400, 401, 403, 404, 409, 422, 423, 302)]
     + [answer(403, "<html>blocked"), lost(httpx.ReadTimeout, carried_out=False)],
 )
-def test_a_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_a_failed_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) -> None:
     world.faults["stop"] = [fault] * 2
 
     leased(client, world)
@@ -376,7 +374,7 @@ def test_a_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) ->
 
 
 @pytest.mark.parametrize("fault", [done(204), done(202), done(500), done(404), changed(status="in-progress")])
-def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
+def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["stop"] = [fault] * 100
@@ -387,7 +385,7 @@ def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
     assert isinstance(world.events[-1], Stopped)
 
 
-def test_a_stop_that_the_service_answers_with_404_proves_nothing(client: DeviceClient, world: World) -> None:
+def test_a_404_to_a_stop_proves_nothing(client: DeviceClient, world: World) -> None:
     world.faults["stop"] = [answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100
     world.faults["get"] = [passed(), passed(), passed(), *[answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100]
 
@@ -409,7 +407,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
 
 
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])
-def test_a_session_that_cannot_be_stopped_is_reported_with_page_bound_and_the_call_that_stops_it(
+def test_a_session_that_cannot_be_stopped_is_reported_with_page_limit_and_command(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["stop"] = [fault] * 3
@@ -434,7 +432,7 @@ def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient
     assert "could not be stopped" in note
 
 
-def test_running_time_is_counted_by_the_times_of_the_service(client: DeviceClient, world: World) -> None:
+def test_running_time_is_counted_by_the_services_timestamps(client: DeviceClient, world: World) -> None:
     with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)):
         world.clock.sleep(30)
 
@@ -464,9 +462,7 @@ def body(status: int, text: str) -> Fault:
         changed(platform="ios"),
     ],
 )
-def test_a_session_in_an_answer_that_is_wrong_is_stopped_all_the_same(
-    client: DeviceClient, world: World, fault: Fault
-) -> None:
+def test_a_session_in_an_invalid_response_is_still_stopped(client: DeviceClient, world: World, fault: Fault) -> None:
     world.faults["create"] = [fault]
 
     with pytest.raises(UnexpectedReplyError):
@@ -477,7 +473,7 @@ def test_a_session_in_an_answer_that_is_wrong_is_stopped_all_the_same(
 
 
 @pytest.mark.parametrize("fault", [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")])
-def test_an_answer_to_create_that_shows_no_session_is_said_to_be_unknown(
+def test_a_create_response_without_a_session_is_reported_as_unknown(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["create"] = [fault]
@@ -489,7 +485,7 @@ def test_an_answer_to_create_that_shows_no_session_is_said_to_be_unknown(
     assert world.kinds() == [CreateUnknown]
 
 
-def test_an_interrupt_during_create_is_said_to_leave_it_unknown(client: DeviceClient, world: World) -> None:
+def test_an_interrupt_during_create_is_reported_as_unknown(client: DeviceClient, world: World) -> None:
     def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         carry_out()
         raise KeyboardInterrupt
@@ -502,7 +498,7 @@ def test_an_interrupt_during_create_is_said_to_leave_it_unknown(client: DeviceCl
     assert world.kinds() == [CreateUnknown]
 
 
-def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client: DeviceClient, world: World) -> None:
+def test_an_interrupt_during_the_stop_does_not_prevent_it(client: DeviceClient, world: World) -> None:
     def interrupt(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         raise KeyboardInterrupt
 
@@ -515,7 +511,7 @@ def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client
     assert world.kinds()[-1] is Stopped
 
 
-def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
+def test_a_stop_response_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
     another = changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")
     world.faults["stop"] = [another]
 
@@ -527,7 +523,7 @@ def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceC
     assert world.requests[-6:] == ["stop", "get"] * 3
 
 
-def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:
+def test_a_compressed_response_is_refused_before_decompression(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})] * 100
 
     with pytest.raises(UnexpectedReplyError, match="compressed"):
@@ -536,7 +532,7 @@ def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, 
     assert world.statuses() == ["stopped"]
 
 
-def test_answers_that_a_proxy_compresses_are_unpacked(client: DeviceClient, world: World) -> None:
+def test_responses_compressed_by_a_proxy_are_decompressed(client: DeviceClient, world: World) -> None:
     for operation in ("create", "get", "stop"):
         world.faults[operation] = [compressed] * 100
 
@@ -545,7 +541,7 @@ def test_answers_that_a_proxy_compresses_are_unpacked(client: DeviceClient, worl
     assert world.statuses() == ["stopped"]
 
 
-def test_a_compressed_answer_that_is_far_too_large_is_refused(client: DeviceClient, world: World) -> None:
+def test_an_overlarge_compressed_response_is_refused(client: DeviceClient, world: World) -> None:
     compressed = gzip.compress(bytes(64 * 1024 * 1024))
     world.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
 
@@ -555,7 +551,7 @@ def test_a_compressed_answer_that_is_far_too_large_is_refused(client: DeviceClie
     assert world.statuses() == ["stopped"]
 
 
-def test_a_wait_in_which_nothing_changes_says_so_from_time_to_time(client: DeviceClient, world: World) -> None:
+def test_an_unchanged_wait_is_reported_from_time_to_time(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="new", remoteConfig=None)] * 20
 
     leased(client, world)
@@ -563,7 +559,7 @@ def test_a_wait_in_which_nothing_changes_says_so_from_time_to_time(client: Devic
     assert [detail_of(event) for event in world.events if isinstance(event, StateChanged)] == ["new"] * 3
 
 
-def test_no_connection_detail_of_an_unreadable_answer_is_shown(client: DeviceClient, world: World) -> None:
+def test_no_connection_detail_in_an_unreadable_response_is_shown(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')] * 100
 
     with pytest.raises(UnexpectedReplyError) as caught:
@@ -572,7 +568,7 @@ def test_no_connection_detail_of_an_unreadable_answer_is_shown(client: DeviceCli
     assert "sesame" not in str(caught.value)
 
 
-def test_an_id_that_is_none_is_refused_before_anything_is_sent(client: DeviceClient, world: World) -> None:
+def test_an_invalid_id_is_refused_before_anything_is_sent(client: DeviceClient, world: World) -> None:
     with pytest.raises(ConfigError, match=r"'\.\./x' must be a UUID"):
         client.stop("../x")
 
@@ -580,16 +576,14 @@ def test_an_id_that_is_none_is_refused_before_anything_is_sent(client: DeviceCli
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
-def test_a_proxy_that_cannot_be_used_is_reported_with_its_variable(
-    monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_an_unusable_proxy_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "nonsense://127.0.0.1:1")
 
     with pytest.raises(ConfigError, match=variable):
         DeviceClient("https://devices.example", "open-sesame-open")
 
 
-def test_an_address_that_no_network_knows_is_a_mistake_of_the_configuration(world: World) -> None:
+def test_an_unusable_service_url_is_a_configuration_error(world: World) -> None:
     client = DeviceClient("https://xn--", "open-sesame-open")
 
     with pytest.raises(ConfigError, match="xn--"):

@@ -45,7 +45,7 @@ def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
     assert ledger.read() == ([entry], {})
 
 
-def test_an_entry_takes_the_place_of_its_former_self(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_written_entry_replaces_its_previous_version(ledger: Ledger, tmp_path: Path) -> None:
     ledger.write(ENTRY)
 
     ledger.write(ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"))
@@ -54,7 +54,7 @@ def test_an_entry_takes_the_place_of_its_former_self(ledger: Ledger, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
 
 
-def test_an_entry_is_readable_for_its_user_only(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_its_user_can_read_an_entry(ledger: Ledger, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         ledger.write(ENTRY)
@@ -65,7 +65,7 @@ def test_an_entry_is_readable_for_its_user_only(ledger: Ledger, tmp_path: Path) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
-def test_a_full_disk_leaves_the_former_self_and_nothing_else(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_only_the_previous_version(ledger: Ledger, tmp_path: Path) -> None:
     ledger.write(ENTRY)
 
     command = [sys.executable, "-c", WRITES_TO_A_FULL_DISK, str(tmp_path)]
@@ -76,14 +76,14 @@ def test_a_full_disk_leaves_the_former_self_and_nothing_else(ledger: Ledger, tmp
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
-def test_a_directory_that_is_gone_is_an_error_for_who_writes(ledger: Ledger, tmp_path: Path) -> None:
+def test_writing_to_a_missing_directory_is_an_error(ledger: Ledger, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
 
     with pytest.raises(FileNotFoundError):
         ledger.write(ENTRY)
 
 
-def test_what_is_gone_may_be_removed_again(ledger: Ledger) -> None:
+def test_removing_a_missing_entry_is_not_an_error(ledger: Ledger) -> None:
     ledger.write(ENTRY)
     assert ledger.holds(ENTRY.intent)
 
@@ -93,7 +93,7 @@ def test_what_is_gone_may_be_removed_again(ledger: Ledger) -> None:
     assert not ledger.holds(ENTRY.intent)
 
 
-def test_what_cannot_be_looked_at_is_taken_to_be_kept_warm_and_what_is_gone_is_not(tmp_path: Path) -> None:
+def test_an_unreadable_entry_counts_as_warm_and_a_missing_one_does_not(tmp_path: Path) -> None:
     (tmp_path / "no-directory").touch()
 
     assert Ledger(str(tmp_path / "no-directory")).keeps_warm(ENTRY.intent)
@@ -101,7 +101,7 @@ def test_what_cannot_be_looked_at_is_taken_to_be_kept_warm_and_what_is_gone_is_n
 
 
 @pytest.mark.parametrize("is_warm", [True, False])
-def test_an_entry_is_out_of_sight_where_no_run_has_it(tmp_path: Path, *, is_warm: bool) -> None:
+def test_an_entry_that_no_run_has_cannot_be_found(tmp_path: Path, *, is_warm: bool) -> None:
     former, heir = Ledger(str(tmp_path / "former")), Ledger(str(tmp_path / "heir"))
     Path(heir.directory).mkdir()
     entry = ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
@@ -133,7 +133,9 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session ID '../1'"),
     ],
 )
-def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:
+def test_a_damaged_file_is_named_next_to_the_intact_ones(
+    ledger: Ledger, tmp_path: Path, text: str, reason: str
+) -> None:
     ledger.write(ENTRY)
     broken = tmp_path / "broken.json"
     broken.write_text(text)
@@ -148,12 +150,12 @@ def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path:
 @pytest.mark.parametrize(
     ("field", "value"), [("intent", "../../etc/passwd"), ("intent", "1" * 31), ("owner", "../main"), ("owner", "")]
 )
-def test_what_becomes_a_part_of_a_path_has_a_pattern(field: str, value: str) -> None:
+def test_values_used_in_paths_are_validated(field: str, value: str) -> None:
     with pytest.raises(DamagedEntryError, match="not a valid name"):
         Entry.from_json(json.dumps({**json.loads(ENTRY.to_json()), field: value}))
 
 
-def test_an_entry_in_the_file_of_another_one_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
+def test_an_entry_under_another_entrys_file_name_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / f"{'1' * 32}.json").write_text(ENTRY.to_json())
 
     entries, damaged = ledger.read()
@@ -162,7 +164,7 @@ def test_an_entry_in_the_file_of_another_one_is_damaged(ledger: Ledger, tmp_path
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes and no symbolic links")
-def test_only_regular_files_are_read_and_none_is_waited_for(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_regular_files_are_read_without_waiting(ledger: Ledger, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / f"{'1' * 32}.json")
     (tmp_path / "entry").write_text(ENTRY.to_json())
     (tmp_path / f"{ENTRY.intent}.json").symlink_to(tmp_path / "entry")
@@ -174,7 +176,7 @@ def test_only_regular_files_are_read_and_none_is_waited_for(ledger: Ledger, tmp_
     assert damaged[str(tmp_path / f"{'1' * 32}.json")] == "it is not a regular file"
 
 
-def test_a_file_that_cannot_be_read_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "a-directory.json").mkdir()
 
     entries, damaged = ledger.read()
@@ -182,10 +184,10 @@ def test_a_file_that_cannot_be_read_is_damaged(ledger: Ledger, tmp_path: Path) -
     assert (entries, list(damaged)) == ([], [str(tmp_path / "a-directory.json")])
 
 
-def test_bytes_that_are_no_text_are_no_entry() -> None:
+def test_undecodable_bytes_are_not_an_entry() -> None:
     with pytest.raises(DamagedEntryError):
         Entry.from_json(b"\xff\xfe\x00")
 
 
-def test_an_entry_begins_as_asked_for_without_an_id() -> None:
+def test_a_new_entry_has_no_session_id() -> None:
     assert (ENTRY.state, ENTRY.session_id) == (REQUESTED, "")

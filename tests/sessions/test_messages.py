@@ -61,7 +61,7 @@ MESSAGES: list[Message] = [
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_a_message_arrives_as_it_was_sent_however_its_line_is_cut(message: Message) -> None:
+def test_a_message_arrives_intact_however_its_line_is_split(message: Message) -> None:
     line, decoder = encode(message), Decoder[Message](Message)
 
     arrived = [one for at in range(len(line)) for one in decoder.feed(line[at : at + 1])]
@@ -87,13 +87,13 @@ def test_a_message_arrives_as_it_was_sent_however_its_line_is_cut(message: Messa
         b'{"type": "Returned", "number": 1, "answer": {"type": "Stop", "intent": "1"}}',
     ],
 )
-def test_what_is_no_message_is_refused(line: bytes) -> None:
+def test_an_invalid_message_is_refused(line: bytes) -> None:
     with pytest.raises(MessageError):
         Decoder[Message](Message).feed(line + b"\n")
 
 
 @pytest.mark.parametrize(("message", "kinds"), [(Ready(), Request), (Stop("1"), Report), (End(), Start)])
-def test_a_message_for_another_is_refused_by_its_name(message: Message, kinds: object) -> None:
+def test_an_unexpected_message_is_refused_by_name(message: Message, kinds: object) -> None:
     with pytest.raises(MessageError, match=f"type {type(message).__name__} is not expected here"):
         Decoder[Message](kinds).feed(encode(message))
 
@@ -108,7 +108,7 @@ def test_a_refusal_shows_no_value() -> None:
     assert "s3cret" not in str(refused.value)
 
 
-def test_no_two_messages_have_one_name() -> None:
+def test_no_two_messages_have_the_same_name() -> None:
     kinds = [*get_args(Message), Entry, Endpoint, Reply, NoReply]
 
     assert len({kind.__name__ for kind in kinds}) == len(kinds)

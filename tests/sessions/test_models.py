@@ -44,7 +44,7 @@ SECRETIVE = {
 }
 
 
-def test_no_connection_detail_is_in_any_repr() -> None:
+def test_no_repr_contains_a_connection_detail() -> None:
     got = session(remoteConfig=SECRETIVE, surprise="sesame-4")
 
     for shown in (repr(got), str(got), repr(got.remote_config), str(got.remote_config), repr([got])):
@@ -53,7 +53,7 @@ def test_no_connection_detail_is_in_any_repr() -> None:
     assert repr(got.remote_config) == "AgentDeviceConfig()"
 
 
-def test_every_secret_of_the_connection_details_is_named_for_masking() -> None:
+def test_every_secret_of_the_connection_details_is_masked() -> None:
     config = session(remoteConfig=SECRETIVE).remote_config
 
     assert config is not None
@@ -63,7 +63,7 @@ def test_every_secret_of_the_connection_details_is_named_for_masking() -> None:
     assert "https://secret-list.example" in set(config.secrets())
 
 
-def test_ordinary_capabilities_and_addresses_of_this_machine_are_no_secrets() -> None:
+def test_ordinary_capabilities_and_loopback_addresses_are_not_secrets() -> None:
     details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {"appium:automationName": "UiAutomator2"}}
     config = session(type="appium", remoteConfig=details).remote_config
 
@@ -81,7 +81,7 @@ def test_ordinary_capabilities_and_addresses_of_this_machine_are_no_secrets() ->
         ("holodeck", {"anything": 1}, RemoteConfig),
     ],
 )
-def test_connection_details_have_the_class_of_the_session_s_type(
+def test_connection_details_have_the_class_of_the_sessions_type(
     kind: str, details: dict[str, Any], expected: type[RemoteConfig]
 ) -> None:
     got = session(type=kind, remoteConfig=details)
@@ -90,7 +90,7 @@ def test_connection_details_have_the_class_of_the_session_s_type(
     assert got.type == kind
 
 
-def test_a_session_survives_being_dumped_and_read_again() -> None:
+def test_a_session_survives_a_round_trip_through_json() -> None:
     details = {"appiumUrl": "https://a", "capabilities": {"platformName": "iOS"}, "surprise": 1}
     got = session(type="appium", remoteConfig=details, surprise=2)
 

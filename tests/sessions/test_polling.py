@@ -34,7 +34,7 @@ def cost(past: list[float], boots: list[float], base: float = BASE) -> tuple[flo
 
 
 @pytest.mark.parametrize("past", [[], [60.0], lognormal(FEWEST_BOOTS - 1), [-1.0, math.nan, math.inf, 1e300] * 9])
-def test_where_little_is_known_the_pause_is_the_fixed_one(past: list[float]) -> None:
+def test_with_few_boots_the_pause_is_the_fixed_one(past: list[float]) -> None:
     assert looks(past, 100) == looks([], 100)
 
 
@@ -62,7 +62,7 @@ def test_pauses_grow_with_the_fixed_one(base: float) -> None:
 
 
 @pytest.mark.parametrize("median", [15.0, 60.0, 150.0])
-def test_twenty_boots_save_delay_and_cost_no_more_looks(median: float) -> None:
+def test_twenty_boots_save_delay_without_more_polls(median: float) -> None:
     costs = [cost(lognormal(20, median, seed=seed), lognormal(40, median, seed=-seed)) for seed in range(1, 11)]
 
     assert sum(delay for delay, _ in costs) / 10 < 0.72
@@ -70,27 +70,27 @@ def test_twenty_boots_save_delay_and_cost_no_more_looks(median: float) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 10])
-def test_fewer_boots_make_nothing_worse(count: int) -> None:
+def test_fewer_boots_never_make_polling_worse(count: int) -> None:
     costs = [cost(lognormal(count, seed=seed), lognormal(40, seed=-seed)) for seed in range(1, 11)]
 
     assert sum(delay for delay, _ in costs) / 10 <= 1.05
     assert sum(requests for _, requests in costs) / 10 <= 1.05
 
 
-def test_boots_of_two_kinds_are_looked_for_at_both_times() -> None:
+def test_with_two_typical_boot_times_polls_are_frequent_at_both() -> None:
     pause = schedule_of([*lognormal(25, 20, 0.1), *lognormal(25, 90, 0.1, seed=2)], BASE)
 
     assert max(pause(20), pause(90)) < 4 < pause(50)
 
 
-def test_a_service_that_became_slower_is_looked_at_as_if_nothing_were_known() -> None:
+def test_a_service_that_became_slower_is_polled_at_the_fixed_interval() -> None:
     delay, requests = cost(lognormal(50, 40), lognormal(40, 160, 0.1, seed=2))
 
     assert delay < 1.1
     assert requests < 1.5
 
 
-def test_what_is_new_weighs_more_than_what_is_old() -> None:
+def test_newer_boots_weigh_more_than_older_ones() -> None:
     old, new, boots = lognormal(25, 80), lognormal(25, 20, seed=2), lognormal(40, 20, seed=3)
 
     assert cost([*old, *new], boots)[0] < cost([*new, *old], boots)[0]

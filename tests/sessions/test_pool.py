@@ -34,21 +34,21 @@ def house(client: DeviceClient, world: World) -> House:
     return House(client, world)
 
 
-def test_equal_needs_get_the_same_session_one_after_the_other(house: House) -> None:
+def test_equal_requirements_share_a_session_one_after_the_other(house: House) -> None:
     assert house.use(ANDROID).id == house.use(ANDROID).id != house.use(IOS).id
 
 
-def test_what_is_shared_among_others_is_not_shared_with_all(house: House) -> None:
+def test_sessions_with_another_sharing_key_are_not_shared(house: House) -> None:
     assert house.use(ANDROID).id != house.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
 
 
-def test_two_devices_of_one_test_are_two_even_when_they_are_equal(house: House) -> None:
+def test_two_equal_devices_of_one_test_are_two_sessions(house: House) -> None:
     first, second = house.take(ANDROID, ANDROID)
 
     assert first.session.id != second.session.id
 
 
-def test_several_devices_boot_side_by_side(house: House, world: World) -> None:
+def test_several_devices_boot_concurrently(house: House, world: World) -> None:
     began = world.clock()
 
     house.take(ANDROID, IOS)
@@ -57,14 +57,14 @@ def test_several_devices_boot_side_by_side(house: House, world: World) -> None:
     assert world.requests[:2] == ["create", "create"]
 
 
-def test_a_session_is_stopped_as_soon_as_nobody_needs_it(house: House, world: World) -> None:
+def test_a_session_is_stopped_as_soon_as_no_test_needs_it(house: House, world: World) -> None:
     house.use(ANDROID)
     house.use(IOS, again=False)
 
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_one_that_has_too_little_left_is_replaced(house: House, world: World) -> None:
+def test_a_session_with_too_little_time_left_is_replaced(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.clock.sleep(17 * 60)
     assert house.use(ANDROID).id == first.id
@@ -75,27 +75,27 @@ def test_one_that_has_too_little_left_is_replaced(house: House, world: World) ->
     assert world.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_new_one_is_taken_even_when_it_lasts_no_longer_than_what_is_needed(house: House) -> None:
+def test_a_new_session_is_used_even_if_it_lasts_no_longer_than_required(house: House) -> None:
     need = DeviceRequirement(request(max_duration_minutes=2), "run", minutes=2)
 
     assert house.use(need).id != house.use(need).id
 
 
-def test_one_that_was_stopped_by_somebody_else_is_replaced(house: House, world: World) -> None:
+def test_a_session_stopped_by_someone_else_is_replaced(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.held.stop(str(first.id), "by somebody else")
 
     assert house.use(ANDROID).id != first.id
 
 
-def test_one_that_the_service_cannot_be_asked_about_is_used(house: House, world: World) -> None:
+def test_a_session_that_cannot_be_looked_up_is_used(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.faults["get"] = [lambda _request, _carry_out: httpx.Response(503)] * 3
 
     assert house.use(ANDROID).id == first.id
 
 
-def test_one_that_was_lost_is_given_to_nobody_else(house: House, world: World) -> None:
+def test_a_lost_session_is_not_reused(house: House, world: World) -> None:
     (held,) = house.take(ANDROID)
     held.unusable = True
 
@@ -104,7 +104,7 @@ def test_one_that_was_lost_is_given_to_nobody_else(house: House, world: World) -
     assert world.statuses() == ["stopped"]
 
 
-def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client: DeviceClient, world: World) -> None:
+def test_a_failed_boot_is_retried_with_a_new_session_and_counted(client: DeviceClient, world: World) -> None:
     house = House(client, world, attempts=2)
     world.faults["get"] = turns_errored(1)
 
@@ -116,9 +116,7 @@ def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client:
     assert world.requests.count("stop") == 1
 
 
-def test_a_session_is_ready_when_its_controller_answers_and_a_late_one_is_waited_for(
-    house: House, world: World
-) -> None:
+def test_a_session_is_ready_when_its_controller_responds(house: House, world: World) -> None:
     problems = ["its daemon does not answer"] * 3
     house.problem_of = lambda _session: problems.pop() if problems else None
 
@@ -132,9 +130,7 @@ def test_a_session_is_ready_when_its_controller_answers_and_a_late_one_is_waited
     assert held.ready_at == began + 10
 
 
-def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_again(
-    client: DeviceClient, world: World
-) -> None:
+def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(client: DeviceClient, world: World) -> None:
     house = House(client, world, attempts=2)
     dead: list[Session] = []
 
@@ -151,7 +147,7 @@ def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_agai
     assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
 
 
-def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_page(
+def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_session_page(
     client: DeviceClient, world: World
 ) -> None:
     house = House(client, world, attempts=2)
@@ -163,7 +159,7 @@ def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_page(
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) -> None:
+def test_start_attempts_are_limited(client: DeviceClient, world: World) -> None:
     house = House(client, world, attempts=3)
     world.faults["get"] = turns_errored(3)
 
@@ -173,7 +169,7 @@ def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) ->
     assert world.requests.count("create") == world.requests.count("stop") == 3
 
 
-def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceClient, world: World) -> None:
+def test_a_session_that_times_out_is_not_retried(client: DeviceClient, world: World) -> None:
     house = House(client, world, attempts=3)
 
     with pytest.raises(SessionTimeoutError):
@@ -183,9 +179,7 @@ def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceCl
     assert world.statuses() == ["stopped"]
 
 
-def test_boots_that_are_waited_for_in_vain_side_by_side_are_given_up_together(
-    client: DeviceClient, world: World
-) -> None:
+def test_concurrent_boots_time_out_together(client: DeviceClient, world: World) -> None:
     breaker = Breaker(2, world.clock)
     first, second = House(client, world, judge=breaker), House(client, world, judge=breaker)
 
@@ -201,7 +195,7 @@ def test_boots_that_are_waited_for_in_vain_side_by_side_are_given_up_together(
 
 
 @pytest.mark.parametrize("at", ["create", "get", "stop"])
-def test_nothing_is_left_when_an_interrupt_strikes(house: House, world: World, at: str) -> None:
+def test_an_interrupt_leaves_nothing(house: House, world: World, at: str) -> None:
     def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         carry_out()
         raise KeyboardInterrupt
@@ -216,7 +210,7 @@ def test_nothing_is_left_when_an_interrupt_strikes(house: House, world: World, a
     assert sum(status == "new" for status in world.statuses()) == (1 if at == "create" else 0)  # its answer is lost
 
 
-def test_when_one_of_several_fails_the_others_are_stopped_and_what_was_there_stays(house: House, world: World) -> None:
+def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.faults["get"] = [lambda _request, carry_out: carry_out(), *turns_errored(1)]
 
@@ -227,7 +221,7 @@ def test_when_one_of_several_fails_the_others_are_stopped_and_what_was_there_sta
     assert house.use(ANDROID).id == first.id
 
 
-def test_all_are_stopped_though_a_hook_raises(house: House, world: World) -> None:
+def test_all_sessions_are_stopped_even_if_a_hook_raises(house: House, world: World) -> None:
     taken = house.take(ANDROID, IOS)
 
     def hook(_session: Session) -> None:
@@ -241,7 +235,7 @@ def test_all_are_stopped_though_a_hook_raises(house: House, world: World) -> Non
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) -> None:
+def test_all_sessions_are_stopped_even_if_one_cannot_be(house: House, world: World) -> None:
     taken = house.take(ANDROID, IOS)
     refused = str(taken[0].session.id)
 
@@ -256,7 +250,7 @@ def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) 
     assert sorted(world.statuses()) == ["in-progress", "stopped"]
 
 
-def test_several_are_stopped_side_by_side_and_reported_one_after_the_other(house: House, world: World) -> None:
+def test_several_sessions_are_stopped_concurrently_and_reported_in_order(house: House, world: World) -> None:
     meeting = threading.Barrier(2)
 
     def meet(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
@@ -272,7 +266,7 @@ def test_several_are_stopped_side_by_side_and_reported_one_after_the_other(house
     assert house.threads == {threading.current_thread().name}
 
 
-def test_whoever_wants_to_save_something_is_notified_before_the_stop(house: House, world: World) -> None:
+def test_the_hook_is_called_before_the_stop(house: House, world: World) -> None:
     statuses: list[str] = []
     house.hook = lambda _session: statuses.extend(world.statuses())
 
@@ -281,7 +275,7 @@ def test_whoever_wants_to_save_something_is_notified_before_the_stop(house: Hous
     assert statuses == ["in-progress"]
 
 
-def test_one_that_is_left_running_is_reported_and_given_to_nobody(house: House, world: World) -> None:
+def test_a_kept_session_is_reported_and_not_reused(house: House, world: World) -> None:
     (held,) = house.take(ANDROID)
 
     house.pool.keep(held)
@@ -291,7 +285,7 @@ def test_one_that_is_left_running_is_reported_and_given_to_nobody(house: House, 
     assert world.kinds()[-1] is Kept
 
 
-def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, world: World, tmp_path: Path) -> None:
+def test_the_session_limit_is_never_exceeded(client: DeviceClient, world: World, tmp_path: Path) -> None:
     def slots() -> Slots:
         clock = world.clock
         return Slots(
@@ -313,7 +307,7 @@ def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, wor
     here.use(IOS)
 
 
-def test_the_time_of_each_device_counts_from_when_it_was_ready_itself(house: House, world: World) -> None:
+def test_each_devices_time_counts_from_when_it_was_ready(house: House, world: World) -> None:
     def still_new(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         data = carry_out().json()["data"] | {"status": "new", "remoteConfig": None}
         return httpx.Response(200, json={"data": data})

@@ -93,7 +93,7 @@ def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], 
     )
 
 
-def test_what_has_booted_ahead_is_there_at_once(house: House, world: World) -> None:
+def test_a_prefetched_session_is_available_immediately(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     began = world.clock()
@@ -106,7 +106,7 @@ def test_what_has_booted_ahead_is_there_at_once(house: House, world: World) -> N
     assert held.is_new
 
 
-def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world: World) -> None:
+def test_a_test_waits_for_a_prefetched_session_that_still_boots(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     began = world.clock()
@@ -117,7 +117,7 @@ def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world:
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_what_happened_is_asked_to_who_takes_it_in_its_thread_with_how_late_it_is(house: House, world: World) -> None:
+def test_background_events_are_reported_in_the_tests_thread_with_their_delay(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.clock.sleep(5)
@@ -131,7 +131,7 @@ def test_what_happened_is_asked_to_who_takes_it_in_its_thread_with_how_late_it_i
     assert house.threads == {threading.current_thread().name}
 
 
-def test_what_is_there_or_boots_already_is_not_expected_again(house: House, world: World) -> None:
+def test_existing_and_starting_sessions_are_not_prefetched_again(house: House, world: World) -> None:
     house.take(ANDROID)
     house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
@@ -142,7 +142,7 @@ def test_what_is_there_or_boots_already_is_not_expected_again(house: House, worl
     assert [session.platform for session in world.held] == ["android", "ios", "ios"]
 
 
-def test_what_would_be_spent_before_it_is_used_is_not_booted_ahead(house: House, world: World) -> None:
+def test_a_session_that_would_expire_before_its_use_is_not_prefetched(house: House, world: World) -> None:
     whole = DeviceRequirement(request(max_duration_minutes=10), "run", minutes=10)
 
     house.prefetch(whole, IOS)
@@ -151,7 +151,7 @@ def test_what_would_be_spent_before_it_is_used_is_not_booted_ahead(house: House,
     assert [session.platform for session in world.held] == ["ios"]
 
 
-def test_no_more_are_begun_than_there_are_slots_and_the_first_ones_first(
+def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
@@ -166,9 +166,7 @@ def test_no_more_are_begun_than_there_are_slots_and_the_first_ones_first(
     assert [session.platform for session in world.held] == ["android", "ios", "android"]
 
 
-def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
-    house_of: MakeHouse, world: World, tmp_path: Path
-) -> None:
+def test_an_error_is_raised_at_acquire_and_the_slot_is_free(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1))
     world.faults["create"] = [lambda _request, _carry_out: httpx.Response(400, json={"message": "no such app"})]
     house.prefetch(ANDROID)
@@ -181,7 +179,7 @@ def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
     assert answered(world, "create", 2)
 
 
-def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_reported(house_of: MakeHouse, world: World) -> None:
+def test_a_failed_background_boot_is_retried_and_reported(house_of: MakeHouse, world: World) -> None:
     house = house_of(attempts=2)
     world.faults["get"] = turns_errored(1)
     house.prefetch(ANDROID)
@@ -198,7 +196,7 @@ def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_reported(house_of
     ]
 
 
-def test_one_that_is_refused_for_lack_of_capacity_goes_on_asking_behind_the_tests(house: House, world: World) -> None:
+def test_a_session_refused_for_lack_of_capacity_is_retried_in_the_background(house: House, world: World) -> None:
     busy = httpx.Response(429, headers={"Retry-After": "3"}, json={"error": {"code": "BUSY"}})
     world.faults["create"] = [lambda _request, _carry_out: busy]
     house.prefetch(ANDROID)
@@ -208,7 +206,7 @@ def test_one_that_is_refused_for_lack_of_capacity_goes_on_asking_behind_the_test
     assert str(house.take(ANDROID)[0].session.status) == "in-progress"
 
 
-def test_a_time_out_behind_the_tests_is_no_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
+def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
     world.faults["create"] = [busy] * 50
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
@@ -230,7 +228,7 @@ def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, wo
     assert world.clock() - began == pytest.approx(900)
 
 
-def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
+def test_a_failed_stop_to_make_room_is_not_the_error_of_the_new_session(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1))
@@ -245,9 +243,7 @@ def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
     assert answered(world, "create", 2)
 
 
-def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_the_end(
-    house: House, world: World
-) -> None:
+def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(house: House, world: World) -> None:
     house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
 
@@ -260,7 +256,7 @@ def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_th
     assert world.kinds() == [Created, Unused, Stopped] * 2
 
 
-def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_it(house: House, world: World) -> None:
+def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -274,7 +270,7 @@ def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_
     assert world.statuses() == ["stopped"]
 
 
-def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end(house: House, world: World) -> None:
+def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
 
@@ -286,7 +282,7 @@ def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end
     assert world.kinds()[-3:] == [Ready, Unused, Stopped]
 
 
-def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(house: House, world: World) -> None:
+def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
     house.prefetch(ANDROID, IOS)
@@ -299,7 +295,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
     assert world.kinds().count(Stopped) == 2
 
 
-def test_a_stop_that_fails_behind_the_tests_is_reported(house: House, world: World) -> None:
+def test_a_failed_stop_in_the_background_is_reported(house: House, world: World) -> None:
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
@@ -310,7 +306,7 @@ def test_a_stop_that_fails_behind_the_tests_is_reported(house: House, world: Wor
     assert world.kinds()[-1] is StopFailed
 
 
-def test_the_thread_is_there_only_while_something_boots(house: House, world: World) -> None:
+def test_the_thread_exists_only_while_something_boots(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     assert not nothing_boots()
@@ -321,9 +317,7 @@ def test_the_thread_is_there_only_while_something_boots(house: House, world: Wor
     assert eventually(nothing_boots)
 
 
-def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is_left(
-    house: House, world: World
-) -> None:
+def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -342,7 +336,7 @@ def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(house: House, world: World) -> None:
+def test_a_prefetched_session_replaces_a_spent_one(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.clock.sleep(19 * 60)
     house.prefetch(ANDROID)
@@ -355,7 +349,7 @@ def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(hous
     assert world.statuses() == ["stopped", "in-progress"]
 
 
-def test_one_that_is_being_stopped_is_given_to_nobody(house: House, world: World) -> None:
+def test_a_session_that_is_being_stopped_is_not_used(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -369,9 +363,7 @@ def test_one_that_is_being_stopped_is_given_to_nobody(house: House, world: World
     assert world.statuses() == ["in-progress", "stopped"]
 
 
-def test_what_is_ready_and_unused_gives_way_before_what_was_used(
-    house_of: MakeHouse, world: World, tmp_path: Path
-) -> None:
+def test_unused_sessions_make_room_before_used_ones(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     house.use(ANDROID)
     house.prefetch(ANDROID, *FRESH)
@@ -382,7 +374,7 @@ def test_what_is_ready_and_unused_gives_way_before_what_was_used(
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
 
 
-def test_what_nobody_uses_gives_way_before_what_the_same_test_uses(
+def test_idle_sessions_make_room_before_those_of_the_same_test(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
@@ -394,7 +386,7 @@ def test_what_nobody_uses_gives_way_before_what_the_same_test_uses(
     assert first.session.id == android.id
 
 
-def test_what_boots_ahead_gives_way_to_what_a_test_needs_now(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
+def test_prefetched_sessions_make_room_for_those_needed_now(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     idle = house.use(ANDROID)
     house.prefetch(*FRESH)
@@ -422,7 +414,7 @@ def one_that_waits_for_another(
     return here, there, seen
 
 
-def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
+def test_a_process_that_waits_for_slots_holds_none_not_even_for_reuse(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
@@ -435,7 +427,7 @@ def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
     assert world.statuses() == ["stopped", "stopped", "in-progress", "in-progress"]
 
 
-def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for(
+def test_one_of_two_prefetched_sessions_is_stopped_before_waiting_for_slots(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
@@ -448,7 +440,7 @@ def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for
     assert seen[0] == ["in-progress", "stopped"]
 
 
-def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house_of: MakeHouse) -> None:
+def test_a_warm_session_is_used_instead_of_a_boot(house_of: MakeHouse) -> None:
     earlier = house_of()
     (left,) = earlier.take(ANDROID)
     found = {ANDROID: WarmSession(left.session, left.ready_at or 0.0)}
@@ -459,7 +451,7 @@ def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house
     assert first.session.id == left.session.id != second.session.id
 
 
-def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
+def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1), keep_warm=lambda _held: "12:34")
@@ -472,7 +464,7 @@ def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
 
 
 @pytest.mark.parametrize("how", ["lost", "spent"])
-def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: World, how: str) -> None:
+def test_an_unusable_session_is_not_kept_warm(house_of: MakeHouse, world: World, how: str) -> None:
     house = house_of(keep_warm=lambda _held: "12:34")
     (held,) = house.take(ANDROID)
     held.unusable = how == "lost"
@@ -483,7 +475,7 @@ def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: Worl
     assert world.statuses() == ["stopped"]
 
 
-def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(house: House, world: World) -> None:
+def test_an_error_of_one_device_stops_the_others_that_still_boot_for_the_test(house: House, world: World) -> None:
     refused: Fault = lambda _request, _carry_out: httpx.Response(400)  # noqa: E731  # a word for it
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
@@ -495,7 +487,7 @@ def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(hou
     assert world.statuses() == ["stopped"]
 
 
-def test_what_cannot_be_stopped_when_it_is_ready_and_unused_is_an_error(house: House, world: World) -> None:
+def test_an_unused_session_that_cannot_be_stopped_is_an_error(house: House, world: World) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
@@ -521,7 +513,7 @@ class Full:
         return busy(request, carry_out)
 
 
-def test_what_lies_idle_gives_way_when_the_service_has_no_capacity_for_another(house: House, world: World) -> None:
+def test_idle_sessions_make_room_if_the_service_has_no_capacity(house: House, world: World) -> None:
     Full(world, 2)
     kept, idle = house.take(ANDROID, FRESH[0])
     house.pool.release([idle], lambda _need: True)
@@ -533,7 +525,7 @@ def test_what_lies_idle_gives_way_when_the_service_has_no_capacity_for_another(h
     assert str(kept.session.status) == "in-progress"
 
 
-def test_whoever_waits_for_the_services_capacity_keeps_no_part_of_what_it_needs(house: House, world: World) -> None:
+def test_a_process_that_waits_for_capacity_holds_no_session(house: House, world: World) -> None:
     full = Full(world, 2)
     other = house.take(FRESH[0])[0].session
 
@@ -549,7 +541,7 @@ def test_whoever_waits_for_the_services_capacity_keeps_no_part_of_what_it_needs(
     assert len({held.session.id for held in taken}) == 2
 
 
-def test_a_wait_for_capacity_that_is_in_vain_ends_and_leaves_nothing(house: House, world: World) -> None:
+def test_a_wait_for_capacity_that_times_out_leaves_nothing(house: House, world: World) -> None:
     Full(world, 2)
     other = house.take(FRESH[0])[0]
     began = world.clock()

@@ -122,7 +122,7 @@ def another_process(program: str, directory: Path, count: int) -> Generator[subp
             process.kill()
 
 
-def test_as_many_as_there_may_be_are_given_without_a_wait(slots_of: MakeSlots) -> None:
+def test_slots_up_to_the_limit_are_taken_without_waiting(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
     taken = slots_of(3, clock=clock).take(1) + slots_of(3, clock=clock).take(2)
@@ -131,14 +131,14 @@ def test_as_many_as_there_may_be_are_given_without_a_wait(slots_of: MakeSlots) -
     give_back(taken)
 
 
-def test_no_slot_is_needed_for_no_session(slots_of: MakeSlots) -> None:
+def test_zero_sessions_need_no_slot(slots_of: MakeSlots) -> None:
     held = slots_of().take(2)
 
     assert slots_of().take(0) == []
     give_back(held)
 
 
-def test_one_more_is_waited_for_until_one_is_given_back(slots_of: MakeSlots) -> None:
+def test_beyond_the_limit_a_claim_waits_for_a_release(slots_of: MakeSlots) -> None:
     first, second = slots_of().take(2)
     clock, pauses = FakeClock(), list[float]()
 
@@ -154,7 +154,7 @@ def test_one_more_is_waited_for_until_one_is_given_back(slots_of: MakeSlots) -> 
     give_back([first, *third])
 
 
-def test_the_pauses_are_short_and_of_unequal_length(slots_of: MakeSlots) -> None:
+def test_the_pauses_are_short_and_random(slots_of: MakeSlots) -> None:
     held, clock, pauses = slots_of().take(2), FakeClock(), list[float]()
 
     def sleep(seconds: float) -> None:
@@ -172,7 +172,7 @@ def test_the_pauses_are_short_and_of_unequal_length(slots_of: MakeSlots) -> None
     give_back(held)
 
 
-def test_before_the_wait_what_can_be_done_without_is_given_back(slots_of: MakeSlots) -> None:
+def test_dispensable_slots_are_released_before_the_wait(slots_of: MakeSlots) -> None:
     (held, spare), clock = slots_of().take(2), FakeClock()
     others = [held, spare]
 
@@ -188,7 +188,7 @@ def test_before_the_wait_what_can_be_done_without_is_given_back(slots_of: MakeSl
     give_back([held, *taken])
 
 
-def test_what_cannot_give_way_is_waited_for(slots_of: MakeSlots) -> None:
+def test_slots_that_cannot_be_released_are_waited_for(slots_of: MakeSlots) -> None:
     held, clock = slots_of().take(2), FakeClock()
 
     with pytest.raises(LeaseTimeoutError):
@@ -198,7 +198,7 @@ def test_what_cannot_give_way_is_waited_for(slots_of: MakeSlots) -> None:
     give_back(held)
 
 
-def test_who_waits_for_two_is_not_overtaken_by_who_wants_one(
+def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
     slots_of: MakeSlots, are_free: Callable[[int], bool]
 ) -> None:
     free, held = slots_of().take(2)
@@ -218,7 +218,7 @@ def test_who_waits_for_two_is_not_overtaken_by_who_wants_one(
 
 
 @pytest.mark.timing
-def test_many_that_need_several_at_once_all_get_them_and_are_never_too_many(slots_of: MakeSlots) -> None:
+def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: MakeSlots) -> None:
     held, most_held, problems = 0, 0, list[str]()
     counting = threading.Lock()
 
@@ -248,7 +248,7 @@ def test_many_that_need_several_at_once_all_get_them_and_are_never_too_many(slot
     assert (held, most_held) == (0, 3)
 
 
-def test_a_wait_that_is_too_long_names_the_limit_the_holders_and_the_way_out(slots_of: MakeSlots) -> None:
+def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) -> None:
     held = slots_of(3, "run a gw0").take(2) + slots_of(3, "run b").take(1)
 
     with pytest.raises(LeaseTimeoutError) as caught:
@@ -272,7 +272,7 @@ def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
     give_back(held)
 
 
-def test_a_slot_says_who_has_it_now_and_not_who_had_it_before(slots_of: MakeSlots) -> None:
+def test_a_slot_names_its_current_holder_only(slots_of: MakeSlots) -> None:
     give_back(slots_of(1, "a run with a long name").take(1))
     held = slots_of(1, "run b").take(1)
 
@@ -281,13 +281,13 @@ def test_a_slot_says_who_has_it_now_and_not_who_had_it_before(slots_of: MakeSlot
     give_back(held)
 
 
-def test_nothing_is_left_of_a_run_that_has_given_its_slots_back(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_a_run_that_released_its_slots_leaves_nothing(slots_of: MakeSlots, tmp_path: Path) -> None:
     give_back(slots_of().take(2))
 
     assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == ["0.lock", "1.lock", "turn.lock"]
 
 
-def test_a_holder_whose_words_cannot_be_read_is_waited_for_all_the_same(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_a_holder_with_an_unreadable_name_still_counts(slots_of: MakeSlots, tmp_path: Path) -> None:
     held = slots_of(1).take(1)
     (tmp_path / "slots" / "0.txt").unlink()
 
@@ -333,7 +333,7 @@ def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
     give_back(held)
 
 
-def test_more_than_there_may_ever_be_are_refused_at_once(slots_of: MakeSlots) -> None:
+def test_more_slots_than_the_limit_are_refused_immediately(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
     with pytest.raises(ConfigError, match=r"3 sessions are needed at once, but .* allows 2: increase it"):
@@ -342,7 +342,7 @@ def test_more_than_there_may_ever_be_are_refused_at_once(slots_of: MakeSlots) ->
     assert clock() == 0
 
 
-def test_a_slot_given_back_twice_does_not_free_the_next_ones(slots_of: MakeSlots) -> None:
+def test_releasing_a_slot_twice_does_not_free_another(slots_of: MakeSlots) -> None:
     (slot,) = slots_of(1).take(1)
     slot.release()
     held = slots_of(1, "the next run").take(1)
@@ -354,7 +354,7 @@ def test_a_slot_given_back_twice_does_not_free_the_next_ones(slots_of: MakeSlots
     give_back(held)
 
 
-def test_a_slot_can_be_given_back_by_another_thread(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+def test_another_thread_can_release_a_slot(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
     slots = slots_of().take(2)
 
     thread = threading.Thread(target=give_back, args=(slots,))
@@ -364,9 +364,7 @@ def test_a_slot_can_be_given_back_by_another_thread(slots_of: MakeSlots, are_fre
     assert are_free(2)
 
 
-def test_a_process_that_is_killed_frees_its_slots(
-    slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path
-) -> None:
+def test_a_killed_process_frees_its_slots(slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path) -> None:
     with another_process(HOLDS, tmp_path / "slots", 2) as process:
         with pytest.raises(LeaseTimeoutError, match=rf"in use: 2 by run other \(process {process.pid}\)"):
             slots_of().take(2)
@@ -392,7 +390,7 @@ def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
         assert are_free(2)  # the child lives on until its input ends
 
 
-def test_an_interrupt_of_the_wait_leaves_nothing_taken(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+def test_an_interrupted_wait_leaves_no_slot_taken(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
     (held,) = slots_of().take(1)
 
     def interrupt(_seconds: float) -> None:
@@ -408,7 +406,7 @@ def test_an_interrupt_of_the_wait_leaves_nothing_taken(slots_of: MakeSlots, are_
 
 @pytest.mark.timing
 @pytest.mark.parametrize("held", [0, 1])
-def test_an_interrupt_at_any_point_leaves_nothing_taken(
+def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     slots_of: MakeSlots, are_free: Callable[[int], bool], held: int
 ) -> None:
     others = slots_of().take(2)
@@ -459,7 +457,7 @@ def is_over(frame: FrameType) -> bool:
     return code.co_name == "take" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
 
 
-def test_runs_with_different_numbers_have_the_greatest_in_all(slots_of: MakeSlots) -> None:
+def test_runs_with_different_limits_never_exceed_the_highest(slots_of: MakeSlots) -> None:
     (first,), second = slots_of(1, "small").take(1), slots_of(3, "great").take(2)
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by small"):
@@ -471,7 +469,7 @@ def test_runs_with_different_numbers_have_the_greatest_in_all(slots_of: MakeSlot
     give_back([*slots_of(1).take(1), *second])
 
 
-def test_each_service_has_slots_of_its_own_whose_name_does_not_show_its_address(tmp_path: Path) -> None:
+def test_each_service_has_its_own_slots_whose_name_does_not_reveal_its_url(tmp_path: Path) -> None:
     one, same, other = (
         slots_directory(tmp_path, url)
         for url in ("https://devices.example/api", "https://Devices.example/api/", "https://other.example/api")
@@ -483,7 +481,7 @@ def test_each_service_has_slots_of_its_own_whose_name_does_not_show_its_address(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
-def test_nobody_else_may_look(tmp_path: Path) -> None:
+def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
@@ -496,7 +494,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
     give_back(held)
 
 
-def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, reporter=SILENT)
 
@@ -504,9 +502,7 @@ def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_pat
         slots.take(1)
 
 
-def test_a_run_that_waits_in_another_process_goes_on_when_a_slot_is_given_back(
-    slots_of: MakeSlots, tmp_path: Path
-) -> None:
+def test_a_run_in_another_process_continues_when_a_slot_is_released(slots_of: MakeSlots, tmp_path: Path) -> None:
     held = slots_of().take(2)
     command = [sys.executable, "-c", HOLDS, str(tmp_path / "slots"), "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -15,13 +15,13 @@ import pytest
 
 from pytest_device import LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT
 from tests.sessions.redis_server import redis_server
 from tests.waiting import eventually
 
-LEASE_SECONDS = 2.0
+SLOT_SECONDS = 2.0
 
 TAKES = f"""
 import sys
@@ -30,8 +30,8 @@ from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter as Silent
 address, key, most = sys.argv[1:]
 if address.startswith("redis:"):
-    from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
-    place = LeaseStore(LeaseConfig(address, "DEVICE_SLOTS_URL", key, Silent(), lease_seconds={LEASE_SECONDS}))
+    from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
+    place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), slot_seconds={SLOT_SECONDS}))
 else:
     place = Path(address)
 slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).take(1)
@@ -74,7 +74,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         is_real: bool = False,
     ) -> Slots:
-        terms = LeaseConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, lease_seconds=LEASE_SECONDS)
+        terms = RedisConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, slot_seconds=SLOT_SECONDS)
         clock = FakeClock()
 
         def pause(seconds: float) -> None:
@@ -82,7 +82,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             sleep(seconds)
 
         return Slots(
-            LeaseStore(terms) if address.startswith("redis:") else Path(address),
+            RedisStore(terms) if address.startswith("redis:") else Path(address),
             most,
             holder="run a",
             timeout_seconds=timeout_seconds,
@@ -135,9 +135,7 @@ def in_turn(*acts: Callable[[], object]) -> Callable[[float], None]:
     return pause
 
 
-def test_those_who_wait_are_served_in_the_order_in_which_they_asked(
-    slots_of: MakeSlots, place_of_next: Callable[[int], int]
-) -> None:
+def test_waiting_claims_are_served_in_order(slots_of: MakeSlots, place_of_next: Callable[[int], int]) -> None:
     (held,), served = slots_of(1).take(1), list[int]()
 
     def is_place_of_next(place: int) -> bool:
@@ -160,7 +158,7 @@ def test_those_who_wait_are_served_in_the_order_in_which_they_asked(
     assert served == [0, 1, 2, 3, 4]
 
 
-def test_who_needs_two_gets_them_however_many_come_for_one(slots_of: MakeSlots) -> None:
+def test_a_claim_on_two_slots_does_not_starve(slots_of: MakeSlots) -> None:
     held, passed = slots_of(2).take(2), list[object]()
 
     def give_one_back_and_take_it_again() -> None:
@@ -174,7 +172,7 @@ def test_who_needs_two_gets_them_however_many_come_for_one(slots_of: MakeSlots) 
     give_back(both)
 
 
-def test_slots_that_were_not_enough_are_not_counted_again(slots_of: MakeSlots) -> None:
+def test_insufficient_slots_are_not_counted_twice(slots_of: MakeSlots) -> None:
     held, looks = slots_of(2).take(1), list[float]()
 
     def wait(seconds: float) -> None:
@@ -190,7 +188,7 @@ def test_slots_that_were_not_enough_are_not_counted_again(slots_of: MakeSlots) -
     give_back(both)
 
 
-def test_who_is_served_next_looks_most_often(slots_of: MakeSlots) -> None:
+def test_the_next_claim_in_the_queue_checks_most_often(slots_of: MakeSlots) -> None:
     held, pauses = slots_of(1).take(1), list[float]()
 
     def wait_behind() -> None:
@@ -204,7 +202,7 @@ def test_who_is_served_next_looks_most_often(slots_of: MakeSlots) -> None:
     give_back(taken)
 
 
-def test_what_is_not_waited_for_is_taken_at_once_or_not_at_all(slots_of: MakeSlots) -> None:
+def test_a_try_takes_slots_immediately_or_not_at_all(slots_of: MakeSlots) -> None:
     first = slots_of(2).try_take(1)
     assert first is not None
 
@@ -217,7 +215,7 @@ def test_what_is_not_waited_for_is_taken_at_once_or_not_at_all(slots_of: MakeSlo
     give_back([*first, *second])
 
 
-def test_who_has_one_in_use_and_wants_another_is_served_before_those_who_may_wait_for_it(slots_of: MakeSlots) -> None:
+def test_a_process_with_a_slot_in_use_is_served_before_those_without(slots_of: MakeSlots) -> None:
     other, process = slots_of(2).take(1), slots_of(2)
     in_use, more = process.take(1), list[Slot]()
     acts = (
@@ -232,7 +230,7 @@ def test_who_has_one_in_use_and_wants_another_is_served_before_those_who_may_wai
     give_back(both)
 
 
-def test_who_has_one_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
+def test_a_process_with_a_slot_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
     others, refused = slots_of(3).take(2), list[LeaseTimeoutError]()
 
     def free_one_that_another_wants() -> None:
@@ -250,7 +248,7 @@ def test_who_has_one_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
     give_back([*in_use, *more])
 
 
-def test_no_more_is_given_up_than_those_take_who_are_served_first(
+def test_idle_slots_are_released_only_for_claims_served_earlier(
     slots_of: MakeSlots, place_of_next: Callable[[int], int]
 ) -> None:
     taken = list[Slot]()
@@ -275,7 +273,7 @@ def test_no_more_is_given_up_than_those_take_who_are_served_first(
     give_back([*idle, *taken, *mine])
 
 
-def test_who_looks_at_fewer_slots_is_no_hindrance_to_who_may_have_more(slots_of: MakeSlots) -> None:
+def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(slots_of: MakeSlots) -> None:
     held, more = slots_of(1).take(1), list[object]()
 
     def take_what_is_not_waited_for() -> None:
@@ -289,7 +287,7 @@ def test_who_looks_at_fewer_slots_is_no_hindrance_to_who_may_have_more(slots_of:
     give_back(one)
 
 
-def test_a_waiter_that_is_killed_loses_its_place(
+def test_a_killed_waiter_loses_its_place(
     slots_of: MakeSlots, address: str, tmp_path: Path, place_of_next: Callable[[int], int]
 ) -> None:
     (held,) = slots_of(1).take(1)
@@ -302,7 +300,7 @@ def test_a_waiter_that_is_killed_loses_its_place(
         give_back(slots_of(1, is_real=True).take(1))
 
 
-def test_a_holder_that_is_killed_gives_its_slots_back(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
+def test_a_killed_holder_releases_its_slots(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
     with another_process(address, tmp_path, 1) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "taken\n"
@@ -314,7 +312,7 @@ def test_a_holder_that_is_killed_gives_its_slots_back(slots_of: MakeSlots, addre
 
 
 @pytest.mark.parametrize("seconds", [0.5, 60])
-def test_an_interrupt_and_a_time_out_leave_no_place_behind(
+def test_interrupts_and_timeouts_leave_no_queue_place(
     slots_of: MakeSlots, place_of_next: Callable[[int], int], seconds: float
 ) -> None:
     held = slots_of(1).take(1)

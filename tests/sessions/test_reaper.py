@@ -54,7 +54,7 @@ def test_the_sessions_of_a_killed_process_group_are_stopped(service: FaultyServi
     assert {entry.session_id for entry in ledger.read()[0]} == set(created)
 
 
-def test_a_create_call_that_was_on_its_way_when_its_owner_was_killed_is_stopped(
+def test_a_session_whose_owner_was_killed_during_the_create_call_is_stopped(
     service: FaultyService, tmp_path: Path
 ) -> None:
     with owning_elsewhere(service, tmp_path, sessions=0) as process:
@@ -69,7 +69,7 @@ def test_a_create_call_that_was_on_its_way_when_its_owner_was_killed_is_stopped(
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 
-def test_a_stop_that_fails_is_tried_again_after_the_owner_is_gone(service: FaultyService, tmp_path: Path) -> None:
+def test_a_failed_stop_is_retried_after_the_owner_is_gone(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "lose-request")
     service.add_fault("stop", "reply", status=503, body="{}", skip=0)
     with owning_elsewhere(service, tmp_path) as process:
@@ -95,7 +95,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
         child.kill()
 
 
-def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: FaultyService, tmp_path: Path) -> None:
+def test_the_end_of_a_followed_process_counts_as_the_end_of_the_owner(service: FaultyService, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as controller:
         with reaper_client(service, tmp_path, ReaperConfig(follow=(controller.pid,))) as client:
             client.create(request_at(service))
@@ -106,7 +106,7 @@ def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: F
         controller.wait()
 
 
-def test_it_is_nobodys_child_and_of_no_group_of_the_run(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_is_detached_from_the_runs_processes(service: FaultyService, tmp_path: Path, mark: str) -> None:
     with reaper_client(service, tmp_path) as client:
         client.create(request_at(service))
         reaper = the_reaper(mark)
@@ -118,7 +118,7 @@ def test_it_is_nobodys_child_and_of_no_group_of_the_run(service: FaultyService, 
         assert reaper.cwd() == "/"
 
 
-def test_it_gives_the_token_to_nobody(
+def test_the_reaper_does_not_expose_the_token(
     service: FaultyService, tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", service.token)
@@ -135,7 +135,7 @@ def test_it_gives_the_token_to_nobody(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_it_weighs_little_before_and_after_a_call(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_uses_little_memory(service: FaultyService, tmp_path: Path, mark: str) -> None:
     with reaper_client(service, tmp_path) as client:
         idle = resident_kb(the_reaper(mark))
         client.create(request_at(service))
@@ -145,7 +145,7 @@ def test_it_weighs_little_before_and_after_a_call(service: FaultyService, tmp_pa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_does_not_end_by_what_ends_a_run(
+def test_signals_that_end_a_run_do_not_end_the_reaper(
     service: FaultyService, tmp_path: Path, mark: str, number: signal.Signals
 ) -> None:
     with reaper_client(service, tmp_path) as client:
@@ -158,7 +158,7 @@ def test_it_does_not_end_by_what_ends_a_run(
         assert the_reaper(mark).pid == reaper.pid
 
 
-def test_it_ends_with_an_owner_that_has_left_nothing(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_ends_with_an_owner_that_left_nothing(service: FaultyService, tmp_path: Path, mark: str) -> None:
     with reaper_client(service, tmp_path) as client:
         the_reaper(mark)
 
@@ -167,7 +167,7 @@ def test_it_ends_with_an_owner_that_has_left_nothing(service: FaultyService, tmp
         assert eventually(lambda: reapers(mark) == [])
 
 
-def test_it_ends_when_all_is_stopped_that_a_killed_owner_left(
+def test_the_reaper_ends_when_all_sessions_of_a_killed_owner_are_stopped(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     with owning_elsewhere(service, tmp_path) as process:

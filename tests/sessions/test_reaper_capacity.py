@@ -30,7 +30,7 @@ def entries(state_dir: Path) -> list[Entry]:
 
 @pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN])
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_refusal_comes_with_the_time_to_ask_again_and_leaves_nothing(
+def test_a_refusal_has_its_retry_time_and_leaves_nothing(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
 ) -> None:
     service.add_fault("create", "reply", status=status, **IN_30)
@@ -57,7 +57,7 @@ def test_after_a_refusal_the_same_call_creates_a_session(service: FaultyService,
 
 
 @pytest.mark.parametrize("fault", [{"body": "<html>"} | {"headers": {"Retry-After": "5"}}, {"body": "busy"}])
-def test_a_503_of_a_gateway_stays_in_the_ledger_as_lost(
+def test_a_503_from_a_gateway_stays_in_the_ledger_as_lost(
     service: FaultyService, tmp_path: Path, fault: Mapping[str, Any]
 ) -> None:
     service.add_fault("create", "reply", status=503, carried_out=True, **fault)
@@ -69,7 +69,7 @@ def test_a_503_of_a_gateway_stays_in_the_ledger_as_lost(
         assert [entry.state for entry in entries(tmp_path)] == [LOST]
 
 
-def test_a_stop_is_not_sent_again_before_the_service_says(service: FaultyService, tmp_path: Path) -> None:
+def test_a_stop_is_not_retried_before_the_requested_time(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
     with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1.2)) as client:
         session = client.create(request_at(service))

@@ -84,7 +84,7 @@ def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
         assert client.close(5) == []
 
 
-def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyService, tmp_path: Path) -> None:
+def test_a_session_is_in_the_ledger_before_its_create_call(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("create", "delay", seconds=0.5)
     with reaper_client(service, tmp_path) as client:
         creating = threading.Thread(target=client.create, args=(request_at(service),))
@@ -95,7 +95,7 @@ def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyServic
 
 
 @either_way
-def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
+def test_closing_stops_the_remaining_sessions(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
     with reaper_client(service, tmp_path, config) as client:
         session = client.create(request_at(service))
 
@@ -106,7 +106,7 @@ def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path
     assert not (tmp_path / "runs" / RUN).exists()
 
 
-def test_fifty_sessions_are_stopped_side_by_side(service: FaultyService, tmp_path: Path) -> None:
+def test_fifty_sessions_are_stopped_concurrently(service: FaultyService, tmp_path: Path) -> None:
     with reaper_client(service, tmp_path) as client:
         for _ in range(50):
             client.create(request_at(service))
@@ -143,7 +143,7 @@ def test_an_interrupted_create_leaves_nothing_running(
 
 
 @either_way
-def test_a_lost_create_answer_stays_in_the_ledger_and_is_reported(
+def test_a_lost_create_response_stays_in_the_ledger_and_is_reported(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     service.add_fault("create", "lose-answer")
@@ -157,7 +157,7 @@ def test_a_lost_create_answer_stays_in_the_ledger_and_is_reported(
 
 
 @either_way
-def test_a_404_of_a_gateway_does_not_prove_a_session_stopped(
+def test_a_404_from_a_gateway_does_not_prove_that_a_session_stopped(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     with reaper_client(service, tmp_path, config) as client:
@@ -170,7 +170,7 @@ def test_a_404_of_a_gateway_does_not_prove_a_session_stopped(
     assert [operation for operation, _ in service.requests()] == ["create", "stop", "get", "stop"]
 
 
-def test_a_create_call_that_the_killed_reaper_never_took_is_not_called_lost_and_left_running(
+def test_a_create_call_that_a_killed_reaper_never_received_is_not_reported_as_lost(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     for _ in range(8):  # the call has to come before the end of the reaper is noticed
@@ -184,7 +184,9 @@ def test_a_create_call_that_the_killed_reaper_never_took_is_not_called_lost_and_
 
 
 @either_way
-def test_a_create_that_never_left_is_forgotten(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
+def test_a_create_that_was_never_sent_leaves_no_entry(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     service.add_fault("create", "reply", status=403, body="{}")
     with reaper_client(service, tmp_path, config) as client:
         with pytest.raises(ForbiddenError) as refused:
@@ -195,7 +197,7 @@ def test_a_create_that_never_left_is_forgotten(service: FaultyService, tmp_path:
 
 
 @either_way
-def test_a_session_whose_create_answer_is_broken_is_stopped(
+def test_a_session_with_a_damaged_create_response_is_stopped(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     service.add_fault("create", "change", fields={"status": 5})
@@ -207,7 +209,7 @@ def test_a_session_whose_create_answer_is_broken_is_stopped(
         assert client.stop(broken.value.session_id).status == "stopped"
 
 
-def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultyService, tmp_path: Path) -> None:
+def test_a_slow_stop_continues_during_the_next_test(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, body="{}", times=3)
     with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1)) as client:
         session = client.create(request_at(service))
@@ -221,7 +223,7 @@ def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultySe
 
 @either_way
 @pytest.mark.parametrize("status", [401, 409])
-def test_a_refused_stop_delays_no_test_and_is_tried_again(
+def test_a_refused_stop_delays_no_test_and_is_retried(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
 ) -> None:
     service.add_fault("stop", "reply", status=status, body="{}")
@@ -240,7 +242,7 @@ def test_a_refused_stop_delays_no_test_and_is_tried_again(
 
 @either_way
 @pytest.mark.parametrize("status", [204, 404, 500])
-def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
+def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
 ) -> None:
     service.add_fault("stop", "reply", status=status, carried_out=True, times=None)
@@ -255,7 +257,7 @@ def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
 
 @either_way
 @pytest.mark.parametrize(("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, LIVE])])
-def test_a_session_that_was_known_is_gone_once_the_service_has_not_known_it_for_long(
+def test_a_known_session_is_gone_after_a_minute_of_404(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, gone_seconds: float, expected: list[object]
 ) -> None:
     client = reaper_client_at(service, tmp_path, replace(config, gone_seconds=gone_seconds))
@@ -270,7 +272,7 @@ def test_a_session_that_was_known_is_gone_once_the_service_has_not_known_it_for_
 
 @either_way
 @pytest.mark.parametrize(("status", "body"), [(404, "<html>no such page</html>"), (404, "{}")])
-def test_what_the_service_does_not_say_itself_makes_no_session_gone(
+def test_only_the_services_own_404_makes_a_session_gone(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int, body: str
 ) -> None:
     with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
@@ -297,7 +299,7 @@ def test_a_session_that_no_poll_has_seen_is_never_gone(
 
 
 @either_way
-def test_an_id_that_nobody_has_seen_is_refused_as_the_service_refuses_it(
+def test_a_stop_of_an_unknown_id_raises_the_services_error(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     with reaper_client(service, tmp_path, config) as client:
@@ -307,7 +309,7 @@ def test_an_id_that_nobody_has_seen_is_refused_as_the_service_refuses_it(
         assert client.close(5) == []
 
 
-def test_what_cannot_be_stopped_in_time_is_reported_with_what_it_may_cost(
+def test_a_session_that_cannot_be_stopped_in_time_is_reported_with_its_possible_cost(
     service: FaultyService, tmp_path: Path
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=2)
@@ -323,7 +325,7 @@ def test_what_cannot_be_stopped_in_time_is_reported_with_what_it_may_cost(
 
 
 @either_way
-def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(
+def test_a_session_that_cannot_be_stopped_within_its_limit_is_given_up(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=None)
@@ -338,7 +340,7 @@ def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(
 
 
 @either_way
-def test_a_kept_session_runs_on_and_is_written_down_as_kept(
+def test_a_kept_session_keeps_running_and_is_recorded_as_kept(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     with reaper_client(service, tmp_path, config) as client:
@@ -351,7 +353,7 @@ def test_a_kept_session_runs_on_and_is_written_down_as_kept(
     assert ("stop", 200) not in service.requests()
 
 
-def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
+def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     recorder = Recorder()
@@ -366,7 +368,7 @@ def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
     assert entries(tmp_path) == []
 
 
-def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
+def test_a_reaper_killed_twice_is_not_replaced_again_and_that_is_reported(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     recorder = Recorder()
@@ -383,7 +385,7 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
     assert "they run until their limits" in recorder.notes[0]
 
 
-def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
+def test_a_reaper_killed_during_a_create_call_leaves_its_result_unknown(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     service.add_fault("create", "delay", seconds=0.5)
@@ -406,7 +408,7 @@ def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
         assert client.leaves_unknown(lost.value)
 
 
-def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_no_process_is_started_if_the_reaper_is_disabled(service: FaultyService, tmp_path: Path, mark: str) -> None:
     with reaper_client(service, tmp_path, IN_THE_RUN) as client:
         session = client.create(request_at(service))
 
@@ -414,7 +416,7 @@ def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, 
         assert client.stop(session.id).status == "stopped"
 
 
-def test_a_ledger_that_cannot_be_written_is_said_once_and_stops_no_stop(service: FaultyService, tmp_path: Path) -> None:
+def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(service: FaultyService, tmp_path: Path) -> None:
     recorder = Recorder()
     with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
         created = [client.create(request_at(service)) for _ in range(2)]

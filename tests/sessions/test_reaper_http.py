@@ -121,7 +121,7 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
         return
 
 
-def test_a_call_reaches_a_service_that_the_authority_vouches_for(far: Far, cafile: str) -> None:
+def test_a_call_reaches_a_service_with_a_trusted_certificate(far: Far, cafile: str) -> None:
     seen = bytearray()
 
     answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, seen)
@@ -131,7 +131,7 @@ def test_a_call_reaches_a_service_that_the_authority_vouches_for(far: Far, cafil
     assert (path, authorization, json.loads(body)) == ("/base/v2/x", f"Bearer {TOKEN}", {"a": 1})
 
 
-def test_the_certificate_variables_hold_for_a_service_on_this_machine(
+def test_the_certificate_variables_apply_to_a_service_on_this_machine(
     far: Far, cafile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = far.url.removesuffix("/base")
@@ -146,7 +146,7 @@ def test_the_certificate_variables_hold_for_a_service_on_this_machine(
         client.stop("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
 
-def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:
+def test_nothing_is_sent_to_a_service_with_an_untrusted_certificate(far: Far) -> None:
     answer = send(Endpoint(far.url, TOKEN), CALL, bytearray())
 
     assert isinstance(answer, NoReply)
@@ -155,7 +155,7 @@ def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:
     assert far.asked == []
 
 
-def test_a_proxy_gets_its_credentials_and_nothing_of_the_call(far: Far, cafile: str) -> None:
+def test_a_proxy_gets_its_credentials_but_nothing_of_the_call(far: Far, cafile: str) -> None:
     proxy = Proxy()
     endpoint = Endpoint(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
 
@@ -185,7 +185,7 @@ def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
     assert len(far.asked) == 1
 
 
-def test_what_comes_before_the_final_response_is_skipped(far: Far, cafile: str) -> None:
+def test_interim_responses_are_skipped(far: Far, cafile: str) -> None:
     far.first = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
 
     assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(200, b"{}")
@@ -195,7 +195,7 @@ def test_what_comes_before_the_final_response_is_skipped(far: Far, cafile: str) 
     ("encoding", "packed"),
     [("gzip", GZIPPED), ("X-GZip", GZIPPED), ("deflate", DEFLATED), ("deflate", BARE)],
 )
-def test_what_a_proxy_has_compressed_is_unpacked(far: Far, cafile: str, encoding: str, packed: bytes) -> None:
+def test_responses_compressed_by_proxies_are_decompressed(far: Far, cafile: str, encoding: str, packed: bytes) -> None:
     far.headers, far.body = {"Content-Encoding": encoding, "Content-Length": str(len(packed))}, packed
 
     assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(200, BODY)
@@ -216,7 +216,7 @@ def test_what_a_proxy_has_compressed_is_unpacked(far: Far, cafile: str, encoding
         ),
     ],
 )
-def test_what_cannot_be_a_whole_answer_is_a_problem_of_a_call_that_was_sent(
+def test_an_incomplete_response_is_a_problem_of_a_sent_call(
     far: Far, cafile: str, headers: dict[str, str], body: bytes, problem: str
 ) -> None:
     far.headers, far.body = headers, body

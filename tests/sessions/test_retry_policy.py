@@ -22,20 +22,18 @@ SESSION = {"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c", "url": "https:
     ("attempts", "asked", "seconds"),
     [(1, None, 0.5), (2, None, 1.0), (3, 0.0, 2.0), (1, 2.0, 2.0), (4, 2.0, 4.0), (6, None, 15.0), (1, 3600.0, 15.0)],
 )
-def test_a_pause_grows_and_is_as_long_as_the_service_asks_within_a_limit(
-    attempts: int, asked: float | None, seconds: float
-) -> None:
+def test_pauses_grow_and_respect_retry_after_up_to_a_limit(attempts: int, asked: float | None, seconds: float) -> None:
     assert pause_after(attempts, asked) == seconds
 
 
-def test_a_session_that_is_not_stopped_for_days_is_tried_as_often_as_after_a_minute() -> None:
+def test_after_days_a_stop_is_retried_as_often_as_after_a_minute() -> None:
     assert pause_after(100_000) == PAUSE_MOST_SECONDS
 
 
 @pytest.mark.parametrize(
     ("status", "is_temporary"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
 )
-def test_what_may_succeed_later_is_tried_again(status: int, *, is_temporary: bool) -> None:
+def test_temporary_failures_are_retried(status: int, *, is_temporary: bool) -> None:
     assert is_temporary_status(status) is is_temporary
 
 
@@ -72,23 +70,23 @@ def test_a_service_without_capacity_has_created_nothing(status: int, body: bytes
         (b'busy {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"', 5.0),
     ],
 )
-def test_a_503_that_a_gateway_may_have_given_proves_nothing(body: bytes, seconds: float | None) -> None:
+def test_a_503_that_may_come_from_a_gateway_proves_nothing(body: bytes, seconds: float | None) -> None:
     assert not has_no_capacity(503, body, seconds)
     assert not created_nothing(503, body, seconds)
 
 
 @pytest.mark.parametrize("status", [200, 500, 502, 504])
-def test_no_other_status_is_a_lack_of_capacity(status: int) -> None:
+def test_no_other_status_means_a_lack_of_capacity(status: int) -> None:
     assert not created_nothing(status, b'{"code": "NO_CAPACITY"}', 5.0)
 
 
-def test_a_refusal_of_another_kind_has_created_nothing_and_is_no_lack_of_capacity() -> None:
+def test_other_refusals_have_created_nothing_but_are_not_a_lack_of_capacity() -> None:
     assert created_nothing(400, b"", 5.0)
     assert created_nothing(302, b"<html>Moved</html>", None)
     assert not has_no_capacity(400, b"", 5.0)
 
 
-def test_a_refusal_with_a_session_in_it_has_created_that() -> None:
+def test_a_refusal_that_contains_a_session_has_created_it() -> None:
     assert not created_nothing(429, json.dumps(SESSION).encode(), None)
 
 
@@ -107,18 +105,18 @@ def test_a_refusal_with_a_session_in_it_has_created_that() -> None:
         ("Fri, 15 Jan 2100 08:00:00 GMT", RETRY_AFTER_MOST_SECONDS),
     ],
 )
-def test_when_to_ask_again_is_read_from_seconds_and_from_dates(value: str, seconds: float) -> None:
+def test_retry_after_can_be_seconds_or_a_date(value: str, seconds: float) -> None:
     assert retry_after(value, None, NOW) == seconds
 
 
 @pytest.mark.parametrize(
     "value", [None, "", "soon", "-5", "1e9", "9" * 5000, "١٢", "nan", "Fri, 99 Jan 99999 08:00:00 GMT", "\xff"]
 )
-def test_what_says_no_time_says_nothing(value: str | None) -> None:
+def test_an_invalid_retry_after_is_ignored(value: str | None) -> None:
     assert retry_after(value, None, NOW) is None
 
 
-def test_a_date_is_compared_with_the_clock_of_the_service() -> None:
+def test_a_date_is_compared_with_the_services_clock() -> None:
     at, now_there = "Fri, 15 Jan 2027 10:00:30 GMT", "Fri, 15 Jan 2027 10:00:00 GMT"
 
     assert retry_after(at, now_there, NOW) == 30

@@ -50,12 +50,12 @@ def only_run(state_dir: Path) -> PastRun:
     return run
 
 
-def test_a_live_owner_in_another_process_keeps_its_run_from_being_claimed(tmp_path: Path) -> None:
+def test_a_run_with_a_live_owner_cannot_be_claimed(tmp_path: Path) -> None:
     with another_process(tmp_path):
         assert not is_over(only_run(tmp_path))
 
 
-def test_a_killed_owner_leaves_its_run_to_be_claimed(tmp_path: Path) -> None:
+def test_the_run_of_a_killed_owner_can_be_claimed(tmp_path: Path) -> None:
     with another_process(tmp_path) as (process, _owner):
         process.kill()
         process.wait()
@@ -63,7 +63,7 @@ def test_a_killed_owner_leaves_its_run_to_be_claimed(tmp_path: Path) -> None:
         assert is_over(only_run(tmp_path))
 
 
-def test_a_claimed_run_is_claimed_by_nobody_else(tmp_path: Path) -> None:
+def test_a_claimed_run_cannot_be_claimed_again(tmp_path: Path) -> None:
     with another_process(tmp_path) as (process, _owner):
         process.kill()
         process.wait()
@@ -82,7 +82,7 @@ def test_one_live_owner_of_several_keeps_the_run_alive(tmp_path: Path) -> None:
     run.leave()
 
 
-def test_a_look_at_a_live_run_does_not_make_its_dead_owners_look_alive(tmp_path: Path) -> None:
+def test_checking_a_live_run_does_not_make_its_dead_owners_appear_alive(tmp_path: Path) -> None:
     with another_process(tmp_path) as (process, owner):
         process.kill()
         process.wait()
@@ -95,7 +95,7 @@ def test_a_look_at_a_live_run_does_not_make_its_dead_owners_look_alive(tmp_path:
     run.leave()
 
 
-def test_the_live_processes_of_a_run_are_known_to_each_other(tmp_path: Path) -> None:
+def test_the_live_processes_of_a_run_know_each_other(tmp_path: Path) -> None:
     run = OwnRun.join(tmp_path, "a-run", "main")
     with another_process(tmp_path) as (process, owner):
         assert run.pids_of_others() == [process.pid]
@@ -103,19 +103,19 @@ def test_the_live_processes_of_a_run_are_known_to_each_other(tmp_path: Path) -> 
     run.leave()
 
 
-def test_a_run_without_a_lock_is_not_taken_for_one_that_is_over(tmp_path: Path) -> None:
+def test_a_run_without_a_lock_does_not_count_as_finished(tmp_path: Path) -> None:
     (tmp_path / "runs" / "a-run").mkdir(parents=True)
 
     assert not is_over(only_run(tmp_path))
 
 
-def test_nothing_is_left_of_a_run_that_left_no_session(tmp_path: Path) -> None:
+def test_a_run_without_sessions_leaves_nothing(tmp_path: Path) -> None:
     OwnRun.join(tmp_path, "a-run", "main").leave()
 
     assert past_runs(tmp_path) == []
 
 
-def test_a_run_that_left_a_session_stays(tmp_path: Path) -> None:
+def test_a_run_with_a_leftover_session_stays(tmp_path: Path) -> None:
     run = OwnRun.join(tmp_path, "a-run", "main")
     run.ledger.write(ENTRY)
 
@@ -135,7 +135,7 @@ def test_the_last_owner_to_leave_removes_the_run(tmp_path: Path) -> None:
     assert past_runs(tmp_path) == []
 
 
-def test_a_cleared_run_keeps_what_was_not_cleared(tmp_path: Path) -> None:
+def test_a_cleared_run_keeps_its_other_entries(tmp_path: Path) -> None:
     run = OwnRun.join(tmp_path, "a-run", "main")
     other = ENTRY._replace(intent="1" * 32)
     run.ledger.write(ENTRY)
@@ -148,7 +148,7 @@ def test_a_cleared_run_keeps_what_was_not_cleared(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
-def test_nobody_else_may_look(tmp_path: Path) -> None:
+def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         run = OwnRun.join(tmp_path / "state", "a-run", "main")
@@ -161,14 +161,14 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
     run.leave()
 
 
-def test_a_state_directory_that_cannot_be_is_an_error(tmp_path: Path) -> None:
+def test_an_impossible_state_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
 
     with pytest.raises(OSError, match="state"):
         OwnRun.join(tmp_path / "state", "a-run", "main")
 
 
-def test_owners_that_join_while_runs_are_swept_keep_their_locks(tmp_path: Path) -> None:
+def test_owners_that_join_during_a_sweep_keep_their_locks(tmp_path: Path) -> None:
     over = threading.Event()
 
     def sweep_again_and_again() -> None:

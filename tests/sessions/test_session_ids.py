@@ -92,7 +92,7 @@ def exact(text: str) -> Generator[Exact]:
 
 
 @spellings
-def test_the_client_sends_an_id_back_as_it_came(exact: Exact) -> None:
+def test_the_client_keeps_the_spelling_of_an_id(exact: Exact) -> None:
     with DeviceClient(exact.served.url, TOKEN) as client:
         created = client.create(request_at(exact.served))
         found = client.get(created.id)
@@ -104,7 +104,7 @@ def test_the_client_sends_an_id_back_as_it_came(exact: Exact) -> None:
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_an_id_that_a_lookup_spells_otherwise_stays_as_it_was_created(exact: Exact) -> None:
+def test_an_id_keeps_its_spelling_from_creation(exact: Exact) -> None:
     exact.status, exact.found = "new", {"id": str(ID), "status": "in-progress"}
     with (
         DeviceClient(exact.served.url, TOKEN) as client,
@@ -118,7 +118,7 @@ def test_an_id_that_a_lookup_spells_otherwise_stays_as_it_was_created(exact: Exa
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 @either_way
 @spellings
-def test_the_reaper_and_the_ledger_keep_an_id_as_it_came(exact: Exact, tmp_path: Path, config: ReaperConfig) -> None:
+def test_reaper_and_ledger_keep_the_spelling_of_an_id(exact: Exact, tmp_path: Path, config: ReaperConfig) -> None:
     client = reaper_client_at(exact.served, tmp_path, config)
     try:
         created = client.create(request_at(exact.served))
@@ -132,7 +132,7 @@ def test_the_reaper_and_the_ledger_keep_an_id_as_it_came(exact: Exact, tmp_path:
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_a_session_of_the_ledger_is_stopped_however_its_id_is_typed(exact: Exact, tmp_path: Path) -> None:
+def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(exact: Exact, tmp_path: Path) -> None:
     ledger = tmp_path / "runs" / RUN
     ledger.mkdir(parents=True)
     at = exact.served
@@ -145,7 +145,7 @@ def test_a_session_of_the_ledger_is_stopped_however_its_id_is_typed(exact: Exact
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_a_session_that_no_ledger_knows_is_stopped_by_its_id_as_typed(exact: Exact, tmp_path: Path) -> None:
+def test_a_session_that_is_in_no_ledger_is_stopped_by_its_id_as_typed(exact: Exact, tmp_path: Path) -> None:
     at = exact.served
 
     outcome = stop_known(tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(exact.text)})), 5)

@@ -60,7 +60,7 @@ def past(service: FaultyService, tmp_path: Path) -> Generator[Past]:
         yield Past(service, client, tmp_path)
 
 
-def test_what_a_run_left_is_stopped_said_and_forgotten(past: Past) -> None:
+def test_leftover_sessions_are_stopped_reported_and_removed(past: Past) -> None:
     first, second = past.entry(), past.entry()
     past.left(first)
     past.left(second)
@@ -74,7 +74,7 @@ def test_what_a_run_left_is_stopped_said_and_forgotten(past: Past) -> None:
     assert past_runs(past.state_dir) == []
 
 
-def test_a_live_run_is_not_touched(past: Past) -> None:
+def test_the_sweep_leaves_live_runs_alone(past: Past) -> None:
     entry = past.entry()
     run = past.live(entry)
 
@@ -86,7 +86,7 @@ def test_a_live_run_is_not_touched(past: Past) -> None:
     run.leave()
 
 
-def test_the_run_that_sweeps_is_not_taken_for_an_earlier_one(past: Past) -> None:
+def test_the_sweeping_run_is_not_mistaken_for_an_earlier_one(past: Past) -> None:
     run = past.left(entry := past.entry())
 
     sweep(past.state_dir, past.service, but=run.name, timeout_seconds=5)
@@ -94,12 +94,12 @@ def test_the_run_that_sweeps_is_not_taken_for_an_earlier_one(past: Past) -> None
     assert past.entries() == [entry]
 
 
-def test_nothing_left_is_nothing_to_say(past: Past) -> None:
+def test_without_leftover_sessions_nothing_is_reported(past: Past) -> None:
     assert list(past.sweep().notes()) == []
     assert past.faults.requests() == []
 
 
-def test_a_kept_session_is_left_running_and_known(past: Past) -> None:
+def test_a_kept_session_stays_running_and_in_the_ledger(past: Past) -> None:
     past.left(entry := past.entry(state=KEPT))
 
     swept = past.sweep()
@@ -109,7 +109,7 @@ def test_a_kept_session_is_left_running_and_known(past: Past) -> None:
     assert ("stop", 200) not in past.faults.requests()
 
 
-def test_a_kept_session_that_has_ended_is_forgotten(past: Past) -> None:
+def test_an_ended_kept_session_is_removed(past: Past) -> None:
     past.left(entry := past.entry(state=KEPT))
     past.faults.expire(entry.session_id)
 
@@ -118,7 +118,7 @@ def test_a_kept_session_that_has_ended_is_forgotten(past: Past) -> None:
     assert past_runs(past.state_dir) == []
 
 
-def test_a_kept_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> None:
+def test_a_kept_session_that_the_service_no_longer_knows_is_removed(past: Past) -> None:
     past.left(past.entry(state=KEPT)._replace(session_id=str(uuid4())))
 
     assert past.sweep().kept == []
@@ -126,7 +126,7 @@ def test_a_kept_session_that_the_service_no_longer_knows_is_forgotten(past: Past
     assert past_runs(past.state_dir) == []
 
 
-def test_a_kept_session_that_cannot_be_asked_for_is_taken_to_run(past: Past) -> None:
+def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(past: Past) -> None:
     past.left(entry := past.entry(state=KEPT))
     past.faults.add_fault("get", "reply", status=403, body="{}")
 
@@ -135,7 +135,7 @@ def test_a_kept_session_that_cannot_be_asked_for_is_taken_to_run(past: Past) -> 
     assert past.entries() == [entry]
 
 
-def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
+def test_a_session_at_another_service_is_reported_and_left_alone(past: Past) -> None:
     past.left(entry := past.entry(service="https://other.example", asked_at=RECENTLY))
 
     (note,) = past.sweep().notes()
@@ -145,7 +145,7 @@ def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
     assert ("stop", 200) not in past.faults.requests()
 
 
-def test_a_create_call_without_an_answer_is_reported_until_its_time_is_over(past: Past) -> None:
+def test_a_create_call_without_a_response_is_reported_until_its_limit(past: Past) -> None:
     answered = past.entry()._replace(session_id="", state=REQUESTED, name="lost one")
     past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
     past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
@@ -156,7 +156,7 @@ def test_a_create_call_without_an_answer_is_reported_until_its_time_is_over(past
     assert [entry.asked_at for entry in past.entries()] == ["2999-01-01T00:00:00+00:00"]
 
 
-def test_what_a_reaper_stopped_after_its_run_is_reported_once(past: Past) -> None:
+def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(past: Past) -> None:
     past.left(past.entry(state=STOPPED), past.entry(state=GONE))
 
     assert list(past.sweep().notes()) == [
@@ -167,7 +167,7 @@ def test_what_a_reaper_stopped_after_its_run_is_reported_once(past: Past) -> Non
     assert list(past.sweep().notes()) == []
 
 
-def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -> None:
+def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(past: Past) -> None:
     past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
     past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
@@ -179,9 +179,7 @@ def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_what_cannot_be_stopped_is_reported_no_longer_when_it_must_have_ended_long_ago(
-    past: Past, *, elsewhere: bool
-) -> None:
+def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(past: Past, *, elsewhere: bool) -> None:
     past.left(past.entry(service="https://other.example" if elsewhere else past.service.url))
     past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
@@ -190,7 +188,7 @@ def test_what_cannot_be_stopped_is_reported_no_longer_when_it_must_have_ended_lo
     assert past.entries() == []
 
 
-def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_being_swept(past: Past) -> None:
+def test_an_unreadable_run_does_not_prevent_sweeping_others(past: Past) -> None:
     past.left(past.entry())
     bad = past.live()
     bad.leave()
@@ -203,7 +201,7 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_being_swept(p
     assert any("runs/bad" in note for note in notes)
 
 
-def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> None:
+def test_a_session_that_the_service_no_longer_knows_is_removed(past: Past) -> None:
     past.left(past.entry()._replace(session_id=str(uuid4())))
 
     past.sweep()
@@ -212,7 +210,7 @@ def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> 
 
 
 @pytest.mark.parametrize("state", [LIVE, KEPT])
-def test_a_session_of_another_token_is_named_and_left_alone(past: Past, state: str) -> None:
+def test_a_session_created_with_another_token_is_reported_and_left_alone(past: Past, state: str) -> None:
     account = account_of(past.state_dir, "another token")
     past.left(entry := past.entry(state=state, asked_at=RECENTLY, account=account))
     past.left(mine := past.entry(account=account_of(past.state_dir, past.faults.token)))
@@ -228,7 +226,7 @@ def test_a_session_of_another_token_is_named_and_left_alone(past: Past, state: s
 
 
 @pytest.mark.parametrize("state", [LIVE, KEPT])
-def test_a_session_that_the_service_does_not_know_stays_known_until_its_time_is_over(past: Past, state: str) -> None:
+def test_an_unknown_session_stays_in_the_ledger_until_its_limit(past: Past, state: str) -> None:
     past.left(entry := past.entry(state=state, asked_at=RECENTLY)._replace(session_id=str(uuid4())))
 
     notes = list(past.sweep().notes())
@@ -237,7 +235,7 @@ def test_a_session_that_the_service_does_not_know_stays_known_until_its_time_is_
     assert ["404" in note for note in notes] == ([True] if state == LIVE else [])
 
 
-def test_a_damaged_file_is_named_in_every_sweep(past: Past) -> None:
+def test_every_sweep_reports_a_damaged_file(past: Past) -> None:
     run = past.live(past.entry())
     broken = run.directory / "broken.json"
     broken.write_text("{")
@@ -249,7 +247,7 @@ def test_a_damaged_file_is_named_in_every_sweep(past: Past) -> None:
     assert past.faults.statuses() == ["stopped"]
 
 
-def test_sessions_are_stopped_although_one_of_them_cannot_be(past: Past) -> None:
+def test_other_sessions_are_stopped_even_if_one_cannot_be(past: Past) -> None:
     entries = [*[past.entry() for _ in range(2)], past.entry()._replace(session_id=str(uuid4()))]
 
     events = stop_all(past.service, entries, 5)
@@ -258,7 +256,7 @@ def test_sessions_are_stopped_although_one_of_them_cannot_be(past: Past) -> None
     assert past.faults.statuses().count("stopped") == 2
 
 
-def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past) -> None:
+def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(past: Past) -> None:
     left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
@@ -273,7 +271,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
     run.leave()
 
 
-def test_what_is_known_of_a_dead_process_is_not_reported_again(past: Past) -> None:
+def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(past: Past) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
     assert reconcile(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
@@ -281,7 +279,7 @@ def test_what_is_known_of_a_dead_process_is_not_reported_again(past: Past) -> No
     run.leave()
 
 
-def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
+def test_sessions_of_a_live_process_are_not_reconciled_by_others(past: Past) -> None:
     run = past.live()
     run.ledger.write(past.entry(owner=run.owner))
 

@@ -18,7 +18,7 @@ def refused() -> None:
     raise RefusedError
 
 
-def test_several_calls_are_under_way_at_the_same_time() -> None:
+def test_several_calls_run_concurrently() -> None:
     meeting = threading.Barrier(3)
 
     run_concurrently([lambda: meeting.wait(PATIENCE_SECONDS)] * 3)
@@ -26,7 +26,7 @@ def test_several_calls_are_under_way_at_the_same_time() -> None:
     assert not meeting.broken
 
 
-def test_one_call_is_made_by_the_caller_and_none_is_fine() -> None:
+def test_a_single_call_runs_in_the_callers_thread_and_none_is_fine() -> None:
     threads: list[threading.Thread] = []
 
     run_concurrently([lambda: threads.append(threading.current_thread())])
@@ -35,7 +35,7 @@ def test_one_call_is_made_by_the_caller_and_none_is_fine() -> None:
     assert threads == [threading.current_thread()]
 
 
-def test_what_one_raises_keeps_no_other_from_its_end() -> None:
+def test_an_exception_in_one_call_does_not_interrupt_the_others() -> None:
     ended: list[int] = []
 
     with pytest.raises(RefusedError):
@@ -44,7 +44,7 @@ def test_what_one_raises_keeps_no_other_from_its_end() -> None:
     assert sorted(ended) == [1, 3]
 
 
-def test_an_interrupt_comes_through_when_all_have_ended() -> None:
+def test_an_interrupt_is_raised_after_all_calls_have_ended() -> None:
     main = threading.main_thread().ident
     assert main is not None
     go, ended = threading.Event(), list[int]()
@@ -65,7 +65,7 @@ def test_an_interrupt_comes_through_when_all_have_ended() -> None:
     assert "pytest-device-stop" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_an_interrupt_of_a_call_comes_before_other_errors() -> None:
+def test_an_interrupt_takes_precedence_over_other_errors() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

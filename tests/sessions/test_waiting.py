@@ -76,7 +76,7 @@ def watched(client: DeviceClient, world: World) -> Watched:
     "refusal",
     [answer(429, after="12"), answer(503, after="12"), answer(503, CODE, after="12"), answer(429, HTML, after="12")],
 )
-def test_a_create_that_is_refused_for_now_is_sent_again_when_the_service_says(watched: Watched, refusal: Fault) -> None:
+def test_a_temporarily_refused_create_is_retried_at_the_requested_time(watched: Watched, refusal: Fault) -> None:
     watched.fault("create", refusal, refusal)
 
     watched.lease()
@@ -85,7 +85,7 @@ def test_a_create_that_is_refused_for_now_is_sent_again_when_the_service_says(wa
     assert watched.world.statuses() == ["stopped"]
 
 
-def test_a_time_of_day_to_come_again_is_waited_for(watched: Watched) -> None:
+def test_a_retry_date_is_waited_for(watched: Watched) -> None:
     def fault(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         headers = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": "Fri, 15 Jan 2027 08:00:40 GMT"}
         return httpx.Response(503, headers=headers)
@@ -98,7 +98,7 @@ def test_a_time_of_day_to_come_again_is_waited_for(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("refusal", [answer(429), answer(503, CODE)])
-def test_without_a_time_to_come_again_the_pauses_grow_up_to_a_bound(watched: Watched, refusal: Fault) -> None:
+def test_without_a_retry_after_the_pauses_grow_up_to_a_limit(watched: Watched, refusal: Fault) -> None:
     watched.fault("create", *[refusal] * 6)
 
     watched.lease()
@@ -106,7 +106,7 @@ def test_without_a_time_to_come_again_the_pauses_grow_up_to_a_bound(watched: Wat
     assert watched.times["create"] == [0, 5, 15, 35, 75, 115, 155]
 
 
-def test_a_service_that_says_to_come_tomorrow_is_asked_after_five_minutes(watched: Watched) -> None:
+def test_a_retry_after_of_a_day_is_shortened_to_five_minutes(watched: Watched) -> None:
     watched.fault("create", answer(429, after="86400"))
 
     watched.lease()
@@ -114,7 +114,7 @@ def test_a_service_that_says_to_come_tomorrow_is_asked_after_five_minutes(watche
     assert watched.times["create"] == [0, 300]
 
 
-def test_a_service_that_says_to_come_at_once_is_given_a_second(watched: Watched) -> None:
+def test_a_retry_after_of_zero_is_extended_to_a_second(watched: Watched) -> None:
     watched.fault("create", answer(429, after="0"))
 
     watched.lease()
@@ -123,9 +123,7 @@ def test_a_service_that_says_to_come_at_once_is_given_a_second(watched: Watched)
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)])
-def test_a_session_with_a_retry_after_is_requested_a_little_later_than_others(
-    watched: Watched, number: float, pause: float
-) -> None:
+def test_requests_with_a_retry_after_are_spread(watched: Watched, number: float, pause: float) -> None:
     watched.fault("create", answer(429, after="100"))
 
     watched.lease(jitter=0.1, random=lambda: number)
@@ -134,9 +132,7 @@ def test_a_session_with_a_retry_after_is_requested_a_little_later_than_others(
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 2.5), (0.5, 5.0), (1.0, 7.5)])
-def test_a_session_without_a_retry_after_is_requested_at_another_time_than_others(
-    watched: Watched, number: float, pause: float
-) -> None:
+def test_requests_without_a_retry_after_are_spread(watched: Watched, number: float, pause: float) -> None:
     watched.fault("create", answer(429))
 
     watched.lease(random=lambda: number)
@@ -144,7 +140,7 @@ def test_a_session_without_a_retry_after_is_requested_at_another_time_than_other
     assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
 
 
-def test_the_wait_for_capacity_is_reported_at_once_and_from_time_to_time(watched: Watched) -> None:
+def test_the_wait_for_capacity_is_reported_immediately_and_then_from_time_to_time(watched: Watched) -> None:
     watched.fault("create", *[answer(429, after="12")] * 6)
 
     watched.lease()
@@ -154,7 +150,7 @@ def test_the_wait_for_capacity_is_reported_at_once_and_from_time_to_time(watched
     assert [(ref_of(event).waited_seconds, session_id_of(event)) for event in reported] == [(0, ""), (36, "")]
 
 
-def test_a_service_without_capacity_until_the_wait_limit_is_reported_by_its_last_answer(watched: Watched) -> None:
+def test_a_timeout_without_capacity_is_reported_with_the_last_response(watched: Watched) -> None:
     watched.fault("create", *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9)
 
     with pytest.raises(LeaseTimeoutError) as caught:
@@ -171,7 +167,7 @@ def test_a_service_without_capacity_until_the_wait_limit_is_reported_by_its_last
     assert CreateUnknown not in watched.world.kinds()
 
 
-def test_the_wait_limit_counts_queueing_and_booting_together(watched: Watched) -> None:
+def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> None:
     watched.fault("create", answer(429, after="40"))
 
     with pytest.raises(SessionTimeoutError, match="not ready after 50 s"):
@@ -184,7 +180,7 @@ def test_the_wait_limit_counts_queueing_and_booting_together(watched: Watched) -
     "fault",
     [answer(503), answer(503, HTML, after="5"), answer(500, after="5"), answer(502), answer(504, CODE, after="5")],
 )
-def test_what_a_gateway_says_that_may_have_lost_a_good_answer_is_not_repeated(watched: Watched, fault: Fault) -> None:
+def test_a_create_call_is_not_repeated_after_a_gateways_error(watched: Watched, fault: Fault) -> None:
     watched.fault("create", fault)
 
     with pytest.raises(StatusError) as caught:
@@ -195,7 +191,7 @@ def test_what_a_gateway_says_that_may_have_lost_a_good_answer_is_not_repeated(wa
     assert "may be running" in caught.value.__notes__[0]
 
 
-def test_a_refusal_that_arrives_in_part_is_not_believed(watched: Watched) -> None:
+def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
     def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         carry_out()
         return httpx.Response(429, headers={"Content-Length": "536"}, stream=httpx.ByteStream(b"{}"))
@@ -208,14 +204,14 @@ def test_a_refusal_that_arrives_in_part_is_not_believed(watched: Watched) -> Non
     assert watched.world.kinds() == [CreateUnknown]
 
 
-def test_an_error_that_follows_a_refusal_is_raised(watched: Watched) -> None:
+def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
     watched.fault("create", answer(429, after="5"), answer(403))
 
     with pytest.raises(StatusError, match="403"):
         watched.lease()
 
 
-def test_a_client_alone_raises_the_refusal_with_its_time(client: DeviceClient, world: World) -> None:
+def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, '{"message": "later"}', after="33")]
 
     with pytest.raises(NoCapacityError, match="later") as caught:
@@ -229,7 +225,7 @@ def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> Device
     return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
 
 
-def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
+def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
     client: DeviceClient, world: World
 ) -> None:
     world.faults["create"] = [answer(429, after="20")]
@@ -251,7 +247,7 @@ def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
     session.stop()
 
 
-def test_a_session_is_not_asked_for_when_its_time_is_over(client: DeviceClient, world: World) -> None:
+def test_a_session_is_not_requested_after_its_timeout(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(timeout_seconds=20, jitter=0)
     session = session_of(client, world, policy)
@@ -274,7 +270,7 @@ def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, wo
     assert world.requests == ["create"]
 
 
-def test_what_a_session_may_still_cost_counts_from_its_creation(watched: Watched) -> None:
+def test_the_remaining_cost_of_a_session_counts_from_its_creation(watched: Watched) -> None:
     watched.fault("create", answer(429, after="300"))
 
     watched.lease()
@@ -283,7 +279,7 @@ def test_what_a_session_may_still_cost_counts_from_its_creation(watched: Watched
     assert (created.session.waited_seconds, created.session.minutes) == (300, 25)
 
 
-def test_a_look_is_not_repeated_before_the_service_says(watched: Watched) -> None:
+def test_a_poll_is_not_repeated_before_the_requested_time(watched: Watched) -> None:
     watched.fault("get", answer(429, after="30"))
 
     watched.lease()
@@ -291,7 +287,7 @@ def test_a_look_is_not_repeated_before_the_service_says(watched: Watched) -> Non
     assert watched.times["get"] == [5, 35]
 
 
-def test_a_short_time_to_come_again_is_waited_for_between_the_attempts_of_one_look(watched: Watched) -> None:
+def test_a_short_retry_after_is_waited_for_within_one_poll(watched: Watched) -> None:
     watched.fault("get", answer(503, after="3"))
 
     watched.lease()
@@ -299,7 +295,7 @@ def test_a_short_time_to_come_again_is_waited_for_between_the_attempts_of_one_lo
     assert watched.times["get"][:2] == [5, 8]
 
 
-def test_looks_that_are_put_off_end_with_the_wait_limit(watched: Watched) -> None:
+def test_postponed_polls_end_at_the_wait_timeout(watched: Watched) -> None:
     watched.fault("get", *[answer(429, after="3600")] * 3)
 
     with pytest.raises(SessionTimeoutError):
@@ -309,7 +305,7 @@ def test_looks_that_are_put_off_end_with_the_wait_limit(watched: Watched) -> Non
 
 
 @pytest.mark.parametrize(("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])])
-def test_a_stop_is_tried_again_when_the_service_says_but_soon(
+def test_a_stop_respects_retry_after_up_to_a_limit(
     watched: Watched, client: DeviceClient, world: World, after: str, times: list[float]
 ) -> None:
     watched.fault("stop", answer(429, after=after), answer(503, after=after))
@@ -322,7 +318,7 @@ def test_a_stop_is_tried_again_when_the_service_says_but_soon(
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 4.5), (0.5, 5.0), (1.0, 5.5)])
-def test_looks_are_spread_by_a_tenth(watched: Watched, number: float, pause: float) -> None:
+def test_polls_are_spread_by_a_tenth(watched: Watched, number: float, pause: float) -> None:
     watched.fault("get")
 
     watched.lease(jitter=WaitPolicy().jitter, random=lambda: number)
@@ -330,7 +326,7 @@ def test_looks_are_spread_by_a_tenth(watched: Watched, number: float, pause: flo
     assert watched.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
 
 
-def test_looks_follow_past_boots_where_that_is_chosen(client: DeviceClient, world: World) -> None:
+def test_polls_follow_past_boots_if_learned(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
         client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
@@ -343,9 +339,7 @@ def test_looks_follow_past_boots_where_that_is_chosen(client: DeviceClient, worl
     assert ready.boot_key == "android appium"
 
 
-def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_waited_for(
-    client: DeviceClient, world: World
-) -> None:
+def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="100")]
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
@@ -357,7 +351,7 @@ def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_wai
     assert 112 <= ready.session.waited_seconds < 113
 
 
-def test_past_boots_change_nothing_where_that_is_not_chosen(client: DeviceClient, world: World) -> None:
+def test_past_boots_change_nothing_with_fixed_polling(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
     with lease(
         client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)

@@ -194,7 +194,7 @@ def need_at(at: FaultyService, among: str = "run", minutes: int = 1, **arguments
     return DeviceRequirement(SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes)
 
 
-def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: DeviceRequirement) -> None:
+def test_the_next_run_with_an_equal_requirement_takes_over_the_session(runs: Runs, need: DeviceRequirement) -> None:
     first = runs.start()
     session_id = first.use(need)
     assert runs.states() == [WARM]
@@ -212,7 +212,7 @@ def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: Devic
 
 
 @pytest.mark.parametrize(("minutes", "idle", "is_taken_over"), [(30, 15, True), (19, 15, False), (30, 9, False)])
-def test_a_name_of_its_own_does_not_keep_a_run_from_it_but_limits_do_that_would_end_it_sooner(
+def test_another_name_does_not_prevent_a_takeover_but_shorter_limits_do(
     runs: Runs, minutes: int, idle: int, *, is_taken_over: bool
 ) -> None:
     session_id = runs.left(need_at(runs.at, max_duration_minutes=20, max_idle_time_minutes=10))
@@ -226,7 +226,7 @@ def test_a_name_of_its_own_does_not_keep_a_run_from_it_but_limits_do_that_would_
     ("among", "arguments"),
     [("run", {"platform": "ios"}), ("run", {"device_identifier": "Pixel 8"}), ("module test_a.py", {})],
 )
-def test_another_need_gets_a_session_of_its_own(
+def test_another_requirement_gets_its_own_session(
     runs: Runs, need: DeviceRequirement, among: str, arguments: dict[str, Any]
 ) -> None:
     session_id = runs.left(need)
@@ -234,7 +234,7 @@ def test_another_need_gets_a_session_of_its_own(
     assert runs.start().use(need_at(runs.at, among, **arguments)) != session_id
 
 
-def test_a_test_that_wants_a_fresh_device_neither_leaves_nor_finds_one(runs: Runs) -> None:
+def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(runs: Runs) -> None:
     fresh = need_at(runs.at, "test test_a.py::test_x")
 
     assert runs.left(fresh) != runs.left(fresh)
@@ -242,7 +242,7 @@ def test_a_test_that_wants_a_fresh_device_neither_leaves_nor_finds_one(runs: Run
     assert runs.at.statuses() == ["stopped", "stopped"]
 
 
-def test_a_lost_session_is_not_left_up(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
     held.unusable = True
@@ -252,7 +252,7 @@ def test_a_lost_session_is_not_left_up(runs: Runs, need: DeviceRequirement) -> N
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need: DeviceRequirement) -> None:
+def test_an_expired_session_is_not_reported_as_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
     runs.at.expire(str(held.session.id))
@@ -263,7 +263,7 @@ def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need:
     assert runs.entries() == []
 
 
-def test_a_session_with_too_little_left_for_a_test_is_stopped(runs: Runs) -> None:
+def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(runs: Runs) -> None:
     run = runs.start()
     held = run.take(need_at(runs.at, minutes=29))
     run.later = timedelta(seconds=50)
@@ -274,7 +274,7 @@ def test_a_session_with_too_little_left_for_a_test_is_stopped(runs: Runs) -> Non
 
 
 @pytest.mark.parametrize(("idle", "minutes"), [(3, 3), (20, 10)])
-def test_it_is_left_up_no_longer_than_it_lives_idle(runs: Runs, idle: int, minutes: int) -> None:
+def test_a_session_is_not_kept_warm_beyond_its_idle_limit(runs: Runs, idle: int, minutes: int) -> None:
     runs.start(10).use(need_at(runs.at, max_idle_time_minutes=idle))
 
     (entry,) = runs.entries()
@@ -283,7 +283,7 @@ def test_it_is_left_up_no_longer_than_it_lives_idle(runs: Runs, idle: int, minut
 
 
 @pytest.mark.parametrize(("minutes", "is_taken_over"), [(5, True), (25, False)])
-def test_one_that_has_too_little_left_for_a_test_is_not_taken_over(
+def test_a_session_with_too_little_time_for_a_test_is_not_taken_over(
     runs: Runs, need: DeviceRequirement, minutes: int, *, is_taken_over: bool
 ) -> None:
     session_id = runs.left(need)
@@ -293,7 +293,7 @@ def test_one_that_has_too_little_left_for_a_test_is_not_taken_over(
     assert (run.use(need_at(runs.at, minutes=minutes)) == session_id) is is_taken_over
 
 
-def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     run = runs.start()
     run.problem = "its Appium server does not answer"
@@ -304,7 +304,7 @@ def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs,
     assert detail_of(run.events[0]).endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
 
 
-def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs, need: DeviceRequirement) -> None:
+def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     runs.at.expire(session_id)
 
@@ -314,7 +314,7 @@ def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs
     assert session_id not in [entry.session_id for entry in runs.entries()]
 
 
-def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: DeviceRequirement) -> None:
+def test_concurrent_runs_never_take_over_the_same_session(runs: Runs, need: DeviceRequirement) -> None:
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
     starting = [runs.start(watched=IN_THE_RUN) for _ in range(4)]
@@ -329,7 +329,7 @@ def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: Devi
     assert left < set(had)
 
 
-def test_who_comes_too_late_has_nothing_and_nothing_to_stop(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
     ((entry, ledger),) = left_warm(runs.state_dir, runs.at.url, datetime.now(UTC))
     first, second = runs.start(), runs.start()
@@ -341,7 +341,7 @@ def test_who_comes_too_late_has_nothing_and_nothing_to_stop(runs: Runs, need: De
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_of_all_who_claim_an_entry_one_has_it(tmp_path: Path) -> None:
+def test_only_one_of_many_claims_on_an_entry_succeeds(tmp_path: Path) -> None:
     directories = [tmp_path / str(number) for number in range(9)]
     for directory in directories:
         directory.mkdir()
@@ -363,7 +363,7 @@ def test_of_all_who_claim_an_entry_one_has_it(tmp_path: Path) -> None:
     assert [entry.state for ledger in [warm, *others] for entry in ledger.read()[0]] == [LIVE]
 
 
-def test_the_reaper_of_a_run_that_is_over_stops_it_when_its_time_is_over_and_ends(
+def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     runs.ending(need, timedelta(seconds=1))
@@ -381,7 +381,7 @@ def moved(path: Path) -> None:
 
 
 @pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
-def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
+def test_a_warm_session_without_an_entry_is_stopped_immediately(
     runs: Runs, need: DeviceRequirement, tmp_path: Path, takes_away: Callable[[Path], object]
 ) -> None:
     runs.left(need)
@@ -393,7 +393,7 @@ def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
 
 
 @pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)])
-def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_before_the_run(
+def test_a_run_reports_a_warm_session_that_expires_before_its_end(
     runs: Runs, need: DeviceRequirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start()
@@ -405,7 +405,7 @@ def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_bef
     assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
 
 
-def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
+def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     run = runs.start()
@@ -418,7 +418,7 @@ def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
     assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
 
 
-def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
+def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     run = runs.start()
@@ -435,7 +435,7 @@ def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(
+def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     runs.left(need)
@@ -447,7 +447,7 @@ def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> None:
+def test_a_taken_over_session_is_supervised_by_its_new_run(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> None:
     runs.left(need)
     (former,) = reapers(str(tmp_path))
     second = runs.start()
@@ -460,7 +460,7 @@ def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: DeviceRequi
 
 
 @pytest.mark.parametrize(("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")])
-def test_a_sweep_stops_it_once_its_time_is_over(
+def test_a_sweep_stops_an_expired_warm_session(
     runs: Runs, need: DeviceRequirement, after: timedelta, status: str
 ) -> None:
     session_id = runs.ending(need, after, watched=IN_THE_RUN)
@@ -474,7 +474,7 @@ def test_a_sweep_stops_it_once_its_time_is_over(
     assert [session_id_of(event) for event in swept.stopped] == ([session_id] if status == "stopped" else [])
 
 
-def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_session_claimed_by_a_dead_run_is_swept(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need, watched=IN_THE_RUN)
     (run,) = past_runs(runs.state_dir)
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
@@ -485,7 +485,7 @@ def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: Devi
     assert runs.entries() == []
 
 
-def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     with opened(runs.state_dir) as ((known,), _damaged):
         until = datetime.fromisoformat(known.entry.until).astimezone()
@@ -499,7 +499,7 @@ def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Dev
     assert runs.entries() == []
 
 
-def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Runs, need: DeviceRequirement) -> None:
+def test_warm_sessions_of_an_interrupted_run_are_stopped(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     session_id = run.use(need)
 
@@ -509,7 +509,7 @@ def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Ru
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: DeviceRequirement) -> None:
+def test_sessions_already_claimed_by_others_are_left_alone(runs: Runs, need: DeviceRequirement) -> None:
     first, second = runs.start(), runs.start()
     first.use(need)
     second.take(need)
@@ -521,7 +521,7 @@ def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: DeviceRequir
 
 
 @pytest.mark.parametrize(("leaves_warm", "kind"), [(True, KeptWarm), (False, Stopped)])
-def test_what_workers_have_left_up_is_reported_or_stopped_with_the_run(
+def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
     runs: Runs, need: DeviceRequirement, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
@@ -534,7 +534,7 @@ def test_what_workers_have_left_up_is_reported_or_stopped_with_the_run(
     assert [(type(event), session_id_of(event)) for event in events] == [(kind, str(session.id))]
 
 
-def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs, need: DeviceRequirement) -> None:
+def test_with_a_session_limit_a_warm_session_makes_room(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     run = runs.start(has_room=False)
 
@@ -544,7 +544,7 @@ def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs,
 
 
 @pytest.mark.parametrize("is_ahead", [True, False])
-def test_one_that_is_about_to_be_taken_over_does_not_make_room(
+def test_a_session_about_to_be_taken_over_does_not_make_room(
     runs: Runs, need: DeviceRequirement, *, is_ahead: bool
 ) -> None:
     session_id = runs.left(need)
@@ -559,7 +559,7 @@ def test_one_that_is_about_to_be_taken_over_does_not_make_room(
     assert runs.at.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_fresh_device_can_replace_a_warm_one(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
 
     runs.start(has_room=False).take(need_at(runs.at, "test test_a.py::test_x"))
@@ -567,7 +567,7 @@ def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs,
     assert runs.at.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_run_that_stops_what_it_has_left_up_itself_reports_its_end(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_run_that_stops_its_own_warm_session_reports_its_end(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start(has_room=False)
     session_id = run.use(need)
 
@@ -582,7 +582,7 @@ def test_a_run_that_stops_what_it_has_left_up_itself_reports_its_end(runs: Runs,
     ]
 
 
-def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
+def test_an_unreadable_run_does_not_hide_the_warm_sessions_of_others(
     runs: Runs, need: DeviceRequirement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = runs.left(need)
@@ -600,7 +600,7 @@ def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
     assert runs.start().use(need) == session_id
 
 
-def test_a_take_over_that_is_broken_off_is_stopped_and_distinguished(
+def test_the_session_of_an_interrupted_takeover_is_stopped_and_reported(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     session_id = runs.left(need)
@@ -613,7 +613,7 @@ def test_a_take_over_that_is_broken_off_is_stopped_and_distinguished(
     assert [type(event) for event in reported] == [Note, Stopped]
 
 
-def test_what_a_run_has_asked_for_and_not_been_answered_is_not_reported_as_its_own(
+def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     session_id = runs.left(need)
@@ -644,7 +644,7 @@ def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run
     return run, reaper
 
 
-def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_process_without_a_ledger_keeps_nothing_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = Run(runs.at, runs.state_dir, 10, IN_THE_RUN, has_ledger=False)
 
     run.use(need)
@@ -654,7 +654,7 @@ def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: Devi
     run.run.leave()
 
 
-def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: DeviceRequirement) -> None:
+def test_the_time_of_use_counts_from_the_takeover(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
     run = runs.start()
     held = run.take(need)
@@ -669,7 +669,7 @@ def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: DeviceRequi
     assert stopped.running_seconds < before - held.ready_at + 1
 
 
-def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
+def test_the_ledger_reveals_nothing_of_a_request(runs: Runs) -> None:
     secret = need_at(
         runs.at, application_archive_url="https://cdn.example/app?sig=s3cret", launch_args=["--password=s3cret"]
     )
@@ -681,7 +681,7 @@ def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
     assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_kept_on_purpose_is_not_taken_over(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_kept_session_is_not_taken_over(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
     run.owner.keep(held.session.id)

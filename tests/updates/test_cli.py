@@ -104,7 +104,7 @@ def test_each_reason_is_an_error_with_its_fix(run: Run, tmp_path: Path) -> None:
     assert "3 errors, 0 warnings" in out
 
 
-def test_a_fact_that_nobody_supplies_is_unknown(run: Run, tmp_path: Path) -> None:
+def test_a_missing_fact_is_unknown(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("--build", facts(tmp_path, running=None))
 
     assert status == 2
@@ -131,7 +131,7 @@ def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
     assert "1 error," in out
 
 
-def test_the_key_that_will_sign_is_held_to_the_certificate(run: Run, tmp_path: Path) -> None:
+def test_the_signing_key_must_match_the_certificate(run: Run, tmp_path: Path) -> None:
     key, certificate = reference_signing()
     signed = {**CONFIG, "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"}}
     put(tmp_path / "app", {**project_files(signed), "cert.pem": certificate})
@@ -150,7 +150,7 @@ def test_the_key_that_will_sign_is_held_to_the_certificate(run: Run, tmp_path: P
     ("wanted", "version"),
     [({"policy": "fingerprint"}, None), ({"policy": "nativeVersion"}, "1.2.3(7)"), ("5", "5"), (None, None)],
 )
-def test_the_runtime_version_of_a_build_is_that_of_its_own_config(
+def test_a_builds_runtime_version_comes_from_its_own_config(
     wanted: object, version: str | None, run: Run, tmp_path: Path
 ) -> None:
     config = {**CONFIG, "runtimeVersion": wanted, "android": {"versionCode": 7}}
@@ -174,7 +174,7 @@ def test_the_runtime_version_of_a_build_is_that_of_its_own_config(
         (lambda root: facts(root, updates={"url": 1}), "updates.url must be of type string"),
     ],
 )
-def test_a_build_that_cannot_be_read_is_a_usage_error(
+def test_an_unreadable_build_is_a_usage_error(
     make: Callable[[Path], Path], problem: str, run: Run, tmp_path: Path
 ) -> None:
     status, _, err = run("--build", make(tmp_path))
@@ -193,9 +193,7 @@ def test_a_build_that_cannot_be_read_is_a_usage_error(
         ({"fileMetadata": {"ios": {"bundle": "/etc/passwd", "assets": []}}}, "outside of the export"),
     ],
 )
-def test_an_export_that_cannot_be_read_is_a_usage_error(
-    metadata: object, problem: str, run: Run, tmp_path: Path
-) -> None:
+def test_an_unreadable_export_is_a_usage_error(metadata: object, problem: str, run: Run, tmp_path: Path) -> None:
     put(tmp_path / "dist", {"metadata.json": metadata})
 
     status, _, err = run("--build", apk(tmp_path))
@@ -214,7 +212,7 @@ def test_a_missing_file_of_an_export_is_a_reason(run: Run, tmp_path: Path) -> No
     assert out.count("[update-asset-missing]") == 1
 
 
-def test_a_test_gets_an_update_service_of_its_own(pytester: pytest.Pytester) -> None:
+def test_each_test_gets_its_own_update_service(pytester: pytest.Pytester) -> None:
     export(pytester.path / "v1")
     pytester.makeconftest("""
         import pytest

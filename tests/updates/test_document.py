@@ -24,19 +24,19 @@ def snake(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES["operations"])
-def test_an_operation_has_its_counterpart(name: str) -> None:
+def test_each_documented_operation_has_a_counterpart(name: str) -> None:
     assert f"`{name}`" in PAGE
     assert callable(attrgetter(NAMES["operations"][name])(updates))
 
 
-def test_constants_and_state_have_the_names_of_the_document() -> None:
+def test_constants_and_state_have_the_documented_names() -> None:
     for kind, names in ((Constants, NAMES["constants"]), (UpdatesState, NAMES["state"])):
         assert [one.name for one in fields(kind)] == [*map(snake, names), "extra"]
         assert [name for name in names if f"`{name}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize("name", NAMES["properties"])
-def test_a_property_has_the_default_of_the_document(name: str) -> None:
+def test_each_property_has_the_documented_default(name: str) -> None:
     assert getattr(SETTINGS, snake(name)) == NAMES["properties"][name]
 
 

@@ -131,7 +131,7 @@ def test_a_failing_update_falls_back_once() -> None:
     assert model.emergency("again")[1] == (NotSpecified(NOT_SPECIFIED[2]),)
 
 
-def test_policies_without_a_source_are_said_to_be_so() -> None:
+def test_unspecified_policies_are_reported_as_such() -> None:
     for policy in ("WIFI_ONLY", "ON_ERROR_RECOVERY"):
         settings = UpdateSettings.from_config({"updates": {"url": SCOPE, "checkAutomatically": policy}})
         _, events = LaunchModel(replace(BUILDS["build 1"], settings=settings)).launch(Offer(V1))
@@ -162,7 +162,7 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
         assert after == model
 
 
-def test_an_offer_of_another_type_is_refused() -> None:
+def test_an_offer_of_the_wrong_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="an Offer has an Update, not a value of type str"):
         Offer("v1")  # type: ignore[arg-type]
 
@@ -173,11 +173,11 @@ def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:
 
     assert model.check(damaged)[1] == (Checked(True),)
     assert model.check(Offer(replace(V1, assets=None)))[1] == (Checked(True),)
-    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, must be h"),))
+    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, expected h"),))
     assert model.fetch(Offer(replace(V1, assets=None)))[0] == model
 
 
-def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
+def test_cleaning_keeps_other_scopes_and_equally_new_or_newer_updates() -> None:
     same_time, foreign = replace(V2, id="twin"), replace(V1, id="foreign", scope="https://other.example")
     older = tuple(replace(V1, id=f"v1.{n}", created_at=day(3) + timedelta(hours=n)) for n in range(3))
     model = fresh(stored=(*older, foreign, V2, same_time), failed=frozenset({"twin"}))
@@ -188,7 +188,7 @@ def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
     assert [one.id for one in model.stored] == ["v1.2", "foreign", "v2", "twin"]
 
 
-def test_cleaning_takes_the_scope_of_the_build_where_the_running_one_names_none() -> None:
+def test_cleaning_uses_the_builds_scope_if_the_running_update_has_none() -> None:
     embedded = replace(UPDATES["v2"], id="embedded", scope=None)
     model = replace(fresh(stored=(UPDATES["old"], V1)), build=replace(fresh().build, running=embedded))
 
@@ -205,7 +205,7 @@ def test_a_new_build_ignores_updates_of_the_old_one() -> None:
     assert [one.code for one in events[0].reasons] == ["runtime_version"]
 
 
-def test_overrides_are_refused_without_the_setting_that_allows_them() -> None:
+def test_overrides_are_refused_unless_a_setting_allows_them() -> None:
     model = fresh()
     for after, (event,) in (
         model.set_request_headers_override({"x-a": "1"}),
@@ -232,7 +232,7 @@ def test_clearing_the_log_does_nothing() -> None:
     assert fresh().clear_log_entries() == (fresh(), ())
 
 
-def test_a_month_of_launches_plays_without_waiting() -> None:
+def test_a_month_of_launches_runs_without_waiting() -> None:
     launches = [day(4) + timedelta(hours=hours) for hours in range(30 * 24)]
 
     ran = [one.running.id for one, _ in play(fresh(), launches, lambda _, now: Offer(V1 if now.day < 15 else V2))

@@ -46,7 +46,7 @@ def as_response(one: Reply) -> httpx.Response:
 
 
 @pytest.mark.parametrize("takes_parts", [True, False], ids=["parts", "json"])
-def test_an_update_is_read_as_it_was_written_by_both_readers(takes_parts: bool) -> None:  # noqa: FBT001  # a parameter
+def test_both_readers_read_an_update_as_written(takes_parts: bool) -> None:  # noqa: FBT001  # a parameter
     request = replace(REQUEST, takes_parts=takes_parts)
     written = reply(request=request)
 
@@ -66,7 +66,7 @@ def test_an_update_is_read_as_it_was_written_by_both_readers(takes_parts: bool) 
     assert second_reader.is_signed(other, CERTIFICATE, "root")
 
 
-def test_a_request_is_read_as_it_was_written() -> None:
+def test_a_request_is_read_as_written() -> None:
     request = replace(REQUEST, scope=None, current_update_id=ID, embedded_update_id=ID)
     headers = PROTOCOL.request_headers(request)
 
@@ -77,7 +77,7 @@ def test_a_request_is_read_as_it_was_written() -> None:
     assert "acme-platform" in published_protocol_v1("acme").request_headers(plain)
 
 
-def test_nothing_new_and_a_roll_back_are_read_by_both_readers() -> None:
+def test_both_readers_read_no_update_and_a_rollback() -> None:
     for answer, offer, kind in (
         (None, Offer(), "noUpdateAvailable"),
         (ServedRollBack(NOW), Offer(roll_back_at=NOW), "rollBackToEmbedded"),
@@ -90,7 +90,7 @@ def test_nothing_new_and_a_roll_back_are_read_by_both_readers() -> None:
         assert second_reader.is_signed(other, CERTIFICATE, "root")
 
 
-def test_an_app_that_takes_one_part_only_gets_a_status_instead_of_a_directive() -> None:
+def test_an_app_without_multipart_gets_a_status_instead_of_a_directive() -> None:
     request = replace(REQUEST, takes_parts=False)
 
     assert (reply(None, request).status, reply(ServedRollBack(NOW), request).status) == (204, 406)
@@ -123,7 +123,7 @@ def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
         signature_header(b"YQ==")  # type: ignore[arg-type]  # the mistake
 
 
-def test_a_folded_header_of_a_part_is_read_as_one() -> None:
+def test_a_folded_header_of_a_part_is_read_as_one_line() -> None:
     folded = reply().body.replace(b'form-data; name="manifest"', b'form-data;\r\n name="manifest"')
 
     assert state_of(reply(body=folded)) == "valid"
@@ -159,7 +159,7 @@ def test_a_malformed_reply_is_a_typed_error(written: Reply, problem: str) -> Non
         PROTOCOL.read_reply(written, REQUEST, CERTIFICATE)
 
 
-def test_a_directive_that_is_not_published_is_refused() -> None:
+def test_an_unpublished_directive_is_refused() -> None:
     written = reply(None, replace(REQUEST, keyid=None))
 
     with pytest.raises(UpdateError, match="'selfDestruct' is not in version 1") as caught:

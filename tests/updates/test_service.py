@@ -77,7 +77,7 @@ def test_an_app_that_has_the_newest_update_gets_nothing(
     assert json_only.status_code == 204
 
 
-def test_what_is_published_later_wins_also_within_a_millisecond(
+def test_the_later_update_wins_even_within_a_millisecond(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:
     second = service.publish(export(tmp_path, "v2"), runtime_version="1.0")["ios"]
@@ -90,7 +90,7 @@ def test_what_is_published_later_wins_also_within_a_millisecond(
     assert len({published.id, second.id, again.id}) == 3
 
 
-def test_channels_have_updates_of_their_own(
+def test_channels_have_their_own_updates(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:
     beta = service.publish(export(tmp_path / "b"), runtime_version="1.0", channel="beta")["ios"]
@@ -99,7 +99,7 @@ def test_channels_have_updates_of_their_own(
     assert manifest_id(ask(service, http)) == published.id
 
 
-def test_a_roll_back_reaches_the_apps_that_do_not_run_the_embedded_update(
+def test_a_rollback_reaches_apps_that_do_not_run_the_embedded_update(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
     service.roll_back_to_embedded(runtime_version="1.0")
@@ -110,7 +110,7 @@ def test_a_roll_back_reaches_the_apps_that_do_not_run_the_embedded_update(
     assert manifest_id(ask(service, http, current_update_id="e", embedded_update_id="e")) == "noUpdateAvailable"
 
 
-def test_a_share_of_devices_gets_an_update_and_each_keeps_its_lot(
+def test_a_share_of_devices_gets_an_update_consistently(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:
     second = service.publish(export(tmp_path, "v2"), runtime_version="1.0", share=0.5)["ios"]
@@ -135,7 +135,7 @@ def read(answer: httpx.Response) -> Offer:
     return published_protocol_v1().read_reply(reply, request, CERTIFICATE)
 
 
-def test_a_broken_signature_is_seen_by_both_readers(
+def test_both_readers_detect_a_broken_signature(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
     service.fail("wrong_signature")
@@ -155,7 +155,7 @@ def test_a_broken_signature_is_seen_by_both_readers(
     assert published.id == update.id
 
 
-def test_hashes_and_assets_break_on_purpose(
+def test_hashes_and_assets_can_be_broken_on_purpose(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
     def asset() -> tuple[str, bytes]:
@@ -196,7 +196,7 @@ def test_the_service_fails_on_demand(service: DeviceUpdateService, http: httpx.C
     assert manifest_id(ask(service, http)) == published.id
 
 
-def test_the_service_notes_which_device_asked_for_what(
+def test_the_service_records_the_requests_of_each_device(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
     thread = threading.Thread(target=ask, args=(service, http), kwargs={"client_id": "phone", "channel_name": "x"})
@@ -234,7 +234,7 @@ def test_an_app_that_polls_in_a_tight_loop_is_named(http: httpx.Client) -> None:
     assert service.polling_devices == ("hasty",)
 
 
-def test_a_request_that_breaks_the_protocol_is_answered_with_its_mistake(
+def test_a_request_that_violates_the_protocol_is_refused_with_the_reason(
     service: DeviceUpdateService, http: httpx.Client
 ) -> None:
     answer = http.get(service.url)
@@ -244,7 +244,7 @@ def test_a_request_that_breaks_the_protocol_is_answered_with_its_mistake(
     assert [one.status for one in service.requests] == [400, 404]
 
 
-def test_devices_elsewhere_get_the_public_url(http: httpx.Client, tmp_path: Path) -> None:
+def test_devices_on_other_machines_get_the_public_url(http: httpx.Client, tmp_path: Path) -> None:
     with DeviceUpdateService(public_url="https://tunnel.example/x/", vendor="acme") as service:
         service.publish(export(tmp_path), runtime_version="1.0")
         assert service.url == "https://tunnel.example/x/manifest"
@@ -255,7 +255,7 @@ def test_devices_elsewhere_get_the_public_url(http: httpx.Client, tmp_path: Path
     assert part.content["launchAsset"]["url"].startswith("https://tunnel.example/x/assets/")
 
 
-def test_what_cannot_be_published_is_refused(service: DeviceUpdateService, tmp_path: Path) -> None:
+def test_an_invalid_update_cannot_be_published(service: DeviceUpdateService, tmp_path: Path) -> None:
     for wrong, problem in (
         (lambda: service.publish(tmp_path, runtime_version="1.0"), "has no metadata.json"),
         (lambda: service.publish(export(tmp_path), runtime_version=".1"), "runtime_version '.1' is invalid"),
@@ -275,9 +275,7 @@ def test_what_cannot_be_published_is_refused(service: DeviceUpdateService, tmp_p
         service.publish(tmp_path, runtime_version="1.0")
 
 
-def test_the_model_follows_what_the_service_serves(
-    service: DeviceUpdateService, http: httpx.Client, published: Update
-) -> None:
+def test_the_model_follows_the_service(service: DeviceUpdateService, http: httpx.Client, published: Update) -> None:
     def offered(model: LaunchModel) -> Offer:
         assert model.running
         offer = read(http.get(service.url, headers={**SIGNED, "vendor-current-update-id": model.running.id}))

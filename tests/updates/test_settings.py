@@ -15,7 +15,7 @@ NATIVE = {"ALWAYS": "ON_LOAD", "ERROR_RECOVERY_ONLY": "ON_ERROR_RECOVERY"}
 
 
 @pytest.mark.parametrize("row", cases("update_settings"))
-def test_settings_are_those_of_the_reference_case(row: Any) -> None:
+def test_settings_match_the_reference_case(row: Any) -> None:
     settings = UpdateSettings.from_config(row["input"]["config"])
     expected = row["output"]
 
@@ -29,7 +29,7 @@ def test_settings_are_those_of_the_reference_case(row: Any) -> None:
     assert settings.request_headers == expected["headers"]
 
 
-def test_the_default_of_bundle_diffs_is_that_of_the_reference_of_the_sdk() -> None:
+def test_the_default_of_bundle_diffs_depends_on_the_sdk() -> None:
     config = {"sdkVersion": "54.0.0", "updates": {"url": URL}}
 
     assert UpdateSettings.from_config(config).enable_bsdiff_patch_support is False
@@ -52,7 +52,7 @@ def test_the_default_of_bundle_diffs_is_that_of_the_reference_of_the_sdk() -> No
         ),
     ],
 )
-def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: DisabledReason | None) -> None:
+def test_disabled_updates_have_a_reason(updates: dict[str, object], reason: DisabledReason | None) -> None:
     settings = UpdateSettings.from_config({"updates": updates})
 
     assert settings.disabled_reason is reason
@@ -74,12 +74,12 @@ def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: D
         ("no object", "must be of type object"),
     ],
 )
-def test_a_property_that_breaks_its_rule_is_named(updates: object, problem: str) -> None:
+def test_an_invalid_property_is_named(updates: object, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         UpdateSettings.from_config({"updates": updates})
 
 
-def test_a_config_of_another_type_is_refused() -> None:
+def test_a_config_of_the_wrong_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="config must be a mapping"):
         UpdateSettings.from_config(None)  # type: ignore[arg-type]
 
@@ -94,7 +94,7 @@ def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path
     assert settings.url == URL
 
 
-def test_settings_of_a_project_have_the_defaults_of_its_sdk(tmp_path: Path) -> None:
+def test_a_projects_settings_have_the_defaults_of_its_sdk(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({"sdkVersion": "54.0.0", "updates": {"url": URL}})))
 
     assert UpdateSettings.from_project(project, "ios").enabled is True
@@ -103,7 +103,7 @@ def test_settings_of_a_project_have_the_defaults_of_its_sdk(tmp_path: Path) -> N
         UpdateSettings.from_project(project, "web")
 
 
-def test_headers_stay_out_of_what_is_printed() -> None:
+def test_headers_are_never_printed() -> None:
     settings = UpdateSettings.from_config({"updates": {"url": URL, "requestHeaders": {"authorization": "s3cret"}}})
 
     assert "s3cret" not in repr(settings)

@@ -26,7 +26,7 @@ def signing() -> CodeSigning:
 
 
 @pytest.mark.parametrize("row", cases("sign"))
-def test_a_signature_is_that_of_the_reference_case_byte_by_byte(row: Any) -> None:
+def test_a_signature_matches_the_reference_case_byte_by_byte(row: Any) -> None:
     given = row["input"]
 
     for message, expected in zip(given["messages"], row["output"]["signatures_base64"], strict=True):
@@ -47,7 +47,7 @@ def test_a_certificate_is_valid_as_in_the_reference_case(row: Any) -> None:
     assert caught.value.code == ERRORS[row["name"]]
 
 
-def test_a_generated_certificate_signs_for_its_time(signing: CodeSigning) -> None:
+def test_a_generated_certificate_is_valid_for_its_period(signing: CodeSigning) -> None:
     key, certificate = signing
     validate_certificate(certificate, key, now=NOW)
     verify(b"body", sign(b"body", key), certificate, now=NOW + timedelta(days=729))
@@ -92,7 +92,7 @@ def of_another_algorithm() -> tuple[str, str]:
     return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode(), pem.decode()
 
 
-def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> None:
+def test_anything_but_a_certificate_or_key_is_malformed(signing: CodeSigning) -> None:
     other_certificate, other_key = of_another_algorithm()
     bad = ("", "text", signing.private_key, damaged(signing.certificate), other_certificate)
     for certificate in (*bad, None, Path("certificate.pem")):
@@ -105,8 +105,8 @@ def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> Non
         assert caught.value.code == "malformed"
 
 
-def test_a_body_or_signature_of_another_type_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(ConfigError, match="body must be bytes or a text, is of type dict"):
+def test_a_body_or_signature_of_the_wrong_type_is_refused(signing: CodeSigning) -> None:
+    with pytest.raises(ConfigError, match="body must be bytes or a string, not dict"):
         sign({}, signing.private_key)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="body has a lone surrogate"):
         sign("\ud800", signing.private_key)
@@ -119,7 +119,7 @@ def test_a_body_or_signature_of_another_type_is_refused(signing: CodeSigning) ->
     "now",
     [datetime(2026, 6, 2), "2026-06-02", "2026-06-02T00:00:00Z"],  # noqa: DTZ001  # as some write it
 )
-def test_the_time_of_a_check_has_a_zone_or_is_in_utc(now: Any, signing: CodeSigning) -> None:
+def test_the_time_of_a_check_has_a_zone_or_counts_as_utc(now: Any, signing: CodeSigning) -> None:
     validate_certificate(signing.certificate, signing.private_key, now=now)
     with pytest.raises(ConfigError, match="'tomorrow' must be a datetime or an ISO 8601 string"):
         validate_certificate(signing.certificate, now="tomorrow")  # type: ignore[arg-type]
@@ -129,6 +129,6 @@ def test_the_time_of_a_check_has_a_zone_or_is_in_utc(now: Any, signing: CodeSign
     ("name", "years"),
     [*(("x", years) for years in (0, -1, 1001, float("nan"), "1")), *((n, 1) for n in ("", "x" * 65, None, "\ud800"))],
 )
-def test_a_certificate_that_cannot_be_made_is_refused_by_name(name: Any, years: Any) -> None:
+def test_an_impossible_certificate_is_refused_by_argument(name: Any, years: Any) -> None:
     with pytest.raises(ConfigError, match=r"years=|common_name="):
         generate_code_signing(name, years)

@@ -54,7 +54,7 @@ def test_constants_are_read_as_an_app_reports_them() -> None:
     assert differences(constants_of(MODEL), constants) == []
 
 
-def test_what_differs_from_the_model_is_named() -> None:
+def test_differences_from_the_model_are_named() -> None:
     observed = Constants.read({**REPORTED, "isEmbeddedLaunch": False})
 
     assert differences(constants_of(MODEL), observed) == ["is_embedded_launch: False, expected True"]
@@ -73,13 +73,13 @@ def test_what_differs_from_the_model_is_named() -> None:
         {"manifest": []},
     ],
 )
-def test_a_constant_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_constant_of_the_wrong_type_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UpdateError, match=next(iter(wrong))) as caught:
         Constants.read({**REPORTED, **wrong})
     assert caught.value.code == "malformed"
 
 
-def test_what_is_no_object_is_refused() -> None:
+def test_anything_but_an_object_is_refused() -> None:
     for kind in (Constants, UpdatesState):
         with pytest.raises(UpdateError, match="an app reports an object, not NoneType"):
             kind.read(None)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ BREAKING: Mapping[str, tuple[Mapping[str, Any], Mode]] = {
 
 
 @pytest.mark.parametrize("rule", NULL_RULES)
-def test_an_app_that_breaks_a_rule_of_the_constants_is_found_out(rule: str) -> None:
+def test_a_violated_rule_of_the_constants_is_reported(rule: str) -> None:
     change, mode = BREAKING[rule]
 
     assert broken_rules(Constants.read({**REPORTED, **change}), mode) == [rule]
@@ -117,7 +117,7 @@ def test_an_app_that_breaks_a_rule_of_the_constants_is_found_out(rule: str) -> N
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, enabled=False)], ids=["enabled", "disabled"])
-def test_the_model_keeps_the_rules_of_the_constants(mode: Mode, settings: UpdateSettings) -> None:
+def test_the_model_follows_the_rules_of_the_constants(mode: Mode, settings: UpdateSettings) -> None:
     model, _ = replace(MODEL, mode=mode, build=replace(MODEL.build, settings=settings)).launch(
         Offer(replace(UPDATE, id=ID))
     )
@@ -125,7 +125,7 @@ def test_the_model_keeps_the_rules_of_the_constants(mode: Mode, settings: Update
         assert broken_rules(constants_of(state, channel="main"), mode) == []
 
 
-def test_the_state_of_the_hook_is_that_of_the_model() -> None:
+def test_the_hooks_state_matches_the_model() -> None:
     model, _ = MODEL.launch(Offer(UPDATE))
 
     assert state_of(model) == UpdatesState({"isEmbeddedLaunch": True}, True, True)

@@ -26,7 +26,7 @@ def codes(update: Update, build: Build) -> list[str]:
     return found
 
 
-def test_an_update_loads_if_nothing_speaks_against_it() -> None:
+def test_an_update_loads_unless_there_is_a_reason_against_it() -> None:
     assert codes(UPDATE, BUILD) == []
     assert codes(replace(UPDATE, signature="valid"), SIGNED) == []
     assert codes(replace(UPDATE, assets=[]), replace(BUILD, running=NOTHING)) == []
@@ -73,15 +73,15 @@ UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("of_update", "of_build"), UNKNOWN)
-def test_a_fact_that_nobody_supplies_is_unknown(of_update: dict[str, Any], of_build: dict[str, Any]) -> None:
+def test_a_missing_fact_is_unknown(of_update: dict[str, Any], of_build: dict[str, Any]) -> None:
     assert codes(replace(UPDATE, **of_update), replace(BUILD, **of_build)) == ["unknown"]
 
 
-def test_without_any_fact_all_of_them_are_unknown() -> None:
+def test_without_facts_all_are_unknown() -> None:
     assert set(codes(Update("u"), Build())) == {"unknown"}
 
 
-def test_all_reasons_are_given_at_once() -> None:
+def test_all_reasons_are_reported_at_once() -> None:
     update = replace(UPDATE, platform="android", runtime_version="2", created_at=None)
 
     assert codes(update, BUILD) == ["platform", "runtime_version", "unknown"]
@@ -93,15 +93,15 @@ def test_times_with_and_without_a_zone_compare() -> None:
     assert codes(replace(UPDATE, created_at=later), BUILD) == []
 
 
-def test_a_creation_time_can_be_a_text_of_iso_8601() -> None:
+def test_a_creation_time_can_be_an_iso_8601_string() -> None:
     assert Update("u", created_at="2026-01-01T00:00:00Z") == Update("u", created_at=EMBEDDED.created_at)  # type: ignore[arg-type]
     for wrong in ("today", 1767225600000):
         with pytest.raises(ConfigError, match="must be a datetime"):
             Update("u", created_at=wrong)  # type: ignore[arg-type]
 
 
-def test_an_asset_of_another_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is none"):
+def test_an_asset_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is not one"):
         Update("u", assets=["logo"])  # type: ignore[list-item]
 
 
@@ -114,12 +114,12 @@ def test_an_asset_of_another_type_is_refused() -> None:
         lambda: will_load(UPDATE, {"platform": "ios"}),  # type: ignore[arg-type]
     ],
 )
-def test_a_value_of_another_type_is_refused(ask: Callable[[], object]) -> None:
+def test_a_value_of_the_wrong_type_is_refused(ask: Callable[[], object]) -> None:
     with pytest.raises(ConfigError, match="type"):
         ask()
 
 
-def test_the_question_needs_no_extra() -> None:
+def test_will_load_needs_no_extra() -> None:
     code = (
         "import sys\nfor name in ('cryptography', 'http_sf', 'starlette', 'uvicorn'): sys.modules[name] = None\n"
         "from pytest_device.errors import ConfigError\n"

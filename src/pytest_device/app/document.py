@@ -63,7 +63,7 @@ class Document:
     def object(self) -> Object:
         """The top-level object. Raises ProjectError if the value is not an object."""
         if not isinstance(self.value, dict):
-            raise _mistake("must be an object: { … }", self.path, Place(1, 1))
+            raise ProjectError("must be an object: { … }", path=self.path, line=1, column=1)
         return self.value
 
     def place(self, *trail: str | int) -> Place | None:
@@ -128,6 +128,8 @@ def text_at(value: Json, *trail: str) -> str | None:
 
 
 def _parsed(text: str, path: Path) -> Json:
+    if not text.strip():
+        raise ProjectError("is empty, must be an object: { … }", code="EJSONEMPTY", path=path)
     _check_depth(text, path)
     try:
         return cast("Json", json.loads(text))

@@ -69,7 +69,7 @@ def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
 def _header(file: BinaryIO) -> Header:
     start = file.read(len(SIGNATURE) + 25)
     if not start.startswith(SIGNATURE) or start[12:16] != b"IHDR" or len(start) < len(SIGNATURE) + 25:
-        raise PngError("is no PNG image")
+        raise PngError("is not a PNG image")
     width, height, depth, color, _, _, interlaced = struct.unpack_from(">IIBBBBB", start, 16)
     if color not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise PngError("is a broken PNG image")

@@ -67,7 +67,7 @@ class Project:
             raise ConfigError(f"platform {platform!r} must be ios, android or web")
         config = self.to_dict()
         section = object_at(config, platform)
-        config |= {key: section[key] for key in _OVERRIDDEN if key in section}
+        config |= {key: section[key] for key in _OVERRIDDEN if section.get(key) is not None}
         if schemes := self.schemes(platform):
             config["scheme"] = list(schemes)
         return config

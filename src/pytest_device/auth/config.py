@@ -33,7 +33,7 @@ class _Config:
 
 @dataclass(frozen=True, slots=True)
 class AuthRequestConfig(_Config):
-    """Authorization request; a missing ``state`` is generated."""
+    """Authorization request; a missing ``state`` is generated, and with PKCE the ``code_challenge``."""
 
     client_id: str = ""
     redirect_uri: str = ""

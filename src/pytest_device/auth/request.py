@@ -76,7 +76,7 @@ class AuthRequest:
         self._must_return_issuer = False
         self.state = _random_text(STATE_LENGTH, random_bytes) if found.state is None else found.state
         self.code_verifier: str | None = None
-        self.code_challenge: str | None = None
+        self.code_challenge = found.code_challenge
         self.url: str | None = None
 
     def get_auth_request_config(self) -> AuthRequestConfig:
@@ -150,7 +150,7 @@ class AuthRequest:
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
         """Return the parameters in the order of the document; extra parameters never override those of the request."""
         own: dict[str, str | None] = {
-            "code_challenge_method": config.code_challenge_method if config.use_pkce else None,
+            "code_challenge_method": config.code_challenge_method if config.code_challenge else None,
             "client_secret": config.client_secret,
             "prompt": config.prompt if isinstance(config.prompt, str) else " ".join(config.prompt or ()),
             "redirect_uri": config.redirect_uri,

@@ -75,14 +75,18 @@ class TokenResponse:
     ) -> bool:
         """Return whether a token is valid until its expiry plus ``seconds_margin``, which is negative to end earlier.
 
-        A token without ``expires_in`` never expires.
+        A token without ``expires_in`` never expires; one with it, but without ``issued_at``, is stale.
         """
         if token is None:
             return False
-        found = token if isinstance(token, TokenResponse) else TokenResponse.from_query_params(python_names(token))
+        if not isinstance(token, TokenResponse):
+            given = python_names(token)
+            token = TokenResponse.from_query_params(given)
+            if "issued_at" not in given:
+                return token.expires_in is None
         time_now = get_current_time_in_seconds() if now is None else now
         margin = MARGIN_SECONDS if seconds_margin is None else seconds_margin
-        return found.expires_in is None or time_now < found.issued_at + found.expires_in + margin
+        return token.expires_in is None or time_now < token.issued_at + token.expires_in + margin
 
     def should_refresh(self, *, now: float | None = None) -> bool:
         """Return whether the token is stale and can be refreshed."""
@@ -121,13 +125,20 @@ class _Request(Generic[_R]):
         return self._config
 
     def get_headers(self) -> dict[str, str]:
-        """Return the headers, with the credentials of a client that has a secret (RFC 6749 section 2.3.1)."""
+        """Return the headers, with the credentials of a client that has a secret (RFC 6749 section 2.3.1).
+
+        Extra headers never override those of the request, in whatever case they are spelled.
+        """
         client_id, secret = self._config.client_id, self._config.client_secret
-        headers = {**(self._config.extra_headers or {}), "Content-Type": FORM_TYPE}
+        own = {"Content-Type": FORM_TYPE}
         if secret is not None and client_id:
             credentials = f"{component(client_id)}:{component(secret)}".encode()
-            headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
-        return headers
+            own["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+        taken = set(map(str.lower, own))
+        extra = {
+            name: value for name, value in (self._config.extra_headers or {}).items() if str(name).lower() not in taken
+        }
+        return {**extra, **own}
 
 
 class _TokenRequest(_Request[_C]):

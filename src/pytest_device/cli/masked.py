@@ -20,7 +20,7 @@ def masked(*secrets: str) -> Generator[None]:
 
 
 _COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""Colour codes, which doctor and argparse write to terminals."""
+"""Color codes, which doctor and argparse write to terminals."""
 
 
 class _Masked:

@@ -22,11 +22,11 @@ _FIXES: Final = {
     "url_invalid": "correct updates.url and build again",
     "platform": "export for the platform of the build",
     "runtime_version": "ship a new build, or publish for its runtime version",
-    "scope": "publish where the build asks",
+    "scope": "publish at the URL that the build checks",
     "signature_missing": "sign the update: --private-key",
     "signature_invalid": "sign with the key of the build's certificate",
     "asset_missing": "export again",
-    "asset_hash": "export again, and change no file afterwards",
+    "asset_hash": "export again, and don't change the files afterwards",
     "not_newer": "export again: only newer updates load",
     "unknown": "supply it, for example in a JSON file for --build",
 }

@@ -14,6 +14,7 @@ from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.interference import protect_from_mocks
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import verification
 from pytest_device.sessions.remote_config import RemoteConfig
 
 __tracebackhide__ = True  # errors are shown at the line of the test
@@ -181,10 +182,9 @@ def http_client(base_url: str, token: str = "", **options: Any) -> httpx.Client:
         headers["Authorization"] = f"Bearer {token}"
     elif parts.username is not None:  # not in the URL, which httpx logs
         options["auth"] = (unquote(parts.username), unquote(parts.password or ""))
-    # Loading the certificates takes longer than many calls.
-    needs_certificates, is_here = parts.scheme == "https", is_loopback(url_of(base_url).host)
+    is_here = is_loopback(url_of(base_url).host)
     return protect_from_mocks(
-        httpx.Client(headers=headers, verify=needs_certificates, trust_env=not is_here, **options)
+        httpx.Client(headers=headers, verify=verification(base_url), trust_env=not is_here, **options)
     )
 
 

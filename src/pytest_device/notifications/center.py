@@ -75,7 +75,7 @@ class NotificationCenter:
         check_platform(platform)
         given = cast("object", handler_timeout_seconds)
         if not (isinstance(given, int | float) and given > 0):  # nor NaN
-            raise ConfigError(f"handler_timeout_seconds {given!r} must be a number above 0")
+            raise ConfigError(f"handler_timeout_seconds {given!r} must be a number greater than 0")
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
         self.permissions: Final = Permissions(platform, android_version)

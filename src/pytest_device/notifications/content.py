@@ -15,7 +15,8 @@ DEFAULT_ACTION_IDENTIFIER: Final = "default"
 MAX_PAYLOAD_BYTES: Final = 4096
 """Maximum size of a message as JSON, in bytes: the limit of APNs, FCM and Web Push."""
 
-_SPELLINGS: Final = {"content_available": "_contentAvailable"}
+_AVAILABLE: Final = "_contentAvailable"
+_SPELLINGS: Final = {"content_available": _AVAILABLE}
 
 InterruptionLevel: TypeAlias = Literal["passive", "active", "timeSensitive", "critical"]
 _T = TypeVar("_T")
@@ -116,7 +117,7 @@ class NotificationContent:
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
         given = {name: getattr(self, attribute) for name, attribute in self.spellings().items()}
-        set_values = {name: value for name, value in given.items() if value is not None and value is not False}
+        set_values = {name: value for name, value in given.items() if value is not None}
         return {**set_values, "data": dict(self.data), **self.others}
 
     @classmethod
@@ -145,6 +146,11 @@ class PushMessage(NotificationContent):
         if size > MAX_PAYLOAD_BYTES:
             raise ConfigError(f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})")
 
+    def native(self) -> dict[str, Any]:
+        """Return the message as a mapping with the documented names."""
+        found = NotificationContent.native(self)
+        return found if self.content_available else {name: one for name, one in found.items() if name != _AVAILABLE}
+
     @property
     def is_data_only(self) -> bool:
         """Whether the message has neither a title nor a body."""
@@ -158,6 +164,8 @@ class PushMessage(NotificationContent):
         """Raise ConfigError if the platform would not deliver the message."""
         if self.is_data_only and platform == "ios" and not self.content_available:
             raise ConfigError("data-only messages require content_available=True (_contentAvailable) on iOS")
+        if platform == "ios" and "aps" in self.data:
+            raise ConfigError("data must not have the key 'aps', which holds the notification on iOS: rename it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,8 +224,7 @@ def _brief(value: object) -> str:
 
 
 def _interval(given: Mapping[str, Any], channel: str | None) -> Trigger:
-    repeats = given.get("repeats")
-    return TimeIntervalTrigger(_present(given, "seconds"), False if repeats is None else repeats, channel_id=channel)
+    return TimeIntervalTrigger(_present(given, "seconds"), _repeats(given), channel_id=channel)
 
 
 def _date(given: Mapping[str, Any], channel: str | None) -> Trigger:
@@ -235,7 +234,12 @@ def _date(given: Mapping[str, Any], channel: str | None) -> Trigger:
 
 def _calendar(given: Mapping[str, Any], channel: str | None) -> Trigger:
     components = {name: value for name, value in given.items() if name not in ("type", "repeats", "channelId")}
-    return CalendarTrigger(components, given.get("repeats") or False, channel_id=channel)
+    return CalendarTrigger(components, _repeats(given), channel_id=channel)
+
+
+def _repeats(given: Mapping[str, Any]) -> bool:
+    repeats = given.get("repeats")
+    return False if repeats is None else repeats
 
 
 def _recurring(kind: type[RecurringTrigger]) -> _Parse:

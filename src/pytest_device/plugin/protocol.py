@@ -73,15 +73,15 @@ class DeviceTests(TimerNotes):
         except BaseException as error:  # including what pytest.fail() raises
             item.stash[FAILED] = True
             try:
-                self._give_back(item, nextitem)
+                self._release(item, nextitem)
             except DeviceError as failure:
                 error.add_note(str(failure))
             raise
-        self._give_back(item, nextitem)
+        self._release(item, nextitem)
         return result
 
-    def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        sessions = item.stash[_HAD] = self.devices.taken(item)
+    def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        sessions = item.stash[_HAD] = self.devices.sessions(item)
         try:
             self.devices.release(item, nextitem)
         except DeviceError as error:
@@ -111,7 +111,7 @@ class DeviceTests(TimerNotes):
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         if report.failed and call.excinfo and call.when != "teardown":
-            directory = artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
+            directory = artifacts.save(item, self.devices.sessions(item), self._settings, self._redactor, self._log)
             error = self._look_up(item, report, call.excinfo.value, error)
         verdict = self._blame(item, report, call.excinfo, error) if error and call.excinfo else None
         if report.failed and not isinstance(error, NotAttemptedError):
@@ -135,7 +135,7 @@ class DeviceTests(TimerNotes):
         self, item: pytest.Item, report: pytest.TestReport, raised: BaseException, error: DeviceError | None
     ) -> DeviceError | None:
         """Check the sessions of a failed test; return the error that caused the failure."""
-        problem = self.devices.loss(item, raised)
+        problem = self.devices.failure_cause(item, raised)
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
         report.sections.append(("Error in the test", str(report.longrepr)))
@@ -169,24 +169,24 @@ class DeviceTests(TimerNotes):
     ) -> None:
         page = error.url if isinstance(error, SessionError) else None
         is_local = self.devices.backend.log_path is not None
-        taken = self.devices.taken(item)
-        sessions = item.stash.get(_HAD, taken) if report.when == "teardown" else taken
+        now = self.devices.sessions(item)
+        sessions = item.stash.get(_HAD, now) if report.when == "teardown" else now
         text = describe(item, sessions, page=page, directory=directory, has_pages=not is_local)
         if text:
             add_section(report, "device", self._redactor.text(escaped(text)))
 
     def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
         log_path = self.devices.backend.log_path
-        ids = self._log.session_ids() | {str(one.id) for one in self.devices.taken(item).values()}
+        ids = self._log.session_ids() | {str(one.id) for one in self.devices.sessions(item).values()}
         if log_path and (lines := log_lines(log_path, ids)):
             report.sections.append(("Captured local device service log", escaped(lines)))
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
         """Show the user where to find the device of a failed test, and wait if requested."""
-        if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
+        if not isinstance(node, pytest.Item) or not (sessions := self.devices.sessions(node)):
             return
-        if self._pause.offer(taken, keep=self._settings.keep_on_failure):
+        if self._pause.offer(sessions, keep=self._settings.keep_on_failure):
             mark_unusable(sessions_of(node))  # the user may have changed the device
 
 

@@ -94,7 +94,7 @@ class DeviceRun:
         self._config.pluginmanager.register(tests, "device-tests")
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down in order."""
+        """Shut down gracefully."""
         self._signals.close()
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # after pytest's teardown, even if it was interrupted or failed

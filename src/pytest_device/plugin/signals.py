@@ -1,4 +1,4 @@
-"""Lets Ctrl-C, SIGTERM and SIGHUP end a run in order: CI services and closed terminals send the latter two."""
+"""Lets Ctrl-C, SIGTERM and SIGHUP end a run gracefully: CI services and closed terminals send the latter two."""
 
 import signal
 import threading

@@ -36,7 +36,7 @@ _UNUSUAL: Final = 1.5
 """Factor by which a boot must exceed the usual time to count as long."""
 
 _PAGE: Final = re.compile(r" \((?:session page: )?https?://[^\s()]+\)")
-_COLOURS: Final[Mapping[type[Event], str]] = {
+_COLORS: Final[Mapping[type[Event], str]] = {
     StartFailed: "yellow",
     StopDelayed: "yellow",
     Kept: "yellow",
@@ -122,9 +122,9 @@ def with_pages(text: str, pages: Iterable[str]) -> str:
     return "\n".join([without_pages(text), *(f"    {page}" for page in dict.fromkeys(filter(None, pages)))])
 
 
-def colour_of(event: Event) -> str:
-    """Return the colour of an event's line, empty for the terminal's default."""
-    return _COLOURS.get(type(event), "")
+def color_of(event: Event) -> str:
+    """Return the color of an event's line, empty for the terminal's default."""
+    return _COLORS.get(type(event), "")
 
 
 def cause_of(event: StartFailed) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
 from pytest_device.report.incidents import Incident, group_incidents, normalize
-from pytest_device.report.lines import cause_of, colour_of, line_of, with_pages
+from pytest_device.report.lines import cause_of, color_of, line_of, with_pages
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -43,10 +43,10 @@ _E = TypeVar("_E", bound=SessionEvent)
 
 
 class Line(NamedTuple):
-    """A line of the receipt, and its colour if the output has colours."""
+    """A line of the receipt, and its color if the output has colors."""
 
     text: str
-    colour: str = ""
+    color: str = ""
 
 
 class _Record:
@@ -247,11 +247,11 @@ def _not_stopped(event: SessionEvent) -> str:
 
 def _of_events(events: Sequence[Event]) -> Iterator[Line]:
     for event in events:
-        yield Line(line_of(event), colour_of(event))
+        yield Line(line_of(event), color_of(event))
 
 
-def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
+def _listed(lines: Sequence[str], color: str) -> Iterator[Line]:
     for text in lines[:MOST_LISTED]:
-        yield Line(text, colour)
+        yield Line(text, color)
     if len(lines) > MOST_LISTED:
-        yield Line(f"and {len(lines) - MOST_LISTED} more", colour)
+        yield Line(f"and {len(lines) - MOST_LISTED} more", color)

@@ -6,7 +6,7 @@ A worker that runs out of work (``needs_more``, ``should_boot_ahead``) gets the 
 2. a group that no worker runs (``group_to_begin``);
 3. a part of the group that would end last, if that is worth one more boot (``group_to_join``);
 4. a test without a device (``plain_unit``);
-5. nothing: it waits for units that others give back (``may_wait``), or is done.
+5. nothing: it waits for units that other workers release (``may_wait``), or is done.
 """
 
 from collections.abc import Iterator
@@ -131,13 +131,13 @@ def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) 
 def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
     """Yield the group that would end last, of those that more workers can join."""
     numbers = {worker.group for worker in run.workers if worker.group is not None and not worker.is_over}
-    begun = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
-    if spread := [queue for queue in begun if queue.group.is_shareable]:
+    active = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
+    if spread := [queue for queue in active if queue.group.is_shareable]:
         yield max(spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now)))
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:
-    """Return whether a worker without work may wait for units that others give back.
+    """Return whether a worker without work may wait for units that other workers release.
 
     A worker with a pending test must know the next one, or that there is none, before it begins.
     """

@@ -43,7 +43,7 @@ class RunState:
             for queue in self.queues:
                 queue.units.sort(key=partial(self.estimates.total, plain=queue.is_plain), reverse=True)
         self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
-        """Groups that no worker runs, and some that a worker has begun since."""
+        """Groups that no worker runs, and some that a worker has started since."""
 
     # The queues.
 

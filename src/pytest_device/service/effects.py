@@ -44,7 +44,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         session_id, what = request.path_params["session_id"], request.path_params["what"]
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
-            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or nothing called {what} can happen to it")
+            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or no effect called {what}")
         if what == "expire":
             sessions.expire(session_id)
         else:

@@ -89,7 +89,7 @@ class _Gateway:
     async def pass_on(self, request: Request) -> Response:
         """Forward a request to the program, and its response to the client."""
         if "origin" in request.headers:
-            return self._refusal(403, FOREIGN_ORIGIN, "a request with an Origin header is refused: it is a web page's")
+            return self._refusal(403, FOREIGN_ORIGIN, "requests with an Origin header are refused: web pages send them")
         session_id = request.path_params["session_id"]
         is_permitted = self._keys.fits(self._purpose, session_id, request.path_params["key"])
         record = self._runner.record(session_id) if is_permitted else None

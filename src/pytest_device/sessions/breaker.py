@@ -211,9 +211,9 @@ class Gate:
         return attempts
 
     @contextmanager
-    def attempting(self, key: str, test: str, begun: "AttemptHandle | None" = None) -> Generator[None]:
+    def attempting(self, key: str, test: str, attempt: "AttemptHandle | None" = None) -> Generator[None]:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
-        attempt = begun or self.attempt(key)
+        attempt = attempt or self.attempt(key)
         try:
             attempt.may_begin()  # others may have failed since it began
             yield

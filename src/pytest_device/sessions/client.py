@@ -1,11 +1,10 @@
 """The three calls of the REST interface: create, get, stop."""
 
-import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import verification
 from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import body_of, check_whole, is_temporary, no_answer, read_session, retry_after_of
 from pytest_device.sessions.request import SessionRequest
@@ -30,9 +30,6 @@ from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
-
-if TYPE_CHECKING:
-    import ssl
 
 REPLY_SECONDS: Final = 30.0
 """Maximum seconds of a call once it is connected, however slowly the response trickles in."""
@@ -68,7 +65,8 @@ class DeviceClient:
     than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
     also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
     only if the request was certainly never sent: a lost response may have created a session, and the interface has no
-    call that lists them. ``now`` returns Unix seconds.
+    call that lists them. ``now`` returns Unix seconds. ``redactor`` masks the token, and the connection details in
+    responses.
 
     Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
     """
@@ -83,13 +81,15 @@ class DeviceClient:
         sleep: Callable[[float], None] = time.sleep,
         reply_seconds: float = REPLY_SECONDS,
         now: Callable[[], float] = time.time,
+        redactor: Redactor | None = None,
     ) -> None:
         self.base_url = parsers.address(base_url)
         self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
-        self._redactor = Redactor([token])
+        self._redactor = redactor or Redactor()
+        self._redactor.add(token)
         self._sockets = Sockets()
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
@@ -106,7 +106,7 @@ class DeviceClient:
                 transport=transport,
                 follow_redirects=False,
                 trust_env=not is_here,  # no proxy for loopback addresses
-                verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
+                verify=verification(self.base_url) if self._is_networked else False,
             )
             self._http = protect_from_mocks(http)
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
@@ -166,6 +166,13 @@ class DeviceClient:
             case _:  # an interrupt loses the response, too
                 return True
 
+    def hide(self, session: Session) -> Session:
+        """Mask the session's connection details from now on; return it."""
+        if session.remote_config is not None:
+            public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
+            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
+        return session
+
     def _call(
         self, operation: str, method: str, path: str, may_repeat: Callable[[ServiceError], bool], body: Any = None
     ) -> Session:
@@ -188,7 +195,7 @@ class DeviceClient:
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
             with naming_intercepting_plugin(self.base_url), self._bounded(operation):
-                return self._asked(operation, method, path, body)
+                return self.hide(self._asked(operation, method, path, body))
         except ServiceError as error:
             self._without_token(error)
             raise
@@ -233,14 +240,6 @@ class DeviceClient:
         if isinstance(error, _NEVER_SENT):
             return no_answer(operation, self.base_url, reason, sent=False)
         return no_answer(operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True)
-
-
-def _certificates() -> "ssl.SSLContext | bool":
-    """Return a context for SSL_CERT_FILE and SSL_CERT_DIR, which httpx reads only with trust_env; else True."""
-    import ssl
-
-    cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
 
 
 def _path(session_id: UUID | str) -> str:

@@ -18,7 +18,7 @@ from pytest_device.errors import (
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import key_of
-from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
+from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, end_error, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
@@ -270,7 +270,7 @@ class DeviceSession:
             answer: Session | ServiceError = self._config.client.get(self.session.id)
         except ServiceError as error:
             answer = error
-        return loss_of(self.ref(), answer)
+        return end_error(self.ref(), answer)
 
     # Reporting.
 

@@ -272,9 +272,9 @@ def from_plain(values: Mapping[str, Any]) -> Event:
     """Return the event that ``to_plain`` converted; raises EventFormatError for anything else."""
     given = dict(values)
     if (version := given.pop("version", None)) != VERSION:
-        raise EventFormatError(f"an event of version {version!r}: known is version {VERSION}")
+        raise EventFormatError(f"events of version {version!r} are not supported (only {VERSION})")
     if (word := given.pop("event", None)) not in _WORDS:
-        raise EventFormatError(f"an event {word!r}: known are {', '.join(_WORDS)}")
+        raise EventFormatError(f"unknown event {word!r}: the events are {', '.join(_WORDS)}")
     if isinstance(session := given.get("session"), Mapping):
         given["session"] = _built(SessionRef, cast("Mapping[str, Any]", session), "session")
     return _built(_WORDS[word], given, word)
@@ -285,7 +285,7 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
     types = {field.name: field.type for field in fields(kind)}
     for name, value in values.items():
         if name not in types:
-            raise EventFormatError(f"{word}: {name!r} is no field of it: known are {', '.join(types)}")
+            raise EventFormatError(f"{word}: unknown field {name!r}: the fields are {', '.join(types)}")
         if not _fits(value, types[name]):
             raise EventFormatError(f"{word}: {name} cannot be {value!r}")
     try:

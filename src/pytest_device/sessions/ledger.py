@@ -169,7 +169,7 @@ class Ledger:
         return True
 
     def is_untracked(self, intent: str) -> bool:
-        """Return whether no run has the entry: it is finished, or cannot be found any more.
+        """Return whether no run has the entry: it is finished, or cannot be found anymore.
 
         Looks twice, since the entry may move from one run to another meanwhile.
         """

@@ -106,7 +106,7 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
     return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
 
 
-def loss_of(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
+def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
     """Return the error for a session that is no longer in progress, None if it still is, or if nobody knows."""
     if isinstance(answer, ServiceError):
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
@@ -163,7 +163,9 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
         raise ConfigError(f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})")
     asked, found = f"{request.platform} {request.type}", f"{session.platform} {session.type}"
     if found != asked:
-        raise ConfigError(f"cannot attach to session {attach}: it is {found}, the test needs {asked} ({session.page})")
+        raise ConfigError(
+            f"cannot attach to session {attach}: it is {found}, but the test needs {asked} ({session.page})"
+        )
 
 
 class CapacityBackoff:

@@ -75,7 +75,7 @@ class Pool:
             return
         self._roster.reconcile()
         met = [one.requirement for one in self._roster.sessions if not one.is_ready or is_good(one)]
-        begun: list[DeviceSession] = []
+        started: list[DeviceSession] = []
         try:
             for requirement in requirements:
                 if requirement in met:
@@ -87,9 +87,9 @@ class Pool:
                 elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
                     return
                 else:
-                    begun.append(self._new(requirement, policy, slots[0]))
+                    started.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
-            for session in begun:
+            for session in started:
                 self._roster.start_ahead(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:

@@ -88,7 +88,7 @@ class ReaperClient:
             except OSError as error:
                 raise unwritten(str(error)) from None
             report = self._created(request)
-        return read_created(report, self.base_url)
+        return self._client.hide(read_created(report, self.base_url))
 
     def _created(self, request: SessionRequest) -> messages.Answered | messages.NotSent:
         pending = self._add(self._intent(request))

@@ -180,10 +180,10 @@ _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
 _RULES: Final[Mapping[str, str]] = {
     "app_id": "must be the project's UUID",
     "platform": f"must be {' or '.join(Platform)}",
-    "name": f"must be text of 1 to {NAME_MAX_LENGTH} characters and not blank",
+    "name": f"must be a string of 1 to {NAME_MAX_LENGTH} characters and not blank",
     "type": f"must be one of {_ONE_OF_TYPES}",
-    "package_version": "must be text",
-    "device_identifier": "must be text: a simulator name, a UDID or a hardware profile",
+    "package_version": "must be a string",
+    "device_identifier": "must be a string: a simulator name, a UDID or a hardware profile",
     "max_duration_minutes": (
         f"must be a whole number of minutes from {DURATION_MIN_MINUTES} to {DURATION_MAX_MINUTES}, or 'account'"
     ),
@@ -193,8 +193,8 @@ _RULES: Final[Mapping[str, str]] = {
     "build_id": "must be the UUID of a build",
     "application_archive_url": f"must be an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters",
     "vendor_go": "must be True or False",
-    "sdk_version": 'must be a major version as text, such as "54"',
-    "launch_args": "must be a list of texts",
+    "sdk_version": 'must be a major version as a string, such as "54"',
+    "launch_args": "must be a list of strings",
     "open_url": "must be a URL with its scheme, such as myapp://start",
 }
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
@@ -222,7 +222,7 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
         if name not in _RULES:
             known = (*_RULES, *SHARING, *ROUTE)
             near = get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(known)}"
+            hint = f": did you mean {near[0]}?" if near else f": the arguments are {', '.join(known)}"
             yield f"{name} is not an argument of the marker{hint}"
 
 

@@ -53,7 +53,7 @@ class AdvancedBy(StrEnum):
     BACKGROUND = "background"
     """The background thread, for later tests; stays so if it becomes ready before a test uses it."""
     DROPPED = "dropped"
-    """The background thread, which stops it: no test needs it any more."""
+    """The background thread, which stops it: no test needs it anymore."""
     NOBODY = "nobody"
     """Nobody: it was prefetched and is being stopped unused."""
 

@@ -102,7 +102,7 @@ def _asset(asset: Asset) -> Iterator[Reason]:
     elif asset.hash is None or asset.actual_hash is None:
         yield _unknown(f"the hash of asset {asset.key!r}")
     elif asset.hash != asset.actual_hash:
-        yield Reason(Code.ASSET_HASH, f"asset {asset.key!r} has the hash {asset.actual_hash}, must be {asset.hash}")
+        yield Reason(Code.ASSET_HASH, f"asset {asset.key!r} has the hash {asset.actual_hash}, expected {asset.hash}")
 
 
 def _age(update: Update, build: Build) -> Iterator[Reason]:

@@ -41,7 +41,7 @@ class UpdateSettings(Updates):
         ``sdk`` selects the reference for the defaults (default: the config's ``sdkVersion``).
         """
         if not isinstance(cast("object", config), Mapping):
-            raise ConfigError(f"config must be a mapping, is of type {type(config).__name__}")
+            raise ConfigError(f"config must be a mapping, not {type(config).__name__}")
         given = cast("Object", dict(config))
         section = given.get("updates")
         url = text_at(section, "url")

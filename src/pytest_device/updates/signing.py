@@ -84,7 +84,7 @@ def generate_code_signing(common_name: str, years: float, *, now: datetime | Non
     if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
         raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters")
     if not (isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS):
-        raise ConfigError(f"years={years!r} must be above 0, at most {_LONGEST_YEARS}")
+        raise ConfigError(f"years={years!r} must be greater than 0 and at most {_LONGEST_YEARS}")
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
     start, number = in_utc(now or datetime.now(UTC)), x509.random_serial_number()
@@ -113,7 +113,7 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
 
 def _bytes(body: bytes | str) -> bytes:
     if not isinstance(cast("object", body), str | bytes | bytearray | memoryview):
-        raise ConfigError(f"body must be bytes or a text, is of type {type(body).__name__}")
+        raise ConfigError(f"body must be bytes or a string, not {type(body).__name__}")
     try:
         return body.encode() if isinstance(body, str) else body
     except UnicodeEncodeError:

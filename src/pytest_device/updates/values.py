@@ -85,7 +85,7 @@ class Update:
             object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
-                raise ConfigError(f"assets must be Asset values: {asset!r} is none")
+                raise ConfigError(f"assets must be Asset values: {asset!r} is not one")
 
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
@@ -108,7 +108,7 @@ class Build:
     def __post_init__(self) -> None:
         for name, kind in (("settings", UpdateSettings), ("running", Update)):
             if not isinstance(getattr(self, name), kind | None):
-                raise ConfigError(f"{name} must be of type {kind.__name__}, is {type(getattr(self, name)).__name__}")
+                raise ConfigError(f"{name} must be of type {kind.__name__}, not {type(getattr(self, name)).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ class Verdict:
 def moment_of(value: object) -> datetime | None:
     """Return a time that an app or a file states, as ISO 8601 or in milliseconds as in JavaScript, or None for none.
 
-    Raises ValueError for a text or number that is no time.
+    Raises ValueError for a text or number that is not a time.
     """
     try:
         if isinstance(value, str | datetime):
             return in_utc(value)
         return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
     except (ConfigError, OverflowError, OSError):
-        raise ValueError(f"{value!r} is no time") from None
+        raise ValueError(f"{value!r} is not a time") from None
 
 
 def in_utc(time: datetime | str) -> datetime:

@@ -70,7 +70,7 @@ ROWS: Final = (
     ),
     Row(
         "create returns another session's ID",
-        "Nobody knows the real ID: bounded and reported.",
+        "The real ID is unknown: bounded and reported.",
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),

@@ -50,7 +50,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL inside create",
-        "The same, although no run waits for the response any more.",
+        "The same, although no run waits for the response anymore.",
         PASSES,
         network=True,
         arm=trick("create", _LATE),
@@ -124,7 +124,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGSTOP for longer than the timeouts, then SIGCONT",
-        "A run that was suspended beyond its timeouts ends in order.",
+        "A run that was suspended beyond its timeouts ends gracefully.",
         PASSES,
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1", "DEVICE_STOP_TIMEOUT_SECONDS": "1"},
         arm=boots_for_ever,

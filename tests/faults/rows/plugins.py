@@ -158,7 +158,7 @@ ROWS: Final = (
     ),
     Row(
         "--forked: no device boots",
-        "What two boxed tests have met is not attempted again by the others.",
+        "After two boxed tests have failed, the others don't attempt it again.",
         many(5, "pass"),
         options=_FORKED,
         arm=lambda room: room.service.add_fault("boot", "fail", times=None),

@@ -112,7 +112,7 @@ ROWS: Final = (
     ),
     Row(
         "the reaper is disabled, and SIGTERM",
-        "Stopped in order.",
+        "Stopped gracefully.",
         HOLDS,
         settings=_OFF,
         when=in_test,

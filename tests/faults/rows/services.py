@@ -76,7 +76,7 @@ ROWS: Final = (
     ),
     Row(
         "an ingress returns its own page with 404 during a deployment",
-        "Not the service's word: polls wait, the stop is retried.",
+        "Not the service's own response: polls continue, the stop is retried.",
         PASSES,
         arm=at_once(
             *(service_fault(operation, "reply", status=404, body=_PAGE, times=3) for operation in ("get", "stop"))
@@ -85,7 +85,7 @@ ROWS: Final = (
     ),
     Row(
         "the service does not know the session for a while",
-        "Polls wait, and the stop is retried; it would count as gone, not as stopped, after a minute.",
+        "Polls continue, and the stop is retried; after a minute, it would count as gone, not as stopped.",
         PASSES,
         arm=at_once(
             *(service_fault(operation, "reply", status=404, body=_UNKNOWN, times=3) for operation in ("get", "stop"))
@@ -149,7 +149,7 @@ ROWS: Final = (
     ),
     Row(
         "every stop returns 403 until the run is over",
-        "The run fails and names the session and its cost; the reaper tries on until the session's limit.",
+        "The run fails and names the session and its cost; the reaper keeps trying until the session's limit.",
         PASSES,
         arm=service_fault("stop", "reply", status=403, times=None),
         fault=_faults_end_after_the_run,
@@ -174,7 +174,7 @@ ROWS: Final = (
     ),
     Row(
         "the session reaches its limit in a test",
-        "It has ended by itself.",
+        "Its limit ended it.",
         _UNTIL_GO,
         when=in_test,
         fault=at_once(_happens("expire"), touches("go")),
@@ -196,7 +196,7 @@ ROWS: Final = (
     ),
     Row(
         "get returns a page of HTML, then 404",
-        "Borne like a 500, for up to a minute.",
+        "Tolerated like a 500, for up to a minute.",
         PASSES,
         arm=at_once(
             service_fault("get", "reply", status=200, body=_PAGE),

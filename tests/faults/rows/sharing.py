@@ -94,7 +94,7 @@ def _own(body: str) -> dict[str, str]:
 ROWS: Final = (
     *(
         Row(
-            f"{name} while the next device boots ahead",
+            f"{name} while the next device boots in advance",
             "Both are stopped.",
             _AHEAD,
             settings={"DEVICE_SHARE": "run"},

@@ -149,8 +149,8 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "SIGTERM, and a fixture that fails at its teardown",
-        "The receipt confirms the stop all the same.",
+        "SIGTERM, and a fixture that fails in its teardown",
+        "The receipt still confirms the stop.",
         suite("hold()", given=", fails_at_the_end", conftest=_FAILS_AT_THE_END),
         when=in_test,
         fault=sends(TERM),

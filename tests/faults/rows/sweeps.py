@@ -132,7 +132,7 @@ ROWS: Final = (
     ),
     Row(
         "a container is killed, and its state directory is lost",
-        "Nobody knows the session any more: its limit ends it.",
+        "No process knows the session anymore: its limit ends it.",
         HOLDS,
         promise=Promise.BOUNDED,
         when=in_test,
@@ -169,7 +169,7 @@ ROWS: Final = (
     ),
     Row(
         "`pytest-device stop` after a killed container",
-        "The command replaces the next run.",
+        "The command does what the next run would do.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,

@@ -84,7 +84,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGTERM of a worker",
-        "The worker ends in order and its session is stopped; the run continues or ends.",
+        "The worker ends gracefully and its session is stopped; the run continues or ends.",
         HOLDS,
         options=(*_ONE, "--max-worker-restart=0"),
         fault=sends_worker(TERM),

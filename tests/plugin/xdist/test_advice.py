@@ -34,11 +34,11 @@ def said(dist: str, groups: Groups, suffix: str = "") -> str:
     ],
     ids=["no device", "one kind", "two kinds", "a device for each module", "a device for each test"],
 )
-def test_a_cost_is_reported_only_of_what_makes_workers_change_devices(groups: Groups, costs: list[str]) -> None:
+def test_a_cost_is_reported_only_if_workers_change_devices(groups: Groups, costs: list[str]) -> None:
     assert [dist for dist in [*ALL, "worksteal"] if said(dist, groups)] == costs
 
 
-def test_groups_leave_one_kind_to_one_worker_and_without_them_tests_come_as_under_load() -> None:
+def test_groups_keep_one_kind_on_one_worker_and_without_them_loadgroup_works_like_load() -> None:
     assert said("loadgroup", (ANDROID,), "[n]@phone").startswith("with one group per device")
     assert said("loadgroup", (ANDROID, IOS)) == said("load", (ANDROID, IOS))
     assert not said("loadgroup", (ANDROID, OF_TESTS[1]), "[me@example]")

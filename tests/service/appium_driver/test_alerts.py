@@ -30,20 +30,20 @@ def press(driver: Remote, action: str, **label: str) -> None:
     ("action", "label", "left"),
     [("accept", "Cancel", 1), ("dismiss", "OK", 0), ("accept", "OK", 0), ("dismiss", "Cancel", 1)],
 )
-def test_the_button_that_is_named_is_pressed(driver: Remote, action: str, label: str, left: int) -> None:
+def test_the_named_button_is_pressed(driver: Remote, action: str, label: str, left: int) -> None:
     press(driver, action, buttonLabel=label)
     assert seen(driver, "count").text == f"You have {left} notes"
 
 
 @pytest.mark.parametrize("action", ["accept", "dismiss"])
-def test_a_button_that_is_not_there_is_refused_with_those_that_are(driver: Remote, action: str) -> None:
+def test_a_missing_button_is_refused_with_the_existing_ones(driver: Remote, action: str) -> None:
     with pytest.raises(InvalidArgumentException, match=r"no button 'Later': its buttons are 'OK', 'Cancel'"):
         press(driver, action, buttonLabel="Later")
     assert driver.switch_to.alert.text == "Delete all notes?"
     driver.switch_to.alert.dismiss()
 
 
-def test_an_alert_that_informs_has_one_button(driver: Remote) -> None:
+def test_an_informational_alert_has_one_button(driver: Remote) -> None:
     driver.switch_to.alert.dismiss()
     driver.switch_to.context(driver.contexts[1])
     driver.execute_script("setTimeout(() => alert('Saved'), 0)")

@@ -48,7 +48,7 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
     assert {driver.find_element(by, value).text for by, value in locators.items()} == {"Buy milk"}
 
 
-def test_selectors_of_uiautomator_mean_what_they_mean_there(driver: Remote) -> None:
+def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
     add(driver, "Buy milk")
     within = 'new UiSelector().resourceId("notes").childSelector(new UiSelector().className("android.widget.TextView"))'
     selectors = {
@@ -74,26 +74,26 @@ def test_selectors_of_uiautomator_mean_what_they_mean_there(driver: Remote) -> N
         (By.IOS_PREDICATE, "label == 'x'", "locator strategy of iOS"),
     ],
 )
-def test_a_locator_that_is_not_understood_is_refused_with_the_part_at_fault(
+def test_an_unsupported_locator_is_refused_with_the_unsupported_part(
     driver: Remote, by: str, value: str, reason: str
 ) -> None:
     with pytest.raises(InvalidSelectorException, match=reason):
         driver.find_element(by, value)
 
 
-def test_what_is_not_rendered_is_not_found(driver: Remote) -> None:
+def test_an_element_that_is_not_rendered_is_not_found(driver: Remote) -> None:
     by_id(driver, "title")
     driver.implicitly_wait(0.1)
     with pytest.raises(NoSuchElementException, match="accessibility id: ghost"):
         driver.find_element(By.ACCESSIBILITY_ID, "ghost")
 
 
-def test_the_implicit_wait_lasts_until_the_app_shows_what_is_looked_for(driver: Remote) -> None:
+def test_the_implicit_wait_lasts_until_the_element_appears(driver: Remote) -> None:
     driver.get("notes://notes/3")
     assert by_id(driver, "title").text == "Note 3"
 
 
-def test_an_element_is_looked_for_within_another_one(driver: Remote) -> None:
+def test_an_element_is_searched_for_within_another(driver: Remote) -> None:
     add(driver, "Buy milk")
     texts = by_id(driver, "note-0").find_elements(By.XPATH, "//android.widget.TextView")
     assert [text.text for text in texts] == ["Buy milk"]
@@ -127,25 +127,25 @@ def test_text_with_inline_markup_is_one_view(driver: Remote) -> None:
     assert 'text="0"' not in driver.page_source
 
 
-def test_a_field_shows_its_hint_until_it_is_filled_and_again_when_it_is_cleared(driver: Remote) -> None:
+def test_a_field_shows_its_hint_while_it_is_empty(driver: Remote) -> None:
     field = by_id(driver, "text")
     texts = [field.text, field.send_keys("abc").text, field.clear().text]
     assert texts == ["New note", "abc", "New note"]
 
 
-def test_what_a_password_field_holds_is_not_reported(driver: Remote) -> None:
+def test_the_text_of_a_password_field_is_not_reported(driver: Remote) -> None:
     by_id(driver, "secret").send_keys("hunter2")
     assert by_id(driver, "secret").text == "•" * 7
     assert "hunter2" not in driver.page_source
 
 
-def test_a_click_reaches_a_switch_that_lies_under_what_is_drawn(driver: Remote) -> None:
+def test_a_click_reaches_a_switch_below_its_drawing(driver: Remote) -> None:
     switch = driver.find_element(By.CLASS_NAME, "android.widget.Switch")
     switch.click()
     assert (switch.is_selected(), switch.get_attribute("checked")) == (True, "true")
 
 
-def test_a_disabled_button_says_so(driver: Remote) -> None:
+def test_a_disabled_button_is_reported_as_disabled(driver: Remote) -> None:
     assert not driver.find_element(By.ACCESSIBILITY_ID, "Share").is_enabled()
 
 
@@ -163,7 +163,7 @@ def test_a_swipe_moves_a_list(driver: Remote) -> None:
     assert eventually(lambda: not first.is_displayed(), 10)
 
 
-def test_scroll_gestures_tell_when_the_end_is_reached(driver: Remote) -> None:
+def test_scroll_gestures_report_the_end(driver: Remote) -> None:
     area: dict[str, Any] = {"elementId": by_id(driver, "notes").id, "direction": "down"}
     more = [driver.execute_script("mobile: scrollGesture", {**area, "percent": percent}) for percent in (1.0, 90.0)]
     assert more == [True, False]
@@ -197,7 +197,7 @@ def test_an_alert_is_dismissed_by_the_webdriver_command(driver: Remote) -> None:
     assert by_id(driver, "count").text == "You have 1 notes"
 
 
-def test_an_app_goes_through_the_states_of_its_life(driver: Remote) -> None:
+def test_an_app_goes_through_all_states(driver: Remote) -> None:
     states = [driver.query_app_state(APP_ID)]
     assert driver.terminate_app(APP_ID)
     states.append(driver.query_app_state(APP_ID))
@@ -215,7 +215,7 @@ def test_an_app_is_installed_and_removed(driver: Remote) -> None:
     assert (driver.current_package, driver.current_activity) == (APP_ID, ".MainActivity")
 
 
-def test_a_deep_link_opens_its_place_and_the_back_key_leads_back(driver: Remote) -> None:
+def test_a_deep_link_opens_its_path_and_the_back_key_returns(driver: Remote) -> None:
     by_id(driver, "title")
     driver.execute_script("mobile: deepLink", {"url": "notes://notes/7?from=mail", "package": APP_ID})
     assert (by_id(driver, "title").text, by_id(driver, "from").text) == ("Note 7", "mail")
@@ -223,7 +223,7 @@ def test_a_deep_link_opens_its_place_and_the_back_key_leads_back(driver: Remote)
     assert eventually(lambda: by_id(driver, "title").text == "Notes", 10)
 
 
-def test_keys_are_typed_into_what_has_the_focus(driver: Remote) -> None:
+def test_keys_are_typed_into_the_focused_element(driver: Remote) -> None:
     by_id(driver, "text").click()
     assert driver.is_keyboard_shown()
     for code in (29, 8, 62, 30):
@@ -233,7 +233,7 @@ def test_keys_are_typed_into_what_has_the_focus(driver: Remote) -> None:
     assert (by_id(driver, "text").text, driver.is_keyboard_shown()) == ("a1 bC", False)
 
 
-def test_the_screen_turns(driver: Remote) -> None:
+def test_the_screen_rotates(driver: Remote) -> None:
     upright = driver.get_window_size()
     driver.orientation = "LANDSCAPE"
     turned = (driver.orientation, driver.get_window_size())
@@ -252,7 +252,7 @@ def test_the_page_gets_the_location_that_was_set(driver: Remote) -> None:
     assert driver.execute_async_script(ask) == [48.1, 11.5]
 
 
-def test_a_session_that_is_left_alone_ends(driver: Remote, android: Session) -> None:
+def test_an_unused_session_ends(driver: Remote, android: Session) -> None:
     driver.terminate_app(APP_ID)
 
     def left_alone() -> None:
@@ -264,7 +264,7 @@ def test_a_session_that_is_left_alone_ends(driver: Remote, android: Session) -> 
         left_alone()
 
 
-def test_an_aeroplane_has_no_network(driver: Remote) -> None:
+def test_airplane_mode_disables_the_network(driver: Remote) -> None:
     driver.execute_script("mobile: setConnectivity", {"airplaneMode": True})
     driver.switch_to.context(driver.contexts[1])
     offline = driver.execute_script("return navigator.onLine")
@@ -288,7 +288,7 @@ def test_the_web_view_is_a_web_page(driver: Remote) -> None:
     assert driver.find_element(By.ID, "root").tag_name == "div"
 
 
-def test_the_log_has_what_the_app_said_since_it_was_read_last(driver: Remote) -> None:
+def test_the_log_has_the_apps_output_since_the_last_read(driver: Remote) -> None:
     driver.get_log("logcat")
     add(driver, "Buy milk")
     messages = [line["message"] for line in driver.get_log("logcat")]
@@ -302,7 +302,7 @@ def test_the_screenshot_has_the_size_of_the_screen(driver: Remote) -> None:
     assert "{}x{}".format(*size) == driver.capabilities["deviceScreenSize"]
 
 
-def test_a_recording_is_a_movie_of_what_the_screen_showed(driver: Remote) -> None:
+def test_a_recording_is_a_movie_of_the_screen(driver: Remote) -> None:
     driver.start_recording_screen(timeLimit=60)
     add(driver, "Buy milk")
     movie = base64.b64decode(driver.stop_recording_screen())
@@ -311,22 +311,22 @@ def test_a_recording_is_a_movie_of_what_the_screen_showed(driver: Remote) -> Non
     assert movie.count(b"\xff\xd8\xff") == int.from_bytes(movie[sizes : sizes + 4]) >= 1
 
 
-def test_what_the_device_has_not_is_refused_with_the_reason(driver: Remote) -> None:
+def test_missing_device_features_are_refused_with_the_reason(driver: Remote) -> None:
     with pytest.raises(UnknownMethodException, match=r"does not support 'mobile: shell'.*docs/local-appium.md"):
         driver.execute_script("mobile: shell", {"command": "ls"})
 
 
-def test_a_script_nobody_knows_is_refused_by_its_name(driver: Remote) -> None:
+def test_an_unknown_script_is_refused_by_name(driver: Remote) -> None:
     with pytest.raises(UnknownMethodException, match="'mobile: fly' is not supported"):
         driver.execute_script("mobile: fly")
 
 
-def test_a_script_of_a_page_is_refused_in_the_native_context(driver: Remote) -> None:
+def test_javascript_is_refused_in_the_native_context(driver: Remote) -> None:
     with pytest.raises(UnknownMethodException, match="switch to the web view's context"):
         driver.execute_script("return 1")
 
 
-def test_a_key_that_means_nothing_here_is_refused(driver: Remote) -> None:
+def test_an_unsupported_key_is_refused(driver: Remote) -> None:
     with pytest.raises(InvalidArgumentException, match="key code 24"):
         driver.press_keycode(24)
 
@@ -340,7 +340,7 @@ def test_a_session_starts_with_an_empty_app_and_the_arguments_of_its_intent(driv
         assert by_id(other, "arguments").text == "--es place home now"
 
 
-def test_a_session_without_reset_finds_what_the_last_one_left(driver: Remote, android: Session) -> None:
+def test_a_session_with_no_reset_keeps_the_apps_data(driver: Remote, android: Session) -> None:
     add(driver, "Buy milk")
     with driven(android, {"appium:appPackage": APP_ID, "appium:noReset": True}) as other:
         other.implicitly_wait(WAIT_SECONDS)
@@ -358,7 +358,7 @@ def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(driver: Re
         assert next_one.get_window_size() == before
 
 
-def test_a_session_starts_though_the_last_one_has_left_a_page_open(driver: Remote, android: Session) -> None:
+def test_a_session_starts_even_if_the_last_one_left_a_page_open(driver: Remote, android: Session) -> None:
     del driver  # which has installed the app
     kept = {"appPackage": APP_ID, "shouldTerminateApp": False}
     with driven(android, kept) as other:
@@ -369,7 +369,7 @@ def test_a_session_starts_though_the_last_one_has_left_a_page_open(driver: Remot
         assert by_id(next_one, "text").is_displayed()
 
 
-def test_language_and_region_are_what_the_page_speaks(driver: Remote, android: Session) -> None:
+def test_the_page_has_the_requested_language_and_region(driver: Remote, android: Session) -> None:
     driver.terminate_app(APP_ID)
     spoken = {"appium:language": "de", "appium:locale": "CH", "appium:timeZone": "Asia/Tokyo"}
     with driven(android, {"appium:appPackage": APP_ID, **spoken}) as other:
@@ -385,7 +385,7 @@ def test_language_and_region_are_what_the_page_speaks(driver: Remote, android: S
         ({"appPackage": "org.example.other"}, f"org.example.other is not installed.*installed: {APP_ID}"),
     ],
 )
-def test_an_app_that_cannot_be_had_is_named(
+def test_an_unavailable_app_is_named(
     driver: Remote, android: Session, capabilities: dict[str, Any], reason: str
 ) -> None:
     assert driver.is_app_installed(APP_ID)
@@ -412,7 +412,7 @@ def test_an_app_that_cannot_be_had_is_named(
         ({"goog:chromeOptions": {"args": ["load-extension=/tmp/x"]}}, "goog:chromeOptions.args load-extension"),
     ],
 )
-def test_a_capability_that_reaches_the_services_machine_is_refused_by_its_name(
+def test_a_capability_that_affects_the_services_machine_is_refused_by_name(
     android: Session, capabilities: dict[str, Any], named: str
 ) -> None:
     refused = f"the capability {named} is refused: it would .* of the machine that runs the service. Leave it out"

@@ -47,14 +47,14 @@ def test_the_app_notices_that_it_is_hidden_and_its_timers_stop(phone: Remote) ->
     assert phone.current_package == APP_ID
 
 
-def test_the_app_s_web_view_is_still_the_app_in_the_background(phone: Remote) -> None:
+def test_the_apps_web_view_is_still_the_app_in_the_background(phone: Remote) -> None:
     phone.background_app(-1)
     phone.switch_to.context(f"WEBVIEW_{APP_ID}")
     assert phone.execute_script("return [document.title, document.visibilityState]") == ["Notes", "hidden"]
 
 
 @pytest.mark.parametrize("leave", [Remote.terminate_app, Remote.remove_app])
-def test_an_app_is_ended_in_the_background(phone: Remote, leave: object) -> None:
+def test_an_app_can_be_terminated_in_the_background(phone: Remote, leave: object) -> None:
     phone.background_app(-1)
     assert callable(leave)
     leave(phone, APP_ID)
@@ -69,7 +69,7 @@ def test_a_link_brings_the_app_back(phone: Remote) -> None:
     assert seen(phone, "title").text == "Note 3"
 
 
-def test_the_screen_turns_and_is_pictured_while_the_app_is_in_the_background(phone: Remote) -> None:
+def test_rotation_and_screenshots_work_while_the_app_is_in_the_background(phone: Remote) -> None:
     phone.background_app(-1)
     phone.orientation = "LANDSCAPE"
     assert phone.get_screenshot_as_png().startswith(b"\x89PNG")
@@ -79,13 +79,13 @@ def test_the_screen_turns_and_is_pictured_while_the_app_is_in_the_background(pho
     assert sizes["width"] > sizes["height"]
 
 
-def test_the_home_screen_after_the_end_of_the_app_is_the_launcher_s(phone: Remote) -> None:
+def test_after_the_app_ends_the_launcher_is_in_front(phone: Remote) -> None:
     phone.terminate_app(APP_ID)
     assert (phone.current_package, phone.current_activity) == (LAUNCHERS["phone"], ".NexusLauncherActivity")
 
 
 @pytest.mark.parametrize("seconds", ["soon", 601])
-def test_a_time_that_cannot_be_waited_is_refused(phone: Remote, seconds: object) -> None:
+def test_an_excessive_background_time_is_refused(phone: Remote, seconds: object) -> None:
     with pytest.raises(InvalidArgumentException, match=f"seconds must be a number up to 600, not {seconds}"):
         phone.execute_script("mobile: backgroundApp", {"seconds": seconds})
     assert phone.query_app_state(APP_ID) == 4

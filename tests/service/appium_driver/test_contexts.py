@@ -9,7 +9,7 @@ from tests.service.appium_driver.conftest import APP_ID
 WEB_VIEW = f"WEBVIEW_{APP_ID}"
 
 
-def test_a_context_that_is_not_there_is_refused_with_those_that_are(phone: Remote) -> None:
+def test_a_missing_context_is_refused_with_the_existing_ones(phone: Remote) -> None:
     with pytest.raises(NoSuchContextException) as refused:
         phone.switch_to.context("WEBVIEW_other")
     assert f"there are NATIVE_APP, {WEB_VIEW}" in str(refused.value)

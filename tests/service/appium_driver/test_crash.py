@@ -50,7 +50,7 @@ def crash(driver: Remote) -> None:
         driver.execute("cdp", {"cmd": "Page.crash", "params": {}})
 
 
-def test_a_crash_is_reported_until_the_app_is_launched_anew(driver: Remote) -> None:
+def test_a_crash_is_reported_until_the_app_is_launched_again(driver: Remote) -> None:
     crash(driver)
 
     for ask in (lambda: seen(driver, "title"), driver.get_screenshot_as_png, lambda: driver.tap([(9, 9)])):
@@ -64,7 +64,7 @@ def test_a_crash_is_reported_until_the_app_is_launched_anew(driver: Remote) -> N
     assert (seen(driver, "title").text, driver.query_app_state(APP_ID)) == ("Notes", 4)
 
 
-def test_a_crash_in_the_background_is_noticed_when_the_app_is_back(phone: Remote) -> None:
+def test_a_crash_in_the_background_is_reported_when_the_app_returns(phone: Remote) -> None:
     phone.background_app(-1)
     phone.switch_to.context(f"WEBVIEW_{APP_ID}")
     crash(phone)

@@ -18,13 +18,13 @@ def driver(request: pytest.FixtureRequest) -> Remote:
 @pytest.mark.parametrize(
     ("name", "text"), [("day", "2026-11-22"), ("hour", "14:30"), ("colour", "green"), ("hour", "14:30:15")]
 )
-def test_what_is_typed_into_a_field_arrives_in_the_app(driver: Remote, name: str, text: str) -> None:
+def test_text_typed_into_a_field_reaches_the_app(driver: Remote, name: str, text: str) -> None:
     seen(driver, name).send_keys(text)
     assert seen(driver, "heard").text == f"{name}={text}"
 
 
 @pytest.mark.parametrize(("platform", "text"), [("android", "150"), ("ios", "0.75")])
-def test_a_slider_moves_to_a_value_as_the_platform_counts(driver: Remote, platform: str, text: str) -> None:
+def test_a_slider_takes_values_in_the_platforms_range(driver: Remote, platform: str, text: str) -> None:
     if driver.capabilities["platformName"].lower() != platform:
         text = {"150": "0.75", "0.75": "150"}[text]
     seen(driver, "volume").send_keys(text)
@@ -42,26 +42,26 @@ def test_a_slider_moves_to_a_value_as_the_platform_counts(driver: Remote, platfo
         ("colour", "blue", "has no option 'blue': its options are 'red', 'green'"),
     ],
 )
-def test_what_a_field_cannot_hold_is_refused(driver: Remote, name: str, text: str, reason: str) -> None:
+def test_an_invalid_value_for_a_field_is_refused(driver: Remote, name: str, text: str, reason: str) -> None:
     with pytest.raises(InvalidArgumentException, match=reason):
         seen(driver, name).send_keys(text)
     assert seen(driver, "heard").text == ""
 
 
-def test_a_day_is_cleared(driver: Remote) -> None:
+def test_a_date_field_is_cleared(driver: Remote) -> None:
     seen(driver, "day").send_keys("2026-11-22")
     seen(driver, "day").clear()
     assert seen(driver, "heard").text == "day="
 
 
 @pytest.mark.parametrize("act", ["send_keys", "click"])
-def test_a_file_is_not_chosen_in_the_native_context(driver: Remote, act: str) -> None:
+def test_a_file_cannot_be_chosen_in_the_native_context(driver: Remote, act: str) -> None:
     photo = seen(driver, "photo")
     with pytest.raises(InvalidElementStateException, match=r"file picker.*web view"):
         photo.send_keys(__file__) if act == "send_keys" else photo.click()
 
 
-def test_a_file_is_chosen_in_the_web_view(phone: Remote) -> None:
+def test_a_file_can_be_chosen_in_the_web_view(phone: Remote) -> None:
     phone.get("notes:///fields")
     phone.switch_to.context(phone.contexts[1])
     phone.find_element(By.CSS_SELECTOR, "[data-testid=photo]").send_keys(__file__)
@@ -69,7 +69,7 @@ def test_a_file_is_chosen_in_the_web_view(phone: Remote) -> None:
 
 
 @pytest.mark.parametrize("act", ["send_keys", "clear"])
-def test_what_takes_no_text_refuses_it(driver: Remote, act: str) -> None:
+def test_an_element_that_takes_no_text_refuses_it(driver: Remote, act: str) -> None:
     loud = seen(driver, "loud")
     with pytest.raises(InvalidElementStateException, match="takes no text"):
         loud.send_keys("yes") if act == "send_keys" else loud.clear()

@@ -30,7 +30,7 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
     assert {driver.find_element(by, value).text for by, value in locators.items()} == {"Buy milk"}
 
 
-def test_predicates_mean_what_they_mean_there(driver: Remote) -> None:
+def test_predicates_have_their_usual_meaning(driver: Remote) -> None:
     add(driver, "Buy milk")
     predicates = {
         "name == 'title'": "Notes",
@@ -56,7 +56,7 @@ def test_class_chains_count_from_both_ends(driver: Remote) -> None:
     assert {chain: driver.find_element(By.IOS_CLASS_CHAIN, chain).text for chain in chains} == chains
 
 
-def test_a_predicate_that_is_not_understood_is_refused_with_the_part_at_fault(driver: Remote) -> None:
+def test_an_unsupported_predicate_is_refused_with_the_unsupported_part(driver: Remote) -> None:
     with pytest.raises(InvalidSelectorException, match="unknown attribute colour"):
         driver.find_element(By.IOS_PREDICATE, "colour == 'red'")
 
@@ -103,14 +103,14 @@ def test_the_value_of_a_switch_is_one_or_zero(driver: Remote) -> None:
     assert (before, switch.get_attribute("value")) == ("0", "1")
 
 
-def test_the_states_of_an_app_are_those_of_the_document(driver: Remote) -> None:
+def test_an_app_has_the_documented_states(driver: Remote) -> None:
     driver.terminate_app(APP_ID)
     assert driver.query_app_state(APP_ID) == 1
     driver.execute_script("mobile: launchApp", {"bundleId": APP_ID, "arguments": ["-home", "now"]})
     assert driver.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
 
 
-def test_a_deep_link_opens_its_place(driver: Remote) -> None:
+def test_a_deep_link_opens_its_path(driver: Remote) -> None:
     driver.execute_script("mobile: deepLink", {"url": "notes://notes/7?from=mail", "bundleId": APP_ID})
     assert driver.find_element(By.ACCESSIBILITY_ID, "from").text == "mail"
 
@@ -130,7 +130,7 @@ def test_gestures_arrive_as_touches(driver: Remote, gesture: str, given: dict[st
     assert eventually(lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10)
 
 
-def test_a_finger_that_is_not_there_is_not_read(driver: Remote) -> None:
+def test_a_missing_fingerprint_sensor_is_reported(driver: Remote) -> None:
     with pytest.raises(UnknownMethodException, match="it has no biometric sensor"):
         driver.touch_id(match=True)
 

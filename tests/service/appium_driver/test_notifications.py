@@ -19,7 +19,7 @@ SCRIPT = "mobile: localNotifications"
         ({"do": "push", "message": "{}"}, "no argument 'message'"),
     ],
 )
-def test_what_the_script_does_not_take_is_refused(phone: Remote, given: dict[str, Any], problem: str) -> None:
+def test_invalid_arguments_of_the_script_are_refused(phone: Remote, given: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidArgumentException, match=problem):
         phone.execute_script(SCRIPT, given)
 
@@ -34,12 +34,12 @@ def test_what_the_script_does_not_take_is_refused(phone: Remote, given: dict[str
         ({"do": "dismiss", "key": "7"}, "no notification 7 in the list, available: none"),
     ],
 )
-def test_what_the_device_cannot_do_is_reported(iphone: Remote, given: dict[str, Any], problem: str) -> None:
+def test_unsupported_actions_are_reported(iphone: Remote, given: dict[str, Any], problem: str) -> None:
     with pytest.raises(WebDriverException, match=problem):
         iphone.execute_script(SCRIPT, given)
 
 
-def test_what_is_shown_is_listed_with_the_address_in_front(phone: Remote) -> None:
+def test_shown_notifications_are_listed_with_the_current_url(phone: Remote) -> None:
     found = phone.execute_script(SCRIPT, {"do": "list"})
 
     assert found["shown"] == []

@@ -13,13 +13,13 @@ PLACE = {"direction": "down", "left": 10, "top": 10, "width": 100, "height": 100
 
 
 @pytest.mark.parametrize("script", ["activeAppInfo", "touchAndHold", "alert", "sendBiometricMatch"])
-def test_a_script_of_ios_is_refused_on_android(phone: Remote, script: str) -> None:
+def test_an_ios_script_is_refused_on_android(phone: Remote, script: str) -> None:
     with pytest.raises(UnknownMethodException, match=f"'mobile: {script}' is a script of iOS, this is Android"):
         phone.execute_script(f"mobile: {script}", {"duration": 1, "action": "accept"})
 
 
 @pytest.mark.parametrize("script", ["getCurrentPackage", "clickGesture", "acceptAlert", "shell"])
-def test_a_script_of_android_is_refused_on_ios(iphone: Remote, script: str) -> None:
+def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> None:
     with pytest.raises(UnknownMethodException, match=f"'mobile: {script}' is a script of Android, this is iOS"):
         iphone.execute_script(f"mobile: {script}", {"x": 1, "y": 1})
 
@@ -38,7 +38,9 @@ def test_a_script_of_android_is_refused_on_ios(iphone: Remote, script: str) -> N
         ("changePermissions", {"action": "grant"}, "'permissions' is missing"),
     ],
 )
-def test_what_a_script_needs_must_be_given(phone: Remote, script: str, given: dict[str, Any], reason: str) -> None:
+def test_mandatory_arguments_of_a_script_are_required(
+    phone: Remote, script: str, given: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"):
         phone.execute_script(f"mobile: {script}", given)
 
@@ -55,7 +57,7 @@ def test_what_a_script_needs_must_be_given(phone: Remote, script: str, given: di
         ("isLocked", {"now": True}, r"has no argument 'now': it has no arguments"),
     ],
 )
-def test_what_a_script_of_ios_needs_must_be_given(
+def test_mandatory_arguments_of_an_ios_script_are_required(
     iphone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"):
@@ -71,19 +73,19 @@ def test_what_a_script_of_ios_needs_must_be_given(
         ("acceptAlert", {"label": "OK"}, "did you mean 'buttonLabel'"),
     ],
 )
-def test_an_argument_nobody_knows_is_refused_with_the_nearest_one(
+def test_an_unknown_argument_is_refused_with_the_closest_match(
     phone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}' has no argument '\w+': {reason}"):
         phone.execute_script(f"mobile: {script}", given)
 
 
-def test_a_script_that_is_misspelt_is_refused_with_the_nearest_one(phone: Remote) -> None:
+def test_a_misspelled_script_is_refused_with_the_closest_match(phone: Remote) -> None:
     with pytest.raises(UnknownMethodException, match=r"'mobile: clickGestures' .* did you mean 'mobile: clickGesture'"):
         phone.execute_script("mobile: clickGestures", {"x": 1, "y": 1})
 
 
-def test_arguments_that_are_no_object_are_refused(phone: Remote) -> None:
+def test_arguments_must_be_an_object(phone: Remote) -> None:
     with pytest.raises(InvalidArgumentException, match="arguments of 'mobile: deepLink' must be an object"):
         phone.execute_script("mobile: deepLink", "notes:///life")
 
@@ -112,12 +114,12 @@ def test_the_activity_of_the_app_is_started(phone: Remote, given: dict[str, Any]
         ({}, "'intent' or 'component' or 'uri'"),
     ],
 )
-def test_another_activity_than_the_app_s_is_refused(phone: Remote, given: dict[str, Any], reason: str) -> None:
+def test_an_activity_of_another_app_is_refused(phone: Remote, given: dict[str, Any], reason: str) -> None:
     with pytest.raises(WebDriverException, match=reason):
         phone.execute_script("mobile: startActivity", given)
 
 
-def test_the_extras_of_an_activity_are_the_app_s_arguments(phone: Remote) -> None:
+def test_the_extras_of_an_activity_are_the_apps_arguments(phone: Remote) -> None:
     extras = [["s", "place", "home now"], ["i", "number", 3], ["sn", "nothing"]]
     phone.execute_script("mobile: startActivity", {"component": f"{APP_ID}/.MainActivity", "extras": extras})
     assert seen(phone, "arguments").text == "--es place home now --ei number 3 --esn nothing"
@@ -129,7 +131,7 @@ def test_an_activity_that_views_a_link_opens_it(phone: Remote) -> None:
     assert seen(phone, "title").text == "Note 5"
 
 
-def test_the_activity_that_the_capabilities_name_is_the_app_s(phone: Remote, android: Session) -> None:
+def test_the_capabilities_can_name_the_apps_activity(phone: Remote, android: Session) -> None:
     phone.terminate_app(APP_ID)
     with driven(android, {"appPackage": APP_ID, "appActivity": ".Start"}) as other:
         other.implicitly_wait(WAIT_SECONDS)
@@ -137,12 +139,12 @@ def test_the_activity_that_the_capabilities_name_is_the_app_s(phone: Remote, and
         assert (other.current_activity, seen(other, "title").text) == (".Start", "Notes")
 
 
-def test_an_environment_of_a_process_is_refused(iphone: Remote) -> None:
+def test_a_process_environment_is_refused(iphone: Remote) -> None:
     with pytest.raises(UnknownMethodException, match="a web app has no environment: give it arguments"):
         iphone.execute_script("mobile: launchApp", {"bundleId": APP_ID, "environment": {"STAGE": "test"}})
 
 
-def test_a_key_is_pressed_for_long(phone: Remote) -> None:
+def test_a_key_can_be_pressed_long(phone: Remote) -> None:
     seen(phone, "text").click()
     phone.switch_to.context(phone.contexts[1])
     phone.execute_script(
@@ -163,7 +165,7 @@ def test_scrolling_to_an_element_brings_it_onto_the_screen(phone: Remote) -> Non
     assert phone.find_element(line["strategy"], line["selector"]).is_displayed()
 
 
-def test_an_app_without_an_id_of_its_own_keeps_the_one_it_was_given(phone: Remote, android: Session) -> None:
+def test_an_app_without_its_own_id_keeps_the_assigned_one(phone: Remote, android: Session) -> None:
     phone.terminate_app(APP_ID)
     named = "org.example.renamed"
     with driven(android, {"app": str(APP), "appPackage": named}) as other:

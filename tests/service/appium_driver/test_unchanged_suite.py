@@ -51,7 +51,7 @@ def rotated(driver: Remote) -> None:
 
 
 @pytest.mark.parametrize("event", [relaunched, rotated])
-def test_notes_outlive_what_happens_to_the_app(screen: NotesScreen, event: Callable[[Remote], None]) -> None:
+def test_notes_survive_restarts_of_the_app(screen: NotesScreen, event: Callable[[Remote], None]) -> None:
     screen.add("Buy milk").add("Bake bread")
     event(screen.driver)
     assert screen.count() == "You have 2 notes"

@@ -105,13 +105,13 @@ def unpacked(archive: Path, limits: Limits = LIMITS, ended: Callable[[], bool] =
 
 
 @pytest.mark.parametrize("name", ["build.zip", "build.tar", "build.tar.gz"])
-def test_what_is_in_an_archive_is_unpacked(tmp_path: Path, name: str) -> None:
+def test_the_contents_of_an_archive_are_unpacked(tmp_path: Path, name: str) -> None:
     archive = (zipped if name.endswith("zip") else tarred)(tmp_path / name, WEB_BUILD)
 
     assert everything_in(unpacked(archive)) == WEB_BUILD
 
 
-def test_an_archive_is_known_by_its_content_whatever_its_name(tmp_path: Path) -> None:
+def test_an_archive_is_recognized_by_its_content(tmp_path: Path) -> None:
     assert form_of(zipped(tmp_path / "a.tar", WEB_BUILD)) == "zip"
     assert form_of(tarred(tmp_path / "b.zip", WEB_BUILD)) == "tar"
     assert form_of(tarred(tmp_path / "c.gz", WEB_BUILD)) == "tar"
@@ -148,7 +148,7 @@ def test_links_within_an_archive_are_kept(tmp_path: Path) -> None:
     assert (directory / "Versions/Current/lib").read_bytes() == (directory / "copy").read_bytes() == b"lib"
 
 
-def test_files_belong_to_their_user_alone_and_keep_no_more_than_that_they_run(tmp_path: Path) -> None:
+def test_files_are_private_and_keep_only_their_executable_bit(tmp_path: Path) -> None:
     archive = tar_of(tmp_path / "app.tar", (named("run", mode=0o6755), b""), (named("read", mode=0o7666), b""))
 
     directory = unpacked(archive)
@@ -158,18 +158,18 @@ def test_files_belong_to_their_user_alone_and_keep_no_more_than_that_they_run(tm
 
 
 @pytest.mark.parametrize("name", ["ünï 🏠.txt", "new\nline", "dot.", "-rf", "a:b", "%2e%2e", "'\"$(id)"])
-def test_odd_names_are_kept_as_they_are(tmp_path: Path, name: str) -> None:
+def test_odd_names_are_kept_unchanged(tmp_path: Path, name: str) -> None:
     assert everything_in(unpacked(zipped(tmp_path / "a.zip", {name: b"x"}))) == {name: b"x"}
 
 
-def test_a_name_that_is_no_text_is_shown_in_plain_characters(tmp_path: Path) -> None:
+def test_an_undecodable_name_is_shown_in_plain_characters(tmp_path: Path) -> None:
     archive = tar_of(tmp_path / "a.tar", (named("\udce9vil\n", tarfile.FIFOTYPE), b""))
 
     with pytest.raises(ControllerError, match=r"'\\udce9vil\\n'"):
         unpacked(archive)
 
 
-def test_a_method_whose_output_cannot_be_bounded_is_refused(tmp_path: Path) -> None:
+def test_a_compression_method_with_unbounded_output_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("index.html", PAGE)
 
@@ -177,14 +177,14 @@ def test_a_method_whose_output_cannot_be_bounded_is_refused(tmp_path: Path) -> N
         unpacked(tmp_path / "a.zip")
 
 
-def test_notes_without_end_are_not_read(tmp_path: Path) -> None:
+def test_endless_metadata_is_not_read(tmp_path: Path) -> None:
     long_name = named("long", tarfile.GNUTYPE_LONGNAME, size=300_000)
 
     with pytest.raises(ControllerError, match="bytes of metadata"):
         unpacked(tar_of(tmp_path / "a.tar", (long_name, bytes(300_000))))
 
 
-def test_a_size_below_zero_does_not_lead_in_circles(tmp_path: Path) -> None:
+def test_a_negative_size_does_not_cause_a_loop(tmp_path: Path) -> None:
     header = bytearray(named("a").tobuf())
     header[124:136] = (256**12 - 512).to_bytes(12, "big")
     header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * ord(" ") + sum(header[156:512]))
@@ -195,13 +195,11 @@ def test_a_size_below_zero_does_not_lead_in_circles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
-def test_unpacking_breaks_off_when_nobody_waits_for_it(
-    tmp_path: Path, make: Callable[[Path, dict[str, bytes]], Path]
-) -> None:
+def test_unpacking_stops_if_it_is_cancelled(tmp_path: Path, make: Callable[[Path, dict[str, bytes]], Path]) -> None:
     archive = make(tmp_path / "large", {"a": os.urandom(1_000_000)})
     looks = iter([False] * 8)
 
-    with pytest.raises(ControllerError, match="not needed any more"):
+    with pytest.raises(ControllerError, match="no longer needed"):
         unpacked(archive, replace(LIMITS, total_bytes=2_000_000), ended=lambda: next(looks, True))
 
     assert 0 < (tmp_path / "unpacked/here/a").stat().st_size < 1_000_000

@@ -54,7 +54,7 @@ def refused_client(directory: Path, sdk_version: str | None = None, platform: Pl
     return str(caught.value)
 
 
-def test_a_build_is_what_its_metadata_says(tmp_path: Path) -> None:
+def test_a_build_matches_its_metadata(tmp_path: Path) -> None:
     reported = {"archive": "app.zip", "platform": "android", "applicationId": "com.example.notes", "scheme": "notes"}
     place = placed(tmp_path, reported)
 
@@ -63,7 +63,7 @@ def test_a_build_is_what_its_metadata_says(tmp_path: Path) -> None:
     )
 
 
-def test_a_build_that_names_no_platform_is_for_both(tmp_path: Path) -> None:
+def test_a_build_without_a_platform_is_for_both(tmp_path: Path) -> None:
     placed(tmp_path, {"webUrl": "http://localhost:3000"})
 
     for platform in Platform:
@@ -71,7 +71,7 @@ def test_a_build_that_names_no_platform_is_for_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("metadata", "said"), METADATA)
-def test_metadata_at_fault_is_reported_with_its_file_and_its_rule(tmp_path: Path, metadata: str, said: str) -> None:
+def test_invalid_metadata_is_reported_with_its_file_and_rule(tmp_path: Path, metadata: str, said: str) -> None:
     place = placed(tmp_path, metadata)
 
     problem = refused(Builds(tmp_path))
@@ -86,7 +86,7 @@ def test_a_directory_without_metadata_is_reported(tmp_path: Path) -> None:
     assert "build.json cannot be read: No such file" in refused(Builds(tmp_path))
 
 
-def test_of_an_unknown_build_those_are_named_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_build_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     assert "it has no build with a build.json" in refused(Builds(tmp_path))
 
     placed(tmp_path, {"archive": "app.zip"})
@@ -94,7 +94,7 @@ def test_of_an_unknown_build_those_are_named_that_there_are(tmp_path: Path) -> N
     assert f"no such build in {tmp_path}; its builds are {BUILD_ID.lower()}" in refused(Builds(tmp_path), OTHER_ID)
 
 
-def test_without_a_directory_the_ways_to_give_one_are_named(tmp_path: Path) -> None:
+def test_without_a_directory_the_ways_to_set_one_are_named(tmp_path: Path) -> None:
     problem = refused(Builds(None))
 
     assert all(way in problem for way in ("--device-builds-dir", "--builds-dir", "DEVICE_BUILDS_DIR"))
@@ -108,7 +108,7 @@ def test_a_development_client_is_chosen_by_its_version(tmp_path: Path, sdk_versi
     assert Builds(tmp_path).client(Platform.ANDROID, sdk_version) == client
 
 
-def test_of_an_unknown_version_those_are_named_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_version_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     (tmp_path / "development-clients.json").write_text(json.dumps(CLIENTS))
 
     assert "sdkVersion 50: " in refused_client(tmp_path, "50")
@@ -116,7 +116,7 @@ def test_of_an_unknown_version_those_are_named_that_there_are(tmp_path: Path) ->
     assert "has no 'current' version for ios; it has 53" in refused_client(tmp_path, platform=Platform.IOS)
 
 
-def test_without_a_table_it_is_shown_how_to_write_one(tmp_path: Path) -> None:
+def test_without_a_table_an_example_is_shown(tmp_path: Path) -> None:
     problem = refused_client(tmp_path)
 
     assert f"write {tmp_path / 'development-clients.json'}, for example " in problem
@@ -132,13 +132,13 @@ def test_without_a_table_it_is_shown_how_to_write_one(tmp_path: Path) -> None:
         ({"android": {"current": "current"}}, "has no such version for android; it has none"),
     ],
 )
-def test_a_table_at_fault_is_reported(tmp_path: Path, table: object, said: str) -> None:
+def test_an_invalid_table_is_reported(tmp_path: Path, table: object, said: str) -> None:
     (tmp_path / "development-clients.json").write_text(json.dumps(table))
 
     assert said in refused_client(tmp_path)
 
 
-def test_the_archive_of_a_development_client_has_an_address(tmp_path: Path) -> None:
+def test_the_archive_of_a_development_client_has_a_url(tmp_path: Path) -> None:
     (tmp_path / "development-clients.json").write_text(json.dumps(CLIENTS))
     place = placed(tmp_path, {"archive": "app.zip"})
 

@@ -34,7 +34,7 @@ def taken(path: Path, kind: str, directory: Path) -> App:
 
 
 @pytest.mark.parametrize("files", [WEB_BUILD, WRAPPED, WRAPPED | MAC_DROPPINGS])
-def test_a_web_build_lies_at_the_top_or_in_the_only_directory_there(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_a_web_build_is_at_the_top_level_or_in_the_only_directory(tmp_path: Path, files: dict[str, bytes]) -> None:
     app = taken(zipped(tmp_path / "notes.zip", files), "chromium", tmp_path)
 
     assert app.path
@@ -49,13 +49,13 @@ def test_a_simulator_build_is_its_app_directory(tmp_path: Path) -> None:
     assert set(everything_in(app.path)) == {"Info.plist", "Notes"}
 
 
-def test_an_android_package_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_an_android_package_is_used_unchanged(tmp_path: Path) -> None:
     apk = zipped(tmp_path / "notes.apk", APK)
 
     assert taken(apk, "emulator", tmp_path) == App(path=apk)
 
 
-def test_an_android_package_of_another_name_gets_one_that_adb_takes(tmp_path: Path) -> None:
+def test_an_android_package_with_another_extension_is_renamed_for_adb(tmp_path: Path) -> None:
     apk = zipped(tmp_path / "download", APK)
     app = taken(apk, "emulator", tmp_path)
 
@@ -64,7 +64,7 @@ def test_an_android_package_of_another_name_gets_one_that_adb_takes(tmp_path: Pa
     assert app.path.read_bytes() == apk.read_bytes()
 
 
-def test_a_directory_is_used_where_it_lies(tmp_path: Path) -> None:
+def test_a_directory_is_used_in_place(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/index.html").write_bytes(PAGE)
 
@@ -72,7 +72,7 @@ def test_a_directory_is_used_where_it_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "files", "said"), REFUSED)
-def test_what_the_device_does_not_take_is_reported_with_what_it_takes(
+def test_an_unsuitable_app_is_reported_with_the_required_form(
     tmp_path: Path, kind: str, files: dict[str, bytes], said: str
 ) -> None:
     with pytest.raises(ControllerError) as refused:
@@ -93,7 +93,7 @@ def test_what_the_device_does_not_take_is_reported_with_what_it_takes(
         (b"\x1f\x8b" + bytes(100), "the app is corrupt or incomplete"),
     ],
 )
-def test_what_is_no_archive_is_reported_with_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_not_an_archive_is_reported_with_its_type(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "app.zip").write_bytes(content)
 
     with pytest.raises(ControllerError) as refused:
@@ -113,7 +113,7 @@ def test_what_is_no_archive_is_reported_with_what_it_is(tmp_path: Path, content:
         ({}, "my-notes"),
     ],
 )
-def test_a_web_app_is_called_as_its_manifest_says_or_else_by_its_archive(
+def test_a_web_app_is_named_after_its_manifest_or_its_archive(
     tmp_path: Path, files: dict[str, bytes], application_id: str
 ) -> None:
     archive = zipped(tmp_path / "my-notes.zip", WEB_BUILD | files)
@@ -121,7 +121,7 @@ def test_a_web_app_is_called_as_its_manifest_says_or_else_by_its_archive(
     assert taken(archive, "chromium", tmp_path).application_id == application_id
 
 
-def test_an_unpacking_that_is_cancelled_ends_before_the_cancellation_does(tmp_path: Path) -> None:
+def test_cancelling_waits_for_the_end_of_unpacking(tmp_path: Path) -> None:
     archive = zipped(tmp_path / "app.zip", {"index.html": PAGE, **{f"{n}.js": b"let a" * 50_000 for n in range(50)}})
 
     async def cancelled() -> None:

@@ -63,7 +63,7 @@ def test_its_size_and_checksum_are_reported_and_its_signature_is_not(tmp_path: P
     assert "abcdefgh" not in note
 
 
-def test_the_service_s_log_does_not_have_its_signature_either(tmp_path: Path) -> None:
+def test_the_services_log_does_not_have_its_signature_either(tmp_path: Path) -> None:
     with logging_to(tmp_path / "service.log", "made-up-token"):
         fetched(tmp_path, {"/app.zip?sig=abcdefgh": Answer(ARCHIVE)}, "/app.zip?sig=abcdefgh")
 
@@ -76,13 +76,13 @@ def test_a_redirect_is_followed(tmp_path: Path) -> None:
     assert fetched(tmp_path, {"/app.zip": away, "/elsewhere": Answer(ARCHIVE)}).read_bytes() == ARCHIVE
 
 
-def test_redirects_without_end_are_given_up(tmp_path: Path) -> None:
+def test_endless_redirects_are_refused(tmp_path: Path) -> None:
     assert "maximum allowed redirects" in refused(
         tmp_path, Answer(status="302 Found", headers={"Location": "/app.zip"})
     )
 
 
-def test_a_redirect_to_anything_but_the_web_is_refused(tmp_path: Path) -> None:
+def test_a_redirect_to_a_non_http_url_is_refused(tmp_path: Path) -> None:
     answer = Answer(status="302 Found", headers={"Location": "file:///etc/passwd"})
 
     assert "cannot be downloaded: Request URL has an unsupported protocol" in refused(tmp_path, answer)
@@ -92,50 +92,50 @@ def test_a_refusal_is_reported_with_its_status(tmp_path: Path) -> None:
     assert "/app.zip returned 403 Forbidden (expected an archive)" in refused(tmp_path, Answer(status="403 Forbidden"))
 
 
-def test_a_page_in_the_place_of_an_archive_is_reported_as_such(tmp_path: Path) -> None:
+def test_a_web_page_instead_of_an_archive_is_reported(tmp_path: Path) -> None:
     answer = Answer(b"<title>Log in</title>", headers={"Content-Type": "text/html; charset=utf-8"})
 
     with pytest.raises(PageError, match=r"is a web page \(text/html\), not an archive"):
         fetched(tmp_path, {"/app.zip": answer})
 
 
-def test_a_length_above_the_limit_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_a_length_above_the_limit_is_refused_before_the_download(tmp_path: Path) -> None:
     said = refused(tmp_path, Answer(silent=True, headers={"Content-Length": "100001"}))
 
     assert "larger than the limit of 0 MB" in said
 
 
-def test_a_stream_without_end_is_given_up_at_the_limit(tmp_path: Path) -> None:
+def test_an_endless_stream_is_cut_off_at_the_limit(tmp_path: Path) -> None:
     assert "larger than the limit of 0 MB" in refused(tmp_path, Answer(endless=b"x" * 10_000))
     assert all(path.stat().st_size <= 100_000 for path in tmp_path.rglob("app.zip"))
 
 
-def test_what_a_server_has_compressed_counts_as_what_it_becomes(tmp_path: Path) -> None:
+def test_a_compressed_response_counts_by_its_decompressed_size(tmp_path: Path) -> None:
     bomb = gzip.compress(bytes(1_000_000))
 
     assert "larger than the limit of 0 MB" in refused(tmp_path, Answer(bomb, headers={"Content-Encoding": "gzip"}))
 
 
-def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
+def test_a_silent_server_times_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/app.zip"
         with pytest.raises(ControllerError, match=r"no data for 0\.1 s"):
             asyncio.run(download(address, tmp_path, bounds=replace(BOUNDS, silence_seconds=0.1), note=print))
 
 
-def test_a_slow_server_is_given_up_in_the_end(tmp_path: Path) -> None:
+def test_a_slow_server_eventually_times_out(tmp_path: Path) -> None:
     said = refused(tmp_path, Answer(endless=b"PK"), replace(BOUNDS, seconds=1, most_bytes=10**12))
 
     assert "timed out after 1 s" in said
 
 
-def test_a_body_that_ends_too_early_is_no_archive(tmp_path: Path) -> None:
+def test_a_truncated_body_is_not_an_archive(tmp_path: Path) -> None:
     answer = Answer(ARCHIVE, headers={"Content-Length": "5000"})
 
     assert "cannot be downloaded: peer closed connection" in refused(tmp_path, answer)
 
 
-def test_a_server_that_is_not_there_is_reported_without_the_credentials_of_its_address(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported_without_credentials(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://ada:pw123456@127.0.0.1:{free.getsockname()[1]}/app.zip"
 
@@ -145,7 +145,7 @@ def test_a_server_that_is_not_there_is_reported_without_the_credentials_of_its_a
     assert "pw123456" not in str(caught.value)
 
 
-def test_no_proxy_stands_between_this_machine_and_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_loopback_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -162,5 +162,5 @@ def test_no_proxy_stands_between_this_machine_and_itself(tmp_path: Path, monkeyp
         ("https://ada:secret@x.example/a.zip#token", "https://***@x.example/a.zip"),
     ],
 )
-def test_an_address_is_shown_without_what_it_may_hide(url: str, plain: str) -> None:
+def test_a_url_is_shown_without_its_secrets(url: str, plain: str) -> None:
     assert shown(url) == plain

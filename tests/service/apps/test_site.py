@@ -60,7 +60,7 @@ def visited(site: Path, visit: Callable[[httpx.AsyncClient], Awaitable[list[http
     return asyncio.run(over_sockets())
 
 
-def test_every_file_is_served_with_its_type_and_is_never_kept(site: Path) -> None:
+def test_every_file_is_served_with_its_type_and_never_cached(site: Path) -> None:
     types = {
         "/": "text/html; charset=utf-8",
         "/app.js": "text/javascript; charset=utf-8",
@@ -83,7 +83,7 @@ def test_every_file_is_served_with_its_type_and_is_never_kept(site: Path) -> Non
     assert replies[0].content == PAGE
 
 
-def test_a_path_of_the_app_s_own_gets_the_app(site: Path) -> None:
+def test_a_path_of_the_app_returns_the_app(site: Path) -> None:
     replies = asked(site, "/notes/17?edit=1", "/no/such", "/empty/", "/..%2f..%2fnotes")
 
     assert [(reply.status_code, reply.content) for reply in replies] == [(200, PAGE)] * 4
@@ -113,7 +113,7 @@ def test_nothing_outside_the_build_is_served(site: Path, path: str) -> None:
     assert "secret" not in reply.text
 
 
-def test_only_this_machine_is_answered_under_its_own_name(site: Path) -> None:
+def test_requests_for_another_host_are_refused(site: Path) -> None:
     (foreign,) = asked(site, "/", headers={"Host": "devices.example"})
     (broken,) = asked(site, "/", headers={"Host": "["})
     (local,) = asked(site, "/", headers={"Host": "localhost:80"})
@@ -121,7 +121,7 @@ def test_only_this_machine_is_answered_under_its_own_name(site: Path) -> None:
     assert [reply.status_code for reply in (foreign, broken, local)] == [421, 421, 200]
 
 
-def test_a_site_is_only_read(site: Path) -> None:
+def test_a_site_is_read_only(site: Path) -> None:
     async def post(client: httpx.AsyncClient) -> list[httpx.Response]:
         return [await client.post("/"), await client.head("/app.js")]
 
@@ -131,13 +131,13 @@ def test_a_site_is_only_read(site: Path) -> None:
     assert (looked.status_code, looked.headers["content-length"]) == (200, "9")
 
 
-def test_a_part_of_a_file_can_be_asked_for(site: Path) -> None:
+def test_a_range_of_a_file_can_be_requested(site: Path) -> None:
     (part,) = asked(site, "/app.js", headers={"Range": "bytes=4-8"})
 
     assert (part.status_code, part.content) == (206, b"notes")
 
 
-def test_two_sites_do_not_meet(site: Path, tmp_path: Path) -> None:
+def test_two_sites_are_separate(site: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/index.html").write_bytes(b"other")
 
@@ -148,7 +148,7 @@ def test_two_sites_do_not_meet(site: Path, tmp_path: Path) -> None:
     assert asyncio.run(both()) == [PAGE, b"other"]
 
 
-def test_a_site_ends_at_once_with_what_is_open(site: Path) -> None:
+def test_a_site_closes_immediately_despite_open_connections(site: Path) -> None:
     async def ended() -> None:
         async with browser() as http:
             async with asyncio.timeout(10), serving(site) as url:

@@ -50,12 +50,12 @@ def test_a_request_without_a_source_has_no_app(directory: Path) -> None:
     assert found(directory, vendorGo=False) is None
 
 
-def test_of_an_appium_session_the_client_installs_the_app(directory: Path) -> None:
+def test_in_an_appium_session_the_client_installs_the_app(directory: Path) -> None:
     assert found(directory, type="appium", buildId=BUILD_ID) is None
 
 
 @pytest.mark.parametrize("source", [{"buildId": BUILD_ID}, {"vendorGo": True}, {"vendorGo": True, "sdkVersion": "55"}])
-def test_a_build_is_unpacked_in_the_session_s_directory(
+def test_a_build_is_unpacked_in_the_sessions_directory(
     directory: Path, builds_dir: Path, source: dict[str, Any]
 ) -> None:
     app = found(directory, builds_dir, **source)
@@ -67,7 +67,7 @@ def test_a_build_is_unpacked_in_the_session_s_directory(
     assert (app.application_id, app.scheme) == ("com.example.notes", "notes")
 
 
-def test_a_build_that_is_served_elsewhere_is_its_address(directory: Path, builds_dir: Path) -> None:
+def test_a_build_with_a_web_url_is_not_downloaded(directory: Path, builds_dir: Path) -> None:
     (builds_dir / BUILD_ID / "build.json").write_text('{"webUrl": "http://ada@localhost:3000/app"}')
 
     assert found(directory, builds_dir, buildId=BUILD_ID) == App(
@@ -93,7 +93,7 @@ def test_an_archive_is_downloaded_and_reported(tmp_path: Path, directory: Path) 
     assert "sha256" in notes[0]
 
 
-def test_an_archive_that_does_not_fit_is_reported_without_its_signature(tmp_path: Path, directory: Path) -> None:
+def test_an_unsuitable_archive_is_reported_without_its_signature(tmp_path: Path, directory: Path) -> None:
     archive = zipped(tmp_path / "any", APK).read_bytes()
 
     with pytest.raises(ControllerError) as refused:
@@ -103,7 +103,7 @@ def test_an_archive_that_does_not_fit_is_reported_without_its_signature(tmp_path
     assert "abcdefgh" not in str(refused.value)
 
 
-def test_an_address_of_a_page_is_that_of_a_web_app_where_it_may_be_one(directory: Path) -> None:
+def test_the_url_of_a_page_is_a_web_app_if_the_device_supports_it(directory: Path) -> None:
     page = Answer(PAGE, headers={"Content-Type": "text/html"})
 
     app = at(directory, "{url}/notes", {"/notes": page})
@@ -114,7 +114,7 @@ def test_an_address_of_a_page_is_that_of_a_web_app_where_it_may_be_one(directory
         at(directory, "{url}/notes", {"/notes": page}, "simulator")
 
 
-def test_a_path_on_this_machine_is_an_app_too(tmp_path: Path, directory: Path) -> None:
+def test_a_local_path_is_an_app_too(tmp_path: Path, directory: Path) -> None:
     apk = zipped(tmp_path / "notes.apk", APK)
 
     assert at(directory, str(apk), {}, "emulator") == App(path=apk)
@@ -122,6 +122,6 @@ def test_a_path_on_this_machine_is_an_app_too(tmp_path: Path, directory: Path) -
         at(directory, "/no/such", {})
 
 
-def test_on_a_device_without_apps_none_can_be_put(directory: Path, builds_dir: Path) -> None:
+def test_a_device_without_apps_refuses_them(directory: Path, builds_dir: Path) -> None:
     with pytest.raises(ControllerError, match="no app can be installed on the local device: its kind is fake"):
         found(directory, builds_dir, "fake", buildId=BUILD_ID)

@@ -36,14 +36,14 @@ def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
         guard.close()
 
 
-def test_one_that_ends_at_once_is_reported_with_its_last_words(script: Script, tmp_path: Path) -> None:
+def test_a_browser_that_exits_during_startup_is_reported_with_its_output(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n")
 
-    with pytest.raises(ControllerError, match=r"ended at its start with exit status 3.*:\n    no such library$"):
+    with pytest.raises(ControllerError, match=r"exited during startup with exit status 3.*:\n    no such library$"):
         start(program, tmp_path / "session")
 
 
-def test_one_that_crashes_once_is_started_again(
+def test_a_browser_that_crashes_once_is_restarted(
     script: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crash_first = """#!/bin/sh
@@ -54,11 +54,11 @@ def test_one_that_crashes_once_is_started_again(
 
     start(script("chromium", crash_first.lstrip()), tmp_path / "session")
 
-    assert capsys.readouterr().out == "the browser ended at its start with exit status -11; starting it again\n"
+    assert capsys.readouterr().out == "the browser exited during startup with exit status -11; starting it again\n"
     assert not find_processes([tmp_path / "session"])
 
 
-def test_one_that_never_answers_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
+def test_an_unresponsive_browser_times_out_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\necho waiting\nexec sleep 99\n")
 
     with pytest.raises(ControllerError, match=r"not ready within 0\.2 s"):
@@ -67,20 +67,20 @@ def test_one_that_never_answers_is_not_waited_for_and_leaves_no_process(script: 
     assert not find_processes([tmp_path / "session"])
 
 
-def test_one_that_prints_without_end_is_not_held_up(script: Script, tmp_path: Path) -> None:
+def test_a_browser_with_endless_output_is_not_blocked(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\nexit 4\n")
 
     with pytest.raises(ControllerError, match=r"exit status 4.*:\n    x{300}"):
         start(program, tmp_path / "session")
 
 
-def test_one_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
+def test_a_browser_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match="none cannot be run: No such file or directory"):
         start(tmp_path / "none", tmp_path / "session")
 
 
 @pytest.mark.parametrize("usual", ["/tmp", "x" * 60])
-def test_its_temporary_files_have_a_short_absolute_path_are_private_and_go_with_it(
+def test_its_temporary_files_are_private_have_a_short_path_and_are_removed(
     usual: str, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / usual
@@ -95,12 +95,12 @@ def test_its_temporary_files_have_a_short_absolute_path_are_private_and_go_with_
 
 
 @pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome", "chrome"])
-def test_it_is_found_on_path_by_each_of_its_names(name: str, script: Script) -> None:
+def test_a_browser_is_found_on_path_by_each_of_its_names(name: str, script: Script) -> None:
     program = script(name, "#!/bin/sh\n")
 
     assert find_chromium({"PATH": str(program.parent)}) == program
 
 
-def test_what_is_not_on_path_is_not_found(tmp_path: Path) -> None:
+def test_without_a_browser_on_path_none_is_found(tmp_path: Path) -> None:
     assert find_chromium({"PATH": str(tmp_path)}) is None
     assert find_chromedriver({}) is None

@@ -59,7 +59,7 @@ def installs(script: Script, **versions: str) -> None:
         ({}, ARGENT, ""),
     ],
 )
-def test_the_browser_of_the_machine_comes_first_and_for_appium_only_with_a_chromedriver_that_fits(
+def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_chromedriver(
     versions: dict[str, str], session_type: SessionType, unused: str | None, script: Script, tmp_path: Path
 ) -> None:
     installs(script, **versions)
@@ -86,7 +86,7 @@ def test_the_browser_of_the_machine_comes_first_and_for_appium_only_with_a_chrom
     ],
 )
 @pytest.mark.parametrize("built_for", ["Linux aarch64", "Darwin arm64", "Darwin x86_64"])
-def test_elsewhere_nothing_is_installed_and_the_line_to_run_is_given(
+def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
     versions: dict[str, str], missing: str, built_for: str, script: Script, tmp_path: Path
 ) -> None:
     installs(script, **versions)
@@ -97,7 +97,7 @@ def test_elsewhere_nothing_is_installed_and_the_line_to_run_is_given(
     assert "install" in browser.fix
 
 
-def test_browser_and_chromedriver_are_of_one_version_and_the_latter_is_pinned_by_its_hash() -> None:
+def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> None:
     [driver] = Pinned(Path("cache")).missing(APPIUM)[1:]
     requirements = next(Path(__file__).parents[3].glob("src/pytest_device/service/runners/pip/*/requirements.txt"))
 
@@ -128,7 +128,7 @@ def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
     return str(error.value)
 
 
-def test_without_a_registry_the_reason_is_given_and_nothing_is_left(guard: Guard, cache_dir: Path) -> None:
+def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(guard: Guard, cache_dir: Path) -> None:
     reported = failure(guard, cache_dir)
 
     assert reported.startswith("Chromium 153.0.0 could not be installed")
@@ -136,7 +136,7 @@ def test_without_a_registry_the_reason_is_given_and_nothing_is_left(guard: Guard
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
-def test_a_registry_that_goes_away_half_way_leaves_nothing(guard: Guard, cache_dir: Path) -> None:
+def test_a_registry_that_goes_away_halfway_leaves_nothing(guard: Guard, cache_dir: Path) -> None:
     with serving(Registry(CHROMIUM, half=True)) as url:
         reported = failure(guard, cache_dir, url)
 
@@ -144,7 +144,7 @@ def test_a_registry_that_goes_away_half_way_leaves_nothing(guard: Guard, cache_d
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
-def test_a_package_that_is_not_the_pinned_one_is_refused(guard: Guard, cache_dir: Path) -> None:
+def test_a_package_that_differs_from_the_pinned_one_is_refused(guard: Guard, cache_dir: Path) -> None:
     with serving(Registry(CHROMIUM)) as url:
         reported = failure(guard, cache_dir, url)
 
@@ -152,9 +152,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(guard: Guard, cache_dir
     assert "Fix: a package differs from the pinned one" in reported
 
 
-def test_a_chromedriver_that_cannot_be_had_leaves_the_browser_and_nothing_of_itself(
-    guard: Guard, cache_dir: Path
-) -> None:
+def test_without_its_chromedriver_the_browser_is_still_installed(guard: Guard, cache_dir: Path) -> None:
     pinned = Pinned(cache_dir)
     pinned.program.parent.mkdir(parents=True)
     pinned.program.touch()
@@ -173,7 +171,7 @@ def test_a_chromedriver_that_cannot_be_had_leaves_the_browser_and_nothing_of_its
         ("No module named pip", "this Python has no pip"),
     ],
 )
-def test_a_system_that_cannot_run_it_is_shown_what_to_install_instead(
+def test_a_system_that_cannot_run_it_is_reported_with_the_install_command(
     line: str, fix: str, guard: Guard, cache_dir: Path, script: Script
 ) -> None:
     command = script("install", f'#!/bin/sh\necho "{line.replace("`", chr(92) + "`")}" >&2\nexit 127\n')

@@ -48,7 +48,7 @@ def guard() -> Iterator[Guard]:
     guard.close()
 
 
-def test_of_two_first_runs_one_installs_beside_what_an_older_version_has_left(guard: Guard, tmp_path: Path) -> None:
+def test_one_of_two_first_runs_installs_next_to_an_older_version(guard: Guard, tmp_path: Path) -> None:
     older = tmp_path / "chromium-152.0.0-0a1b2c3d/chromium"
     older.parent.mkdir()
     older.touch()
@@ -103,7 +103,7 @@ def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> No
     )
 
     assert "ENOSPC" in run.stderr
-    assert "Fix: free about 500 MB of the disk" in run.stderr
+    assert "Fix: free about 500 MB of disk space" in run.stderr
     assert run.stdout.splitlines()[-1] == "install.lock"
 
 

@@ -71,7 +71,7 @@ def within(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(work, 20))
 
 
-def test_a_command_gets_its_own_answer() -> None:
+def test_a_command_gets_its_own_response() -> None:
     async def scenario() -> Any:
         async with browser(answering) as connection:
             calls = [connection.call("Page.navigate", {"url": str(number)}, session="S") for number in range(3)]
@@ -92,7 +92,7 @@ def test_a_refusal_is_reported_with_its_reason() -> None:
     within(scenario())
 
 
-def test_an_answer_is_not_waited_for_without_end() -> None:
+def test_a_command_without_a_response_times_out() -> None:
     async def scenario() -> None:
         async with browser(silent) as connection:
             with pytest.raises(ControllerError, match=r"did not respond to Page\.enable within 0\.1 s"):
@@ -101,7 +101,7 @@ def test_an_answer_is_not_waited_for_without_end() -> None:
     within(scenario())
 
 
-def test_a_browser_that_goes_leaves_nobody_waiting() -> None:
+def test_commands_end_when_the_browser_exits() -> None:
     async def scenario() -> None:
         async with browser(leaving) as connection:
             with pytest.raises(ControllerError, match="the browser exited"):

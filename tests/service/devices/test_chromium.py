@@ -38,14 +38,14 @@ def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
     ]  # fmt: skip
 
 
-def test_a_page_sees_a_phone_that_is_touched(phone: Phone) -> None:
+def test_a_page_sees_touch_support(phone: Phone) -> None:
     phone.start()
 
     assert phone.says("[navigator.maxTouchPoints, 'ontouchstart' in window, matchMedia('(pointer: coarse)').matches]")
     assert phone.says("navigator.maxTouchPoints") == 5
 
 
-def test_a_page_sees_android_s_browser(phone: Phone) -> None:
+def test_a_page_sees_androids_browser(phone: Phone) -> None:
     phone.start()
 
     assert "Android 10; K" in phone.says("navigator.userAgent")
@@ -90,7 +90,7 @@ def test_an_installed_app_runs_once_it_is_launched(phone: Phone) -> None:
     assert phone.says("document.title") == "Notes"
 
 
-def test_an_app_that_is_served_elsewhere_is_installed_by_its_address(phone: Phone) -> None:
+def test_an_app_served_elsewhere_is_installed_by_its_url(phone: Phone) -> None:
     served = phone.start(application_id="served")
     address = phone.says("location.href")
 
@@ -110,7 +110,7 @@ def test_an_app_that_is_served_elsewhere_is_installed_by_its_address(phone: Phon
         (App(), "None is not the URL of a web app"),
     ],
 )
-def test_what_is_no_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:
+def test_anything_but_a_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:
     with pytest.raises(ControllerError, match=reason):
         phone.do(phone.device.install(app))
 
@@ -122,7 +122,7 @@ def test_an_app_that_is_not_installed_is_refused(phone: Phone) -> None:
         phone.do(phone.device.launch("gone"))
 
 
-def test_arguments_are_there_before_the_app_s_own_scripts(phone: Phone) -> None:
+def test_launch_arguments_are_available_before_the_apps_own_scripts(phone: Phone) -> None:
     phone.start("--user", "Ann's </script> \N{SNOWMAN}")
 
     assert phone.says("window.launchArguments") == ["--user", "Ann's </script> \N{SNOWMAN}"]
@@ -137,7 +137,7 @@ def test_arguments_are_those_of_the_last_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == []
 
 
-def test_an_app_in_front_stays_as_it_is_when_it_is_launched(phone: Phone) -> None:
+def test_launching_the_app_in_front_does_not_change_it(phone: Phone) -> None:
     app = phone.start()
     phone.says("window.mark = 1")
 
@@ -146,7 +146,7 @@ def test_an_app_in_front_stays_as_it_is_when_it_is_launched(phone: Phone) -> Non
     assert phone.says("window.mark") == 1
 
 
-def test_an_app_in_front_begins_anew_when_it_is_launched_with_arguments(phone: Phone) -> None:
+def test_launching_the_app_in_front_with_arguments_restarts_it(phone: Phone) -> None:
     app = phone.start()
     phone.says("window.mark = sessionStorage.mark = localStorage.mark = 1")
 
@@ -165,7 +165,7 @@ def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
     assert phone.do(phone.device.apps()) == {"other": AppState.NOT_RUNNING, "notes": AppState.FOREGROUND}
 
 
-def test_a_link_opens_in_the_app_that_is_named(phone: Phone) -> None:
+def test_a_link_opens_in_the_named_app(phone: Phone) -> None:
     phone.install(application_id="notes")
 
     phone.do(phone.device.open_url("https://notes.example.com/item/3", "notes"))
@@ -173,7 +173,7 @@ def test_a_link_opens_in_the_app_that_is_named(phone: Phone) -> None:
     assert phone.says("location.hostname + location.pathname") == "127.0.0.1/item/3"
 
 
-def test_a_web_address_opens_as_it_is(phone: Phone) -> None:
+def test_a_web_url_opens_unchanged(phone: Phone) -> None:
     phone.start()
     address = phone.says("location.href")
 
@@ -182,7 +182,7 @@ def test_a_web_address_opens_as_it_is(phone: Phone) -> None:
     assert phone.says("location.pathname") == "/elsewhere"
 
 
-def test_an_address_that_nobody_answers_is_refused_without_its_secrets(phone: Phone) -> None:
+def test_an_unreachable_url_is_refused_without_its_secrets(phone: Phone) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -192,7 +192,7 @@ def test_an_address_that_nobody_answers_is_refused_without_its_secrets(phone: Ph
     assert "made-up-password" not in str(refused.value)
 
 
-def test_what_an_app_has_stored_is_forgotten(phone: Phone) -> None:
+def test_an_apps_stored_data_is_cleared(phone: Phone) -> None:
     app = phone.start()
     phone.says(STORE)
     assert phone.says(STORED) == ["yes", "yes", "kept=yes", 1]
@@ -204,7 +204,7 @@ def test_what_an_app_has_stored_is_forgotten(phone: Phone) -> None:
     assert phone.says(STORED) == NOTHING
 
 
-def test_what_another_app_has_stored_is_kept(phone: Phone) -> None:
+def test_another_apps_stored_data_is_kept(phone: Phone) -> None:
     kept = phone.start(application_id="kept")
     phone.says("localStorage.kept = 'yes'")
     cleared = phone.start(application_id="cleared")
@@ -215,7 +215,7 @@ def test_what_another_app_has_stored_is_kept(phone: Phone) -> None:
     assert phone.says("localStorage.kept") == "yes"
 
 
-def test_everything_that_was_shown_can_be_forgotten(phone: Phone) -> None:
+def test_the_data_of_every_shown_page_can_be_cleared(phone: Phone) -> None:
     app = phone.start()
     phone.says(STORE)
     visited = phone.says("location.href").replace("127.0.0.1", "localhost")
@@ -230,7 +230,7 @@ def test_everything_that_was_shown_can_be_forgotten(phone: Phone) -> None:
     assert phone.says(STORED) == NOTHING
 
 
-def test_what_pages_that_an_app_has_led_to_have_stored_is_forgotten_with_it(phone: Phone) -> None:
+def test_the_data_of_pages_opened_by_an_app_is_cleared_with_it(phone: Phone) -> None:
     app = phone.start()
     elsewhere = phone.says("location.href").replace("127.0.0.1", "localhost")
     phone.says(f"void (location.href = '{elsewhere}')")
@@ -243,7 +243,7 @@ def test_what_pages_that_an_app_has_led_to_have_stored_is_forgotten_with_it(phon
     assert phone.says(STORED) == NOTHING
 
 
-def test_no_way_leads_back_from_an_app_to_what_was_shown_before(phone: Phone) -> None:
+def test_an_app_cannot_navigate_back_to_earlier_pages(phone: Phone) -> None:
     app = phone.start()
     phone.says("history.pushState(null, '', '/left')")
     phone.do(phone.device.terminate(app))
@@ -253,7 +253,7 @@ def test_no_way_leads_back_from_an_app_to_what_was_shown_before(phone: Phone) ->
     assert phone.says("history.length") == 2  # the home screen and the app
 
 
-def test_the_name_of_the_window_is_forgotten_with_the_app(phone: Phone) -> None:
+def test_the_window_name_is_cleared_with_the_app(phone: Phone) -> None:
     app = phone.start()
     phone.says("window.name = 'kept'")
 
@@ -263,7 +263,7 @@ def test_the_name_of_the_window_is_forgotten_with_the_app(phone: Phone) -> None:
     assert phone.says("window.name") == ""
 
 
-def test_an_app_that_is_ended_leaves_the_home_screen(phone: Phone) -> None:
+def test_a_terminated_app_leaves_the_home_screen(phone: Phone) -> None:
     app = phone.start()
 
     assert phone.do(phone.device.terminate(app)) is True
@@ -283,7 +283,7 @@ def test_an_app_that_is_removed_is_gone(phone: Phone) -> None:
         phone.do(phone.device.open_url(address))
 
 
-def test_a_second_installation_takes_the_place_of_the_first(phone: Phone) -> None:
+def test_a_second_installation_replaces_the_first(phone: Phone) -> None:
     phone.start()
     phone.says("localStorage.kept = 'yes'")
 
@@ -293,7 +293,7 @@ def test_a_second_installation_takes_the_place_of_the_first(phone: Phone) -> Non
     assert phone.says("localStorage.kept") is None
 
 
-def test_the_screen_is_turned_for_every_page(phone: Phone) -> None:
+def test_the_screen_is_rotated_for_every_page(phone: Phone) -> None:
     app = phone.start()
     assert phone.do(phone.device.orientation()) == "PORTRAIT"
 
@@ -314,7 +314,7 @@ def size(jpeg: bytes) -> tuple[int, int]:
     return int.from_bytes(jpeg[at + 7 : at + 9]), int.from_bytes(jpeg[at + 5 : at + 7])
 
 
-def test_a_picture_has_every_pixel_of_the_screen(phone: Phone) -> None:
+def test_a_screenshot_has_every_pixel_of_the_screen(phone: Phone) -> None:
     phone.start()
 
     upright = size(phone.do(phone.device.screenshot()))
@@ -325,7 +325,7 @@ def test_a_picture_has_every_pixel_of_the_screen(phone: Phone) -> None:
     assert turned == pytest.approx((2402, 1082), abs=1)
 
 
-def test_a_touch_presses_the_button_that_is_there(phone: Phone) -> None:
+def test_a_touch_presses_the_button_at_that_position(phone: Phone) -> None:
     phone.start()
 
     phone.do(phone.device.tap(150 / 412, 330 / 915))
@@ -334,7 +334,7 @@ def test_a_touch_presses_the_button_that_is_there(phone: Phone) -> None:
     assert phone.says("window.touched") is True
 
 
-def test_a_touch_is_placed_right_on_a_page_that_is_drawn_late(phone: Phone, tmp_path: Path) -> None:
+def test_a_touch_has_the_right_position_on_a_page_that_renders_late(phone: Phone, tmp_path: Path) -> None:
     page = (APP / "index.html").read_text()
     late = "onload = () => setTimeout(() => { for (const end = Date.now() + 300; Date.now() < end;) {} })"
     (tmp_path / "index.html").write_text(page.replace("console.warn(", f"{late}; console.warn("))
@@ -345,7 +345,7 @@ def test_a_touch_is_placed_right_on_a_page_that_is_drawn_late(phone: Phone, tmp_
     assert phone.says_in_time("document.querySelector('button').textContent", "pressed")
 
 
-def test_a_touch_beside_the_button_does_not_press_it(phone: Phone) -> None:
+def test_a_touch_next_to_the_button_does_not_press_it(phone: Phone) -> None:
     phone.start()
 
     phone.do(phone.device.tap(150 / 412, 380 / 915))
@@ -368,7 +368,7 @@ def has_dialog(phone: Phone) -> bool:
     return False
 
 
-def test_while_a_dialog_is_open_there_is_no_picture(phone: Phone) -> None:
+def test_while_a_dialog_is_open_there_is_no_screenshot(phone: Phone) -> None:
     phone.start()
     ask(phone)
 
@@ -387,7 +387,7 @@ def test_while_a_dialog_is_open_a_touch_accepts_it(phone: Phone) -> None:
     assert phone.says_in_time("window.answer", expected=True)
 
 
-def test_a_dialog_does_not_hold_up_the_next_launch(phone: Phone) -> None:
+def test_a_dialog_does_not_block_the_next_launch(phone: Phone) -> None:
     app = phone.start()
     ask(phone)
 
@@ -396,7 +396,7 @@ def test_a_dialog_does_not_hold_up_the_next_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == ["--again"]
 
 
-def test_a_script_without_end_does_not_hold_up_the_next_launch(phone: Phone) -> None:
+def test_an_endless_script_does_not_block_the_next_launch(phone: Phone) -> None:
     app = phone.start()
     phone.says("void setTimeout(() => { while (true); })")
 
@@ -414,7 +414,7 @@ def test_an_app_that_opens_a_dialog_at_its_start_is_launched(phone: Phone, tmp_p
     assert phone.says_in_time("document.title", "Greeting")
 
 
-def test_a_page_that_wants_to_stay_is_left(phone: Phone) -> None:
+def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
     app = phone.start()
     phone.do(phone.device.tap(150 / 412, 330 / 915))  # pages that nobody has touched are not asked
     phone.says("onbeforeunload = event => { event.preventDefault(); return 'stay' }")
@@ -424,7 +424,7 @@ def test_a_page_that_wants_to_stay_is_left(phone: Phone) -> None:
     assert phone.says("document.title") == "Home"
 
 
-def test_a_page_that_another_opens_is_a_phone_s_and_closed_with_the_app(phone: Phone) -> None:
+def test_a_page_opened_by_another_is_also_emulated_and_closed_with_the_app(phone: Phone) -> None:
     app = phone.start()
 
     phone.says("void window.open('/beside')")
@@ -435,7 +435,7 @@ def test_a_page_that_another_opens_is_a_phone_s_and_closed_with_the_app(phone: P
     assert phone.says("document.title") == "Home"
 
 
-def test_an_app_that_has_opened_a_page_of_nobody_s_is_ended_with_it(phone: Phone) -> None:
+def test_an_app_that_opened_a_foreign_page_is_terminated_with_it(phone: Phone) -> None:
     app = phone.start()
     phone.says("void window.open('about:blank')")
     assert phone.says_in_time("location.href", "about:blank")
@@ -445,7 +445,7 @@ def test_an_app_that_has_opened_a_page_of_nobody_s_is_ended_with_it(phone: Phone
     assert phone.says("document.title") == "Home"
 
 
-def test_where_a_controller_closes_the_last_page_another_one_opens(phone: Phone) -> None:
+def test_if_a_controller_closes_the_last_page_another_opens(phone: Phone) -> None:
     app = phone.start()
 
     phone.calls("Page.close")
@@ -455,7 +455,7 @@ def test_where_a_controller_closes_the_last_page_another_one_opens(phone: Phone)
     assert phone.says("[document.title, innerWidth]") == ["Notes", 412]
 
 
-def test_what_a_page_logs_is_kept(phone: Phone) -> None:
+def test_a_pages_log_is_kept(phone: Phone) -> None:
     phone.start()
     phone.says("console.log('the token is', {}, 3, 'https://someone:made-up-password@example.com')")
     phone.says("setTimeout(() => { throw new Error('broken') })")
@@ -467,7 +467,7 @@ def test_what_a_page_logs_is_kept(phone: Phone) -> None:
     assert any(level == "SEVERE" and text.startswith("Uncaught Error: broken") for level, text in lines)
 
 
-def test_pictures_are_taken_while_apps_come_and_go(phone: Phone) -> None:
+def test_screenshots_work_while_apps_start_and_end(phone: Phone) -> None:
     app = phone.install()
 
     async def look() -> set[bytes]:
@@ -493,7 +493,7 @@ def test_a_page_that_crashes_is_reported(tmp_path: Path) -> None:
         assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
 
 
-def test_an_app_that_crashes_leaves_a_device_on_which_it_is_launched_anew(phone: Phone) -> None:
+def test_an_app_can_be_launched_again_after_a_crash(phone: Phone) -> None:
     app = phone.start()
     with pytest.raises(ControllerError):
         phone.calls("Page.crash", limit_seconds=1)
@@ -531,7 +531,7 @@ def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
     assert phone.says("document.visibilityState") == "visible"
 
 
-def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
         processes = find_processes([directory])
@@ -539,14 +539,14 @@ def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path
 
         main.kill()
 
-        assert phone.do(phone.device.ended()).startswith("the browser ended with exit status -9")
+        assert phone.do(phone.device.ended()).startswith("the browser exited with exit status -9")
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())
     assert not directory.exists()
     assert not psutil.wait_procs(processes, timeout=20)[1]  # init takes its time with orphans
 
 
-def test_a_phone_that_is_given_back_has_ended(tmp_path: Path) -> None:
+def test_a_released_phone_has_ended(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
         assert find_processes([directory])

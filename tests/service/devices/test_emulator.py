@@ -79,7 +79,7 @@ def test_it_is_known_by_its_serial_number(phone: Phone, tmp_path: Path) -> None:
     assert (device.tools.appium_home, device.tools.environ) == (tmp_path / ".appium", {"ANDROID_SERIAL": SERIAL})
 
 
-def test_the_name_of_an_installed_app_is_what_is_new_afterwards(phone: Phone, apk: Path) -> None:
+def test_an_installed_app_is_identified_by_the_new_package(phone: Phone, apk: Path) -> None:
     # The list is longer once the file is there that the installation leaves.
     mark = apk.with_suffix(".done")
     phone.adb.answers({f"-s {SERIAL} install*": "Performing Streamed Install\nSuccess"})
@@ -92,13 +92,13 @@ def test_the_name_of_an_installed_app_is_what_is_new_afterwards(phone: Phone, ap
     assert f"install -r -g {apk}" in phone.asked
 
 
-def test_an_app_whose_name_is_known_is_not_looked_for(phone: Phone, apk: Path) -> None:
+def test_an_app_with_a_known_package_is_not_searched_for(phone: Phone, apk: Path) -> None:
     app = App(path=apk, application_id="com.example.notes")
 
     assert phone.do(phone.device.install(app), install="Success") == "com.example.notes"
 
 
-def test_an_app_that_leaves_no_trace_is_reported(phone: Phone, apk: Path) -> None:
+def test_an_app_without_a_new_package_is_reported(phone: Phone, apk: Path) -> None:
     with pytest.raises(ControllerError, match=r"its package is unknown: new on emulator-5554 are none"):
         phone.do(phone.device.install(App(path=apk)), install="Success", pm_list=OTHER)
 
@@ -110,15 +110,13 @@ def test_an_app_that_leaves_no_trace_is_reported(phone: Phone, apk: Path) -> Non
         "!adb: failed to install notes.apk: Failure [INSTALL_FAILED_NO_MATCHING_ABIS: res=-113]",
     ],
 )
-def test_an_app_that_does_not_go_on_the_device_is_reported_with_the_reason(
-    phone: Phone, apk: Path, printed: str
-) -> None:
+def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(phone: Phone, apk: Path, printed: str) -> None:
     with pytest.raises(ControllerError, match="INSTALL_FAILED_NO_MATCHING_ABIS"):
         phone.do(phone.device.install(App(path=apk)), install=printed)
 
 
 @pytest.mark.parametrize("app", [App(url="https://example.com"), App(path=Path("/none.apk"))])
-def test_what_is_no_apk_is_refused(phone: Phone, app: App) -> None:
+def test_anything_but_an_apk_is_refused(phone: Phone, app: App) -> None:
     with pytest.raises(ControllerError, match=r"needs an \.apk, not (https|/none)"):
         phone.do(phone.device.install(app))
 
@@ -132,7 +130,7 @@ def test_an_app_is_launched_by_its_activity(phone: Phone) -> None:
     )
 
 
-def test_an_app_is_started_anew_with_arguments_that_the_shell_leaves_alone(phone: Phone) -> None:
+def test_an_app_is_restarted_with_arguments_that_the_shell_does_not_interpret(phone: Phone) -> None:
     launch = phone.device.launch("com.example.notes", ["--es", "user", "Ann's $HOME"])
 
     phone.do(launch, resolve_activity=ACTIVITY, am_start=STARTED)
@@ -141,12 +139,12 @@ def test_an_app_is_started_anew_with_arguments_that_the_shell_leaves_alone(phone
     assert phone.asked[-1].endswith("""--es user 'Ann'"'"'s $HOME'""")
 
 
-def test_an_app_that_is_not_there_is_not_launched(phone: Phone) -> None:
+def test_a_missing_app_is_not_launched(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"com\.example\.gone is not installed"):
         phone.do(phone.device.launch("com.example.gone"), resolve_activity="No activity found")
 
 
-def test_a_link_is_opened_in_the_app_that_is_named(phone: Phone) -> None:
+def test_a_link_is_opened_in_the_named_app(phone: Phone) -> None:
     phone.do(phone.device.open_url("notes://item?a=1&b=2", "com.example.notes"), am_start=STARTED)
 
     assert phone.asked == [
@@ -161,35 +159,35 @@ def test_a_link_that_no_app_opens_is_reported(phone: Phone) -> None:
         phone.do(phone.device.open_url("notes://item"), am_start=printed)
 
 
-def test_an_app_that_runs_is_ended(phone: Phone) -> None:
+def test_a_running_app_is_terminated(phone: Phone) -> None:
     assert phone.do(phone.device.terminate("com.example.notes"), pidof="4711") is True
     assert phone.asked[-1] == "shell am force-stop com.example.notes"
 
 
-def test_an_app_that_does_not_run_is_not_ended(phone: Phone) -> None:
+def test_an_app_that_is_not_running_is_not_terminated(phone: Phone) -> None:
     assert phone.do(phone.device.terminate("com.example.notes"), pidof="!") is False
     assert phone.asked == ["shell pidof com.example.notes"]
 
 
-def test_an_app_is_removed_where_it_is_installed(phone: Phone) -> None:
+def test_an_installed_app_is_removed(phone: Phone) -> None:
     answers = {"pm_list": NOTES, "uninstall": "Success"}
 
     assert phone.do(phone.device.remove("com.example.notes"), **answers) is True
     assert phone.do(phone.device.remove("com.example.gone"), **answers) is False
 
 
-def test_an_app_that_stays_is_reported(phone: Phone) -> None:
+def test_an_app_that_cannot_be_removed_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="cannot be removed: Failure"):
         phone.do(phone.device.remove("com.example.notes"), pm_list=NOTES, uninstall="Failure [DELETE_FAILED]")
 
 
-def test_what_an_app_has_stored_is_cleared(phone: Phone) -> None:
+def test_an_apps_data_is_cleared(phone: Phone) -> None:
     phone.do(phone.device.clear("com.example.notes"), pm_clear="Success")
 
     assert phone.asked == ["shell pm clear com.example.notes"]
 
 
-def test_a_state_that_stays_is_reported(phone: Phone) -> None:
+def test_data_that_cannot_be_cleared_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"the state of com\.example\.notes cannot be cleared: Failed"):
         phone.do(phone.device.clear("com.example.notes"), pm_clear="Failed")
 
@@ -219,11 +217,11 @@ def test_the_states_of_apps_are_reported(phone: Phone, apk: Path) -> None:
     }
 
 
-def test_a_picture_is_what_the_device_sends_as_text(phone: Phone) -> None:
+def test_a_screenshot_is_decoded_from_base64(phone: Phone) -> None:
     assert phone.do(phone.device.screenshot(), exec_out=f"{PIXEL[:8]}\n{PIXEL[8:]}") == b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_picture_that_is_none_is_reported(phone: Phone) -> None:
+def test_an_invalid_screenshot_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="no screenshot of emulator-5554: sh: base64: inaccessible"):
         phone.do(phone.device.screenshot(), exec_out="sh: base64: inaccessible or not found")
 
@@ -232,14 +230,14 @@ def test_a_picture_that_is_none_is_reported(phone: Phone) -> None:
     ("size", "x", "y", "point"),
     [("1080x2400", 0.5, 0.5, "540 1200"), ("2400x1080", 1, 1, "2399 1079"), ("1080x2400", 0, 0, "0 0")],
 )
-def test_a_point_is_touched_where_it_is_on_the_screen(phone: Phone, size: str, x: float, y: float, point: str) -> None:
+def test_a_touch_is_scaled_to_the_screen(phone: Phone, size: str, x: float, y: float, point: str) -> None:
     phone.do(phone.device.tap(x, y), dumpsys_window=DISPLAYS.format(size))
 
     assert phone.asked[-1] == f"shell input tap {point}"
 
 
 @pytest.mark.parametrize(("size", "orientation"), [("1080x2400", "PORTRAIT"), ("2400x1080", "LANDSCAPE")])
-def test_the_screen_is_held_as_it_is_long(phone: Phone, size: str, orientation: str) -> None:
+def test_the_orientation_follows_from_the_screen_size(phone: Phone, size: str, orientation: str) -> None:
     assert phone.do(phone.device.orientation(), dumpsys_window=DISPLAYS.format(size)) == orientation
 
 
@@ -248,7 +246,7 @@ def test_a_screen_without_a_size_is_reported(phone: Phone) -> None:
         phone.do(phone.device.orientation(), dumpsys_window="nothing")
 
 
-def test_the_screen_is_turned_and_kept_so(phone: Phone) -> None:
+def test_the_screen_is_rotated_and_stays_so(phone: Phone) -> None:
     phone.do(phone.device.rotate("LANDSCAPE"))
 
     assert phone.asked == [
@@ -279,7 +277,7 @@ def give_back(phone: Phone, **answers: str) -> list[str]:
     return phone.asked
 
 
-def test_a_device_is_given_back_as_it_was(phone: Phone) -> None:
+def test_a_device_is_released_in_its_original_state(phone: Phone) -> None:
     asked = give_back(phone, pm_list=NOTES, uninstall="Success")
 
     assert "uninstall com.example.notes" in asked

@@ -14,7 +14,7 @@ from pytest_device.service.devices.fake import Fake
 from pytest_device.spec import Platform
 
 
-def test_appium_gets_what_its_fake_driver_wants() -> None:
+def test_appium_gets_the_capabilities_of_its_fake_driver() -> None:
     tools = Fake(Platform.IOS, "iPhone 16").tools
 
     app = tools.capabilities["appium:app"]

@@ -85,7 +85,7 @@ def test_simctl_lists_the_booted_ios_simulators() -> None:
         ("Pixel 7", ("emulator-5554",), "2B131FDH2000ST"),
     ],
 )
-def test_a_session_gets_a_free_device_that_is_called_so(
+def test_a_session_gets_a_free_device_of_the_requested_name(
     identifier: str | None, taken: tuple[str, ...], udid: str
 ) -> None:
     choice = choose([ANDROIDS, CHROMIUM, FAKE], Platform.ANDROID, identifier, taken)
@@ -102,7 +102,7 @@ def test_a_session_gets_a_free_device_that_is_called_so(
         (None, ("2B131FDH2000ST", "emulator-5554"), "in use by another session: emulator-5554, 2B131FDH2000ST"),
     ],
 )
-def test_a_session_never_gets_another_device_than_it_asked_for(
+def test_a_session_never_gets_a_device_other_than_the_requested_one(
     identifier: str | None, taken: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(ControllerError, match=message):
@@ -119,7 +119,7 @@ def test_a_session_never_gets_another_device_than_it_asked_for(
         ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "fake", FAKE),
     ],
 )
-def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
+def test_a_kind_is_used_if_the_preferred_ones_are_missing_or_on_request(
     availabilities: Sequence[Found], identifier: str | None, choice: Found
 ) -> None:
     assert choose(availabilities, Platform.ANDROID, identifier, ()) == Choice(choice)
@@ -138,7 +138,7 @@ def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
         ([ANDROIDS, CHROMIUM], "fake", "'fake': that device is for appium sessions only"),
     ],
 )
-def test_where_nothing_can_serve_it_is_shown_what_to_install(
+def test_without_any_device_the_install_command_is_reported(
     availabilities: Sequence[Found], identifier: str | None, message: str
 ) -> None:
     with pytest.raises(ControllerError, match=message):
@@ -163,7 +163,7 @@ def lists(script: Script, printed: str = ADB) -> Path:
     return script("adb", f"#!/bin/sh\n[ \"$*\" = 'devices -l' ] && /bin/cat <<'END'\n{printed}\nEND\n").parent
 
 
-def test_real_devices_are_found_where_their_driver_is_installed(home: Path, script: Script) -> None:
+def test_real_devices_are_found_if_their_driver_is_installed(home: Path, script: Script) -> None:
     path = lists(script)
 
     emulators = look(Platform.ANDROID, home, PATH=str(path))[0]
@@ -171,7 +171,7 @@ def test_real_devices_are_found_where_their_driver_is_installed(home: Path, scri
     assert emulators == Found("emulator", parse_adb(ADB), program=path / "adb", appium_home=home / ".appium")
 
 
-def test_controllers_other_than_appium_need_no_driver_of_it(tmp_path: Path, script: Script) -> None:
+def test_controllers_other_than_appium_need_no_appium_driver(tmp_path: Path, script: Script) -> None:
     path = str(lists(script))
 
     assert look(Platform.ANDROID, tmp_path, SessionType.ARGENT, PATH=path)[0].missing == ""
@@ -185,13 +185,13 @@ def test_adb_is_found_in_the_sdk(home: Path, script: Script) -> None:
     assert len(look(Platform.ANDROID, home, ANDROID_HOME=str(path.parent))[0].devices) == 3
 
 
-def test_a_home_of_appium_elsewhere_is_respected(home: Path, tmp_path: Path, script: Script) -> None:
+def test_another_appium_home_is_respected(home: Path, tmp_path: Path, script: Script) -> None:
     path, elsewhere = str(lists(script)), home / ".appium"
 
     assert look(Platform.ANDROID, tmp_path, PATH=path, APPIUM_HOME=str(elsewhere))[0].appium_home == elsewhere
 
 
-def test_adb_is_asked_in_the_user_s_home(home: Path, script: Script) -> None:
+def test_adb_runs_in_the_users_home(home: Path, script: Script) -> None:
     adb = script("adb", '#!/bin/sh\necho "$HOME device"\n')
 
     assert look(Platform.ANDROID, home, PATH=str(adb.parent), HOME="/elsewhere")[0].devices[0].udid == str(home)
@@ -209,7 +209,7 @@ def test_adb_is_asked_in_the_user_s_home(home: Path, script: Script) -> None:
         (Platform.IOS, "xcrun", "echo '{\"devices\": {}}'", "lists no booted simulator"),
     ],
 )
-def test_it_is_reported_why_there_is_no_real_device(
+def test_the_reason_for_a_missing_real_device_is_reported(
     platform: Platform, tool: str, printed: str, why: str, home: Path, script: Script
 ) -> None:
     path = script(tool, f"#!/bin/sh\n{printed}\n").parent
@@ -231,7 +231,7 @@ def test_it_is_reported_why_there_is_no_real_device(
         (("chromium", "chromedriver"), SessionType.APPIUM, ""),
     ],
 )
-def test_appium_needs_chromedriver_beside_the_browser(
+def test_appium_needs_chromedriver_and_a_browser(
     programs: Sequence[str], session_type: SessionType, missing: str, tmp_path: Path, script: Script
 ) -> None:
     for name in programs:
@@ -243,7 +243,7 @@ def test_appium_needs_chromedriver_beside_the_browser(
 
 
 @pytest.mark.parametrize("tool", ["apt-get", "brew"])
-def test_the_line_to_install_a_browser_is_that_of_the_machine(
+def test_the_command_to_install_a_browser_fits_the_machine(
     tool: str, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.defpath", "")
@@ -272,7 +272,7 @@ async def lent(devices: Devices, directory: Path, **request: Any) -> AsyncGenera
         yield device
 
 
-def test_a_device_is_lent_to_one_session_at_a_time_and_again_later(devices: Devices, tmp_path: Path) -> None:
+def test_a_device_serves_one_session_at_a_time_and_again_later(devices: Devices, tmp_path: Path) -> None:
     async def scenario() -> list[str]:
         names: list[str] = []
         for _ in range(2):
@@ -285,7 +285,7 @@ def test_a_device_is_lent_to_one_session_at_a_time_and_again_later(devices: Devi
     assert asyncio.run(scenario()) == ["emulator-5554", "2B131FDH2000ST"] * 2
 
 
-def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
+def test_the_fake_device_is_used_only_if_requested_by_name(
     devices: Devices, tmp_path: Path, reported: list[str]
 ) -> None:
     async def scenario(**request: Any) -> Device:
@@ -302,7 +302,7 @@ def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
         asyncio.run(scenario())
 
 
-def test_a_session_without_a_type_is_one_of_agent_device(devices: Devices, tmp_path: Path) -> None:
+def test_a_session_without_a_type_is_an_agent_device_session(devices: Devices, tmp_path: Path) -> None:
     async def scenario() -> str:
         async with devices.borrowed({"platform": "android"}, tmp_path) as device:
             return device.kind
@@ -310,7 +310,7 @@ def test_a_session_without_a_type_is_one_of_agent_device(devices: Devices, tmp_p
     assert asyncio.run(scenario()) == "emulator"
 
 
-def test_a_phone_that_no_browser_can_pass_for_is_refused(tmp_path: Path, script: Script) -> None:
+def test_a_phone_that_the_browser_cannot_emulate_is_refused(tmp_path: Path, script: Script) -> None:
     path = script("chromium", "#!/bin/sh\n").parent
     guard = Guard(environ={}, log=print)
     devices = Devices(environ={"PATH": str(path)}, home=tmp_path, guard=guard, log=print)

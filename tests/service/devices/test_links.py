@@ -23,7 +23,7 @@ BASE = "http://127.0.0.1:4000"
         (BASE, f"{BASE}/item/3", f"{BASE}/item/3"),
     ],
 )
-def test_a_link_leads_to_its_host_and_path_in_the_app(base: str, link: str, address: str) -> None:
+def test_a_link_opens_its_host_and_path_in_the_app(base: str, link: str, address: str) -> None:
     assert address_in(base, link) == address
 
 
@@ -39,7 +39,7 @@ def test_a_link_leads_to_its_host_and_path_in_the_app(base: str, link: str, addr
         (BASE, "data:text/html,home", False),
     ],
 )
-def test_an_address_belongs_to_the_app_that_it_is_in(base: str, address: str, *, expected: bool) -> None:
+def test_a_url_belongs_to_the_app_that_contains_it(base: str, address: str, *, expected: bool) -> None:
     assert is_within(base, address) is expected
 
 
@@ -52,7 +52,7 @@ def test_an_address_belongs_to_the_app_that_it_is_in(base: str, address: str, *,
         ({"first": "other", "second": None}, "second", "second"),
     ],
 )
-def test_a_link_belongs_to_the_app_of_its_scheme_or_to_the_one_that_can_be_meant(
+def test_a_link_belongs_to_the_app_of_its_scheme_or_to_the_only_candidate(
     schemes: dict[str, str | None], front: str | None, app: str
 ) -> None:
     assert app_for("notes://item", schemes, front) == app

@@ -40,7 +40,7 @@ def test_a_push_is_shown_by_the_apps_worker(phone: Phone) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_tap_is_an_event_of_the_worker(phone: Phone) -> None:
+def test_a_tap_is_an_event_in_the_service_worker(phone: Phone) -> None:
     phone.do(phone.device.answer_notification(push(phone, "News")["key"]))
 
     assert phone.says_in_time(SAID, '[true,"",null]')
@@ -64,7 +64,7 @@ def test_an_action_takes_its_text(phone: Phone) -> None:
         ((None, "yes"), "a tap takes no text"),
     ],
 )
-def test_an_answer_that_is_not_offered_is_refused(phone: Phone, answer: tuple[Any, Any], problem: str) -> None:
+def test_an_unknown_action_is_refused(phone: Phone, answer: tuple[Any, Any], problem: str) -> None:
     key = push(phone, "News", actions=ACTIONS)["key"]
     with pytest.raises(ControllerError, match=problem):
         phone.do(phone.device.answer_notification(key, *answer))
@@ -80,7 +80,7 @@ def test_a_tap_opens_the_app_that_was_closed(phone: Phone, app: str) -> None:
     assert phone.do(phone.device.address()).endswith("/notes/7")
 
 
-def test_an_app_that_is_closed_is_pushed_to(phone: Phone, app: str) -> None:
+def test_a_closed_app_receives_pushes(phone: Phone, app: str) -> None:
     phone.do(phone.device.terminate(app))
     phone.do(phone.device.push(json.dumps({"title": "News"}), app))
     phone.do(phone.device.launch(app))
@@ -108,7 +108,7 @@ def test_a_page_shows_and_closes_notifications_too(phone: Phone) -> None:
     assert phone.says_in_time("isReady.then(one => one.getNotifications()).then(all => all.length)", 0)
 
 
-def test_notifications_and_their_permission_go_with_the_data_of_their_app(phone: Phone, app: str) -> None:
+def test_clearing_an_apps_data_removes_its_notifications_and_permission(phone: Phone, app: str) -> None:
     push(phone, "News")
     phone.do(phone.device.terminate(app))
     phone.do(phone.device.launch(app))
@@ -121,7 +121,7 @@ def test_notifications_and_their_permission_go_with_the_data_of_their_app(phone:
 
 
 @pytest.mark.usefixtures("app")
-def test_an_exception_in_the_worker_is_the_apps(phone: Phone) -> None:
+def test_an_exception_in_the_service_worker_is_the_apps_fault(phone: Phone) -> None:
     phone.do(phone.device.answer_notification(push(phone, "News", data={"fails": True})["key"]))
 
     assert phone.do(phone.device.notifications()) == []
@@ -142,12 +142,12 @@ def test_a_message_above_the_limit_is_refused(phone: Phone) -> None:
         phone.do(phone.device.push("x" * 4097))
 
 
-def test_an_app_without_a_service_worker_is_named(phone: Phone) -> None:
+def test_an_app_without_a_service_worker_is_reported(phone: Phone) -> None:
     phone.start()
     with pytest.raises(ControllerError, match="has no active service worker"):
         phone.do(phone.device.push("{}"))
 
 
-def test_an_app_that_is_not_installed_is_named(phone: Phone) -> None:
+def test_an_app_that_is_not_installed_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="is not installed"):
         phone.do(phone.device.push("{}", "com.other"))

@@ -19,28 +19,28 @@ from pytest_device.spec import Platform
         (Platform.IOS, "iphone se", "iPhone SE (3rd generation)"),
     ],
 )
-def test_a_phone_is_found_by_its_name_as_people_write_it(platform: Platform, identifier: str | None, name: str) -> None:
+def test_a_phone_is_found_by_name_in_any_spelling(platform: Platform, identifier: str | None, name: str) -> None:
     assert find_profile(platform, identifier).name == name
 
 
-def test_a_phone_that_is_not_known_is_refused_with_those_that_are() -> None:
+def test_an_unknown_phone_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ControllerError, match=r"'Pixel 99' is not an android phone .* Pixel 8, .*, or leave it out"):
         find_profile(Platform.ANDROID, "Pixel 99")
 
 
-def test_a_phone_of_the_other_platform_is_not_known() -> None:
+def test_a_phone_of_the_other_platform_is_unknown() -> None:
     with pytest.raises(ControllerError, match="'Pixel 8' is not an ios phone"):
         find_profile(Platform.IOS, "Pixel 8")
 
 
-def test_no_two_phones_go_by_one_name() -> None:
+def test_no_two_phones_have_the_same_name() -> None:
     names = [(one.platform, plain(name)) for one in PROFILES for name in (one.name, *one.aliases)]
 
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-def test_a_phone_is_held_upright_and_says_of_itself_what_its_kind_does(profile: Profile) -> None:
+def test_a_phone_is_in_portrait_and_identifies_itself_as_its_model(profile: Profile) -> None:
     reported = profile.user_agent("156.0.8078.79")
 
     assert profile.width < profile.height

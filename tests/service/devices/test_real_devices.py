@@ -130,7 +130,7 @@ async def lent(devices: Devices, directory: Path, **more: str) -> AsyncGenerator
 
 
 @pytest.mark.parametrize("platform", list(Platform))
-def test_where_only_real_devices_are_wanted_no_browser_stands_in(desk: Desk, platform: Platform) -> None:
+def test_with_real_devices_only_no_browser_is_used(desk: Desk, platform: Platform) -> None:
     (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
     (desk.directory / "bin/chromium").chmod(0o755)
     desk.xcrun.answers({"*": '{"devices": {}}'})
@@ -155,7 +155,7 @@ def test_where_only_real_devices_are_wanted_no_browser_stands_in(desk: Desk, pla
     asyncio.run(scenario())
 
 
-def test_the_named_avd_is_used_alone_where_it_is_up(desk: Desk) -> None:
+def test_only_the_named_avd_is_used_if_it_is_running(desk: Desk) -> None:
     desk.adb.answers({"devices*": LISTED.format(PIXEL + UP), "-s emulator-5554 emu avd name": "Phone_34\nOK"})
 
     (found,) = desk.look(Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34"))
@@ -171,7 +171,7 @@ def test_the_named_avd_is_used_alone_where_it_is_up(desk: Desk) -> None:
         ("Phone_33 Tablet", "emulator -list-avds has no 'Phone_34': Phone_33, Tablet"),
     ],
 )
-def test_an_avd_that_is_not_there_is_reported(desk: Desk, installed: str | None, missing: str) -> None:
+def test_a_missing_avd_is_reported(desk: Desk, installed: str | None, missing: str) -> None:
     if installed:
         desk.emulator(*installed.split())
 
@@ -181,7 +181,7 @@ def test_an_avd_that_is_not_there_is_reported(desk: Desk, installed: str | None,
     assert found.fix
 
 
-def test_the_avd_is_started_once_waited_for_and_ended_with_the_service(desk: Desk) -> None:
+def test_the_avd_is_started_once_and_shut_down_with_the_service(desk: Desk) -> None:
     desk.emulator("Phone_34")
 
     async def scenario() -> list[str]:
@@ -204,18 +204,18 @@ def test_the_avd_is_started_once_waited_for_and_ended_with_the_service(desk: Des
     assert eventually(lambda: not emulators(desk))
 
 
-def test_an_emulator_that_exits_is_reported_with_its_words(desk: Desk) -> None:
+def test_an_emulator_that_exits_is_reported_with_its_output(desk: Desk) -> None:
     desk.emulator("Phone_34", exits="PANIC: no KVM here")
 
     async def scenario() -> None:
         async with desk.devices(DevicePreference(avd="Phone_34")) as devices, lent(devices, desk.directory):
             pass
 
-    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 ended at its start(.|\n)*PANIC: no KVM here"):
+    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 exited during startup(.|\n)*PANIC: no KVM here"):
         asyncio.run(scenario())
 
 
-def test_a_boot_that_is_given_up_leaves_no_emulator(desk: Desk) -> None:
+def test_a_timed_out_boot_leaves_no_emulator(desk: Desk) -> None:
     desk.emulator("Phone_34", boots=False)
 
     async def scenario() -> None:
@@ -243,7 +243,7 @@ def emulators(desk: Desk) -> list[psutil.Process]:
         ("iPhone 16", {"old": "Booted", "new": "Booted"}, [NEW], ""),
     ],
 )
-def test_the_named_simulator_is_found_booted_or_to_be_booted(
+def test_the_named_simulator_is_found_booted_or_not(
     desk: Desk, name: str, states: dict[str, str], booted: list[str], to_start: str
 ) -> None:
     desk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
@@ -253,7 +253,7 @@ def test_the_named_simulator_is_found_booted_or_to_be_booted(
     assert ([device.udid for device in found.devices], found.to_start) == (booted, to_start)
 
 
-def test_a_simulator_that_is_not_there_is_reported(desk: Desk) -> None:
+def test_a_missing_simulator_is_reported(desk: Desk) -> None:
     desk.xcrun.answers({"simctl list devices available -j": simctl(old="Booted", new="Booted")})
 
     found = desk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
@@ -261,7 +261,7 @@ def test_a_simulator_that_is_not_there_is_reported(desk: Desk) -> None:
     assert found.missing == "xcrun simctl list devices available -j has no 'iPhone 99'"
 
 
-def test_the_simulator_is_booted_waited_for_and_shut_down(desk: Desk) -> None:
+def test_the_simulator_is_booted_and_shut_down(desk: Desk) -> None:
     up = desk.directory / "up"
     desk.xcrun.program.write_text(
         f"#!/bin/sh\necho \"$*\" >>'{desk.xcrun.log}'\n"
@@ -283,7 +283,7 @@ def test_the_simulator_is_booted_waited_for_and_shut_down(desk: Desk) -> None:
     assert asked[-1] == f"simctl shutdown {NEW}"
 
 
-def test_a_second_session_is_refused_for_now_while_the_one_device_is_in_use(desk: Desk) -> None:
+def test_a_second_session_is_refused_while_the_only_device_is_in_use(desk: Desk) -> None:
     desk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> None:
@@ -322,7 +322,7 @@ def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -
         ("^1.0.0 || ^2.0.0", "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 1 or 2, the local service"),
     ],
 )
-def test_a_driver_for_another_appium_is_refused_by_name(desk: Desk, appium: str | None, missing: str) -> None:
+def test_a_driver_for_another_appium_version_is_refused_by_name(desk: Desk, appium: str | None, missing: str) -> None:
     desk.adb.answers({"devices*": LISTED.format(UP)})
     package = desk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
     package.parent.mkdir(parents=True)

@@ -46,13 +46,13 @@ async def exchange(websocket: ClientConnection, **message: Any) -> Mapping[str, 
     raise AssertionError("the relay closed the connection")
 
 
-def test_the_browser_listens_on_no_port(phone: Phone) -> None:
+def test_the_browser_opens_no_port(phone: Phone) -> None:
     listening = [one for process in find_processes([phone.directory]) for one in process.net_connections("inet")]
 
     assert [one for one in listening if one.status == psutil.CONN_LISTEN] == []
 
 
-def test_this_user_gets_the_keyed_address_of_the_browser(phone: Phone) -> None:
+def test_this_user_gets_the_browsers_url_with_its_key(phone: Phone) -> None:
     address = address_of(phone)
 
     assert address.startswith(f"ws://127.0.0.1:{phone.device.tools.debugging_port}/devtools/browser/")
@@ -60,7 +60,7 @@ def test_this_user_gets_the_keyed_address_of_the_browser(phone: Phone) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows whose connection it is")
-def test_another_user_gets_no_address(phone: Phone) -> None:
+def test_another_user_gets_no_url(phone: Phone) -> None:
     command = ["/usr/bin/env", "python3", "-c", ASK, str(phone.device.tools.debugging_port)]
 
     def as_nobody() -> str:
@@ -73,16 +73,16 @@ def test_another_user_gets_no_address(phone: Phone) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"Origin": "https://page.example"}, {"Host": "page.example"}])
-def test_a_web_page_gets_no_address(phone: Phone, headers: dict[str, str]) -> None:
+def test_a_web_page_gets_no_url(phone: Phone, headers: dict[str, str]) -> None:
     assert asked(phone, "/json/version", **headers).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["browser/made-up", "page/made-up/target", ""])
-def test_without_the_key_nothing_opens(phone: Phone, path: str) -> None:
+def test_without_the_key_no_connection_opens(phone: Phone, path: str) -> None:
     assert asked(phone, f"/devtools/{path}").status_code == 404
 
 
-def test_programs_have_numbers_and_sessions_of_their_own(phone: Phone) -> None:
+def test_programs_have_their_own_command_numbers_and_sessions(phone: Phone) -> None:
     address = address_of(phone)
 
     async def scenario() -> None:
@@ -108,7 +108,7 @@ def test_programs_have_numbers_and_sessions_of_their_own(phone: Phone) -> None:
     phone.do(phone.device.close_others())
 
 
-def test_a_program_that_leaves_is_detached(phone: Phone) -> None:
+def test_a_program_that_disconnects_is_detached(phone: Phone) -> None:
     address = address_of(phone)
 
     async def scenario() -> None:

@@ -106,7 +106,7 @@ def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
         ("orientation", {"orientation": "PORTRAIT"}, ("rotate", "PORTRAIT")),
     ],
 )
-def test_what_is_posted_is_asked_of_the_device(
+def test_posted_commands_reach_the_device(
     client: httpx.Client, phone: Phone, path: str, body: dict[str, Any], asked: tuple[Any, ...]
 ) -> None:
     assert client.post(path, json=body).json() == {}
@@ -121,35 +121,35 @@ def test_what_is_posted_is_asked_of_the_device(
         ("log", {"lines": [{"timestamp": 1500, "level": "SEVERE", "message": "it broke"}]}),
     ],
 )
-def test_what_the_device_reports_is_answered(client: httpx.Client, path: str, answer: dict[str, Any]) -> None:
+def test_the_devices_result_is_returned(client: httpx.Client, path: str, answer: dict[str, Any]) -> None:
     assert client.get(path).json() == answer
 
 
-def test_the_picture_of_the_screen_is_answered_as_it_is(client: httpx.Client) -> None:
+def test_the_screenshot_is_returned_unchanged(client: httpx.Client) -> None:
     assert client.get("screenshot").content == b"picture"
 
 
 @pytest.mark.parametrize(("application_id", "done"), [("running", True), ("other", False)])
-def test_the_end_of_an_app_reports_whether_it_ran(client: httpx.Client, application_id: str, *, done: bool) -> None:
+def test_terminating_an_app_reports_whether_it_was_running(
+    client: httpx.Client, application_id: str, *, done: bool
+) -> None:
     assert client.post("terminate", json={"applicationId": application_id}).json() == {"done": done}
 
 
-def test_a_directory_is_installed_under_the_id_that_is_given(
-    client: httpx.Client, phone: Phone, tmp_path: Path
-) -> None:
+def test_a_directory_is_installed_under_the_given_id(client: httpx.Client, phone: Phone, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<p>Hello")
     reply = client.post("install", json={"app": tmp_path.as_uri(), "applicationId": "org.example.notes"})
     assert reply.json() == {"applicationId": "org.example.notes"}
     assert [app.path for app in phone.installed] == [tmp_path]
 
 
-def test_an_app_that_is_not_there_is_refused_with_the_reason(client: httpx.Client, tmp_path: Path) -> None:
+def test_a_missing_app_is_refused_with_the_reason(client: httpx.Client, tmp_path: Path) -> None:
     reply = client.post("install", json={"app": str(tmp_path / "none.zip")})
     assert reply.status_code == 500
     assert "none.zip" in reply.json()["message"]
 
 
-def test_what_the_device_cannot_do_is_refused_in_its_words(client: httpx.Client) -> None:
+def test_unsupported_commands_are_refused_with_the_devices_message(client: httpx.Client) -> None:
     reply = client.post("remove", json={"applicationId": "notes"})
     assert (reply.status_code, reply.json()) == (500, {"message": "notes cannot be removed"})
 
@@ -161,11 +161,11 @@ def test_what_the_device_cannot_do_is_refused_in_its_words(client: httpx.Client)
         ("launch", b"[]", "the body must be a JSON object"),
         ("launch", b"{", "the body is not JSON"),
         ("launch", b'{"applicationId": 1}', "applicationId must be a string"),
-        ("launch", b'{"applicationId": "a", "arguments": "b"}', "arguments must be a list of texts"),
+        ("launch", b'{"applicationId": "a", "arguments": "b"}', "arguments must be a list of strings"),
         ("orientation", b'{"orientation": "UP"}', "orientation must be one of PORTRAIT, LANDSCAPE, not 'UP'"),
     ],
 )
-def test_what_is_no_sensible_request_is_refused_with_the_rule(
+def test_an_invalid_request_is_refused_with_the_rule(
     client: httpx.Client, path: str, body: bytes, message: str
 ) -> None:
     reply = client.post(path, content=body)
@@ -173,11 +173,11 @@ def test_what_is_no_sensible_request_is_refused_with_the_rule(
     assert message in reply.json()["message"]
 
 
-def test_a_wrong_key_finds_nothing(client: httpx.Client, keys: Keys) -> None:
+def test_a_wrong_key_is_not_found(client: httpx.Client, keys: Keys) -> None:
     wrong = keys.url("preview", SESSION_ID).replace("/preview/", "/devices/")
     assert client.get(f"{wrong}/apps").status_code == 404
 
 
-def test_a_session_without_a_device_finds_nothing(client: httpx.Client, keys: Keys) -> None:
+def test_a_session_without_a_device_is_not_found(client: httpx.Client, keys: Keys) -> None:
     url = keys.url("devices", "99999999-4a3a-4a52-9a52-6d3e7f6b3c11")
     assert client.get(f"{url}/apps").status_code == 404

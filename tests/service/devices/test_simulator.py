@@ -97,13 +97,13 @@ def test_it_is_known_by_its_udid(phone: Phone, tmp_path: Path) -> None:
     assert device.tools.appium_home == tmp_path / ".appium"
 
 
-def test_an_app_is_installed_under_the_name_in_its_info(phone: Phone) -> None:
+def test_an_app_is_installed_under_the_id_in_its_info_plist(phone: Phone) -> None:
     assert phone.install() == NOTES
     assert phone.asked == [f"simctl install {UDID} {phone.app}"]
 
 
 @pytest.mark.parametrize("info", [b"", b"no property list", plistlib.dumps({"CFBundleName": "Notes"})])
-def test_an_app_that_does_not_name_itself_is_refused(phone: Phone, info: bytes) -> None:
+def test_an_app_without_an_id_is_refused(phone: Phone, info: bytes) -> None:
     (phone.app / "Info.plist").write_bytes(info)
 
     with pytest.raises(ControllerError, match=r"Notes\.app has an invalid Info\.plist"):
@@ -111,17 +111,17 @@ def test_an_app_that_does_not_name_itself_is_refused(phone: Phone, info: bytes) 
 
 
 @pytest.mark.parametrize("app", [App(url="https://example.com"), App(path=Path("/none.app"))])
-def test_what_is_no_app_is_refused(phone: Phone, app: App) -> None:
+def test_anything_but_an_app_is_refused(phone: Phone, app: App) -> None:
     with pytest.raises(ControllerError, match=r"needs an \.app directory, not (https|/none)"):
         phone.do(phone.device.install(app))
 
 
-def test_an_app_that_does_not_go_on_the_device_is_reported_with_the_reason(phone: Phone) -> None:
+def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"xcrun simctl install .*: .* Failed to find matching arch"):
         phone.do(phone.device.install(App(path=phone.app)), install="!Failed to find matching arch for input file")
 
 
-def test_an_app_is_brought_to_the_front_without_arguments_and_started_anew_with_them(phone: Phone) -> None:
+def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarted(phone: Phone) -> None:
     phone.do(phone.device.launch(NOTES))
     assert phone.asked == [f"simctl launch {UDID} {NOTES}"]
 
@@ -135,23 +135,23 @@ def test_a_link_is_opened(phone: Phone) -> None:
     assert phone.asked == [f"simctl openurl {UDID} notes://item?a=1"]
 
 
-def test_an_app_that_runs_is_ended(phone: Phone) -> None:
+def test_a_running_app_is_terminated(phone: Phone) -> None:
     assert phone.do(phone.device.terminate(NOTES), spawn=RUNNING) is True
     assert phone.asked == [f"simctl spawn {UDID} launchctl list", f"simctl terminate {UDID} {NOTES}"]
 
 
-def test_an_app_that_does_not_run_is_not_ended(phone: Phone) -> None:
+def test_an_app_that_is_not_running_is_not_terminated(phone: Phone) -> None:
     assert phone.do(phone.device.terminate("com.example.other"), spawn=RUNNING) is False
     assert len(phone.asked) == 1
 
 
-def test_an_app_is_removed_where_it_is_installed(phone: Phone) -> None:
+def test_an_installed_app_is_removed(phone: Phone) -> None:
     assert phone.do(phone.device.remove(NOTES), get_app_container="/Users/someone/Notes.app") is True
     assert phone.asked[-1] == f"simctl uninstall {UDID} {NOTES}"
     assert phone.do(phone.device.remove(NOTES), get_app_container="!No such file or directory") is False
 
 
-def test_the_state_of_an_app_is_cleared_by_installing_it_anew(phone: Phone) -> None:
+def test_an_apps_state_is_cleared_by_reinstalling_it(phone: Phone) -> None:
     phone.install()
 
     phone.do(phone.device.clear())
@@ -159,7 +159,7 @@ def test_the_state_of_an_app_is_cleared_by_installing_it_anew(phone: Phone) -> N
     assert [line.split()[1] for line in phone.asked] == ["get_app_container", "uninstall", "install"]
 
 
-def test_the_state_of_another_s_app_is_not_touched(phone: Phone) -> None:
+def test_the_state_of_other_apps_is_not_touched(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="this session did not install it"):
         phone.do(phone.device.clear("com.apple.Maps"))
     assert phone.asked == []
@@ -175,14 +175,14 @@ def test_the_states_of_apps_are_reported(phone: Phone) -> None:
     assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.FOREGROUND}
 
 
-def test_a_picture_is_what_simctl_writes(phone: Phone, tmp_path: Path) -> None:
+def test_a_screenshot_is_the_file_that_simctl_writes(phone: Phone, tmp_path: Path) -> None:
     (tmp_path / "screen.jpeg").write_bytes(b"\xff\xd8")
 
     assert phone.do(phone.device.screenshot()) == b"\xff\xd8"
     assert phone.asked == [f"simctl io {UDID} screenshot --type=jpeg {tmp_path / 'screen.jpeg'}"]
 
 
-def test_a_picture_that_is_not_written_is_reported(phone: Phone) -> None:
+def test_a_missing_screenshot_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"no screenshot of .*: No such file or directory"):
         phone.do(phone.device.screenshot())
 
@@ -195,7 +195,7 @@ def test_a_picture_that_is_not_written_is_reported(phone: Phone) -> None:
         lambda device: device.rotate("LANDSCAPE"),
     ],
 )
-def test_what_simctl_has_no_command_for_is_refused(
+def test_actions_without_a_simctl_command_are_refused(
     phone: Phone, ask: Callable[[Device], Coroutine[Any, Any, Any]]
 ) -> None:
     with pytest.raises(ControllerError, match="simctl has no command for it"):
@@ -222,7 +222,7 @@ def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
     return phone.asked
 
 
-def test_a_simulator_is_given_back_without_the_app(phone: Phone, tmp_path: Path) -> None:
+def test_a_simulator_is_released_without_the_app(phone: Phone, tmp_path: Path) -> None:
     assert give_back(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
 
 

@@ -89,7 +89,7 @@ def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> St
     return Stand(tools, guard, tmp_path / "home", workspace / "one")
 
 
-def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: Stand, fake: Fake) -> None:
+def test_appium_opens_no_port_and_a_socket_for_this_user_only(stand: Stand, fake: Fake) -> None:
     async def scenario() -> None:
         async with stand.running(APPIUM, fake) as server:
             assert server.socket.is_socket()
@@ -101,16 +101,18 @@ def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: 
     asyncio.run(scenario())
 
 
-def test_an_appium_that_dies_while_it_boots_reports_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
+    stand: Stand, fake: Fake, tmp_path: Path
+) -> None:
     broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
     with pytest.raises(
-        ControllerError, match=r"Appium ended at its start with exit status 3; the end of its log:\n    no such"
+        ControllerError, match=r"Appium exited during startup with exit status 3; the end of its log:\n    no such"
     ):
         broken.run(APPIUM, fake)
     assert not stand.directory.exists()
 
 
-def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+def test_an_unresponsive_appium_is_stopped_at_the_limit(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     hanging = stand.of(tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
     with pytest.raises(ControllerError, match=r"not ready within 1 s; the end of its log:"):
         hanging.run(replace(APPIUM, boot_limit_seconds=1), fake)
@@ -118,7 +120,9 @@ def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: 
     assert not stand.directory.exists()
 
 
-def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+def test_the_exit_of_a_server_is_noticed_even_if_its_children_continue(
+    stand: Stand, fake: Fake, tmp_path: Path
+) -> None:
     parent = stand.of(
         tmp_path / "parent",
         "const {spawn} = require('child_process');"
@@ -131,20 +135,18 @@ def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Sta
         async with parent.running(APPIUM, fake) as server, asyncio.timeout(20):
             return await server.ended()
 
-    assert "Appium ended by itself: exit status 9" in asyncio.run(scenario())
+    assert "Appium exited unexpectedly: exit status 9" in asyncio.run(scenario())
     assert not find_processes([stand.directory])
 
 
-def test_a_program_that_cannot_be_started_is_an_error_that_leaves_no_directory(
-    stand: Stand, fake: Fake, tmp_path: Path
-) -> None:
+def test_a_program_that_cannot_be_started_leaves_no_directory(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     gone = replace(stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node"))
     with pytest.raises(FileNotFoundError):
         gone.run(APPIUM, fake)
     assert not stand.directory.exists()
 
 
-def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_path: Path) -> None:
+def test_a_real_driver_uses_the_users_environment(stand: Stand, tmp_path: Path) -> None:
     printing = stand.of(
         tmp_path / "printing",
         "const {HOME, APPIUM_HOME} = process.env; console.log(HOME, APPIUM_HOME); process.exit(1)",
@@ -153,7 +155,7 @@ def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_pat
         printing.run(APPIUM, RealDevice(tmp_path / "home/.appium"))
 
 
-def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, fake: Fake) -> None:
+def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) -> None:
     async def scenario() -> int | None:
         async with stand.running(APPIUM, fake) as server:
             reader, writer = await asyncio.open_unix_connection(server.socket)

@@ -46,7 +46,7 @@ def guard_of(process: "subprocess.Popen[str]") -> psutil.Process:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_programs_and_their_directory_end_with_a_service_that_cannot_end_them(
+def test_programs_and_their_directory_are_removed_when_the_service_is_killed(
     number: signal.Signals, workspace: Path
 ) -> None:
     with own(workspace) as service:
@@ -66,7 +66,7 @@ def ignored_signals(process: psutil.Process) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing reports from when on a process ignores signals")
-def test_the_guard_stays_when_everyone_is_asked_to_end(workspace: Path) -> None:
+def test_the_guard_survives_a_signal_to_the_process_group(workspace: Path) -> None:
     with own(workspace) as service:
         guard = guard_of(service)
         asyncio.run(eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1))
@@ -95,7 +95,7 @@ def test_the_guard_is_gone_after_close(guard: Guard, workspace: Path) -> None:
     assert not find_processes([workspace])
 
 
-def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: Path) -> None:
+def test_a_dead_guard_is_replaced(workspace: Path, tmp_path: Path) -> None:
     reported: list[str] = []
     guard = Guard(environ=os.environ, log=reported.append)
 
@@ -116,7 +116,7 @@ def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_a_start_that_is_cancelled_half_way_leaves_a_program_that_can_be_ended(
+def test_a_start_cancelled_halfway_leaves_a_program_that_can_be_stopped(
     steps: int, guard: Guard, workspace: Path
 ) -> None:
     async def scenario() -> None:

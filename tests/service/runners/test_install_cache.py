@@ -42,7 +42,7 @@ def installer(guard: Guard, reported: list[str]) -> Installer:
     return Installer(guard, {"PATH": "/usr/bin:/bin"}, reported.append, progress_seconds=0.05)
 
 
-def test_a_package_is_installed_once_and_that_is_reported(
+def test_a_package_is_installed_once_and_the_installation_is_reported(
     installer: Installer, package: Callable[[Path], Package], script: Script, reported: list[str], cache: Path
 ) -> None:
     thing = package(script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n"))
@@ -66,7 +66,7 @@ BAD_ENDS = {
 
 
 @pytest.mark.parametrize(("command", "message"), BAD_ENDS.values(), ids=BAD_ENDS)
-def test_nothing_that_counts_is_left_of_half_an_installation_and_the_next_try_succeeds(
+def test_a_failed_installation_leaves_nothing_usable_and_the_next_succeeds(
     command: str,
     message: str,
     installer: Installer,
@@ -83,7 +83,7 @@ def test_nothing_that_counts_is_left_of_half_an_installation_and_the_next_try_su
     assert sorted(path.name for path in cache.iterdir()) == ["install.lock", "thing-1.0"]
 
 
-def test_what_a_dead_installer_left_and_what_lost_its_proof_is_replaced(
+def test_incomplete_installations_are_replaced(
     installer: Installer, package: Callable[[Path], Package], script: Script, cache: Path
 ) -> None:
     (cache / "thing-1.0.partial-abc/half").mkdir(parents=True)
@@ -96,8 +96,8 @@ def test_what_a_dead_installer_left_and_what_lost_its_proof_is_replaced(
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
-        ("npm error code ENOSPC", "free about 500 MB of the disk"),
-        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of the disk"),
+        ("npm error code ENOSPC", "free about 500 MB of disk space"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of disk space"),
         ("npm error code EACCES", "grant yourself write access"),
         ("npm error code EINTEGRITY", "a package differs from the pinned one"),
         ("npm error code E401", "log in to the registry"),
@@ -140,14 +140,12 @@ def test_a_cache_that_cannot_be_written_is_named(
         asyncio.run(installer.ensure(package(script("install", GOOD))))
 
 
-def test_an_installer_that_is_not_there_is_named(
-    installer: Installer, package: Callable[[Path], Package], tmp_path: Path
-) -> None:
+def test_a_missing_installer_is_named(installer: Installer, package: Callable[[Path], Package], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         asyncio.run(installer.ensure(package(tmp_path / "nowhere")))
 
 
-def test_an_installation_that_takes_too_long_is_given_up(
+def test_an_installation_that_takes_too_long_times_out(
     guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path
 ) -> None:
     installer = Installer(guard, {"PATH": "/usr/bin:/bin"}, print, limit_seconds=0.1, progress_seconds=0.05)
@@ -156,7 +154,7 @@ def test_an_installation_that_takes_too_long_is_given_up(
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
 
 
-def test_waiting_for_another_process_is_reported_and_given_up_in_time(
+def test_waiting_for_another_process_is_reported_and_times_out(
     guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path, reported: list[str]
 ) -> None:
     installer = Installer(guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05)
@@ -207,7 +205,7 @@ guard.close()
 """
 
 
-def test_of_two_processes_at_once_one_installs_and_both_find_it(script: Script, cache: Path, tmp_path: Path) -> None:
+def test_one_of_two_concurrent_processes_installs_and_both_find_it(script: Script, cache: Path, tmp_path: Path) -> None:
     install = script("install", '#!/bin/sh\necho run >> "$1"\nsleep 0.5\necho > proof\n')
     command: list[str | Path] = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, tmp_path / "runs"]
     with subprocess.Popen(command, env=os.environ) as first, subprocess.Popen(command, env=os.environ) as second:
@@ -216,7 +214,7 @@ def test_of_two_processes_at_once_one_installs_and_both_find_it(script: Script, 
     assert (cache / "thing-1.0/proof").is_file()
 
 
-def test_a_killed_installation_leaves_nothing_that_counts(script: Script, cache: Path) -> None:
+def test_a_killed_installation_leaves_nothing_usable(script: Script, cache: Path) -> None:
     install = script("install", "#!/bin/sh\necho > proof\nsleep 99\n")
     command: list[str | Path] = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, "unused"]
     with subprocess.Popen(command) as process:

@@ -35,7 +35,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """Makes the kernel refuse namespaces to a program."""
 
 
-def test_a_program_reaches_the_bridged_ports_and_nobody_reaches_its_own(guard: Guard, tmp_path: Path) -> None:
+def test_a_program_reaches_the_bridged_ports_but_its_own_are_unreachable(guard: Guard, tmp_path: Path) -> None:
     async def scenario() -> None:
         heard = asyncio.get_running_loop().create_future()
 
@@ -71,7 +71,7 @@ def test_a_program_reaches_the_bridged_ports_and_nobody_reaches_its_own(guard: G
     asyncio.run(scenario())
 
 
-def test_where_namespaces_are_refused_the_program_runs_and_the_reason_is_known() -> None:
+def test_without_namespaces_the_program_runs_and_the_reason_is_reported() -> None:
     near, far = socket.socketpair()
     with near, far:
         done = subprocess.run(

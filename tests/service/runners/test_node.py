@@ -30,7 +30,7 @@ APPIUM, AGENT_DEVICE, ARGENT = toolchain.APPIUM.node, toolchain.AGENT_DEVICE.nod
         ("25.0.0-nightly20251001", True),
     ],
 )
-def test_appium_runs_on_the_versions_it_names(version: str, fits: bool) -> None:  # noqa: FBT001  a table's column
+def test_appium_runs_on_its_supported_versions(version: str, fits: bool) -> None:  # noqa: FBT001  a table's column
     assert APPIUM.fits(version) is fits
 
 
@@ -38,9 +38,7 @@ def test_appium_runs_on_the_versions_it_names(version: str, fits: bool) -> None:
     ("required", "oldest", "too_old"),
     [(AGENT_DEVICE, "24.0.0", "22.12.0"), (ARGENT, "20.12.0", "20.11.1"), (ARGENT, "21.0.0", "18.20.8")],
 )
-def test_each_program_has_an_oldest_version_of_its_own(
-    required: toolchain.Requirement, oldest: str, too_old: str
-) -> None:
+def test_each_program_has_its_own_oldest_version(required: toolchain.Requirement, oldest: str, too_old: str) -> None:
     assert (required.fits(oldest), required.fits(too_old)) == (True, False)
 
 
@@ -48,7 +46,7 @@ def fake_node(script: Script, version: str, real: Path) -> Path:
     return script("node", f'#!/bin/sh\necho \'["{version}", "{real}"]\'\n')
 
 
-def test_the_real_program_is_taken_and_not_what_wraps_it(script: Script, tmp_path: Path) -> None:
+def test_the_real_program_is_used_instead_of_its_wrapper(script: Script, tmp_path: Path) -> None:
     real = tmp_path / "real/bin/node"
     npm = tmp_path / "real/lib/node_modules/npm/bin/npm-cli.js"
     npm.parent.mkdir(parents=True)
@@ -57,7 +55,7 @@ def test_the_real_program_is_taken_and_not_what_wraps_it(script: Script, tmp_pat
     assert found == toolchain.Node(real, (real, npm))
 
 
-def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_path: Path) -> None:
+def test_an_npm_that_is_not_next_to_node_is_found_on_path(script: Script, tmp_path: Path) -> None:
     wrapper, npm = fake_node(script, "24.1.0", tmp_path / "real/bin/node"), script("npm", "")
     found = asyncio.run(toolchain.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}, APPIUM))
     assert found.npm == (str(npm),)
@@ -73,11 +71,11 @@ def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_pat
         ('#!/bin/sh\necho \'["24.1.0", "/nowhere/bin/node"]\'\n', "no npm next to it, and none is on PATH"),
     ],
 )
-def test_it_is_reported_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
+def test_the_reason_for_an_unsuitable_node_is_reported(text: str, message: str, script: Script) -> None:
     with pytest.raises(ConfigError, match=message):
         asyncio.run(toolchain.inspect(script("node", text), {"PATH": "/no/such/directory"}, APPIUM))
 
 
-def test_the_node_on_path_comes_first(script: Script) -> None:
+def test_the_node_on_path_is_preferred(script: Script) -> None:
     executable = script("node", "")
     assert next(node_candidates({"PATH": str(executable.parent)})) == executable

@@ -62,7 +62,7 @@ def nobody_holds(output: IO[str] | None) -> bool:
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_nothing_of_a_tree_of_processes_is_left(tree: str, workspace: Path) -> None:
+def test_a_process_tree_leaves_nothing(tree: str, workspace: Path) -> None:
     with start(["sh", "-c", tree], workspace) as leader:
         assert len(find_processes([workspace])) >= 2
 
@@ -72,9 +72,7 @@ def test_nothing_of_a_tree_of_processes_is_left(tree: str, workspace: Path) -> N
         assert nobody_holds(leader.stdout)
 
 
-def test_one_that_was_started_while_the_others_were_looked_at_is_found(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_started_during_the_search_is_found(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(["sh", "-c", "echo up; sleep 99; :"], workspace) as late:
         everyone = psutil.pids()
         looks = iter([[pid for pid in everyone if pid != late.pid]])
@@ -114,13 +112,13 @@ def test_one_that_has_overwritten_its_environment_is_found_by_its_session_withou
         end([workspace])
 
 
-def test_a_process_is_asked_to_end_before_it_is_killed(workspace: Path) -> None:
+def test_a_process_is_terminated_before_it_is_killed(workspace: Path) -> None:
     with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workspace) as process:
         end([workspace])
         assert process.wait() == 7
 
 
-def test_strangers_and_the_programs_of_other_directories_are_left_alone(
+def test_unrelated_processes_and_those_of_other_directories_are_left_alone(
     stranger: psutil.Popen, workspace: Path, tmp_path: Path
 ) -> None:
     with start(["sh", "-c", "echo up; exec sleep 99"], tmp_path) as neighbour:
@@ -130,14 +128,14 @@ def test_strangers_and_the_programs_of_other_directories_are_left_alone(
         end([tmp_path])
 
 
-def test_who_outlives_the_kill_limit_is_named(workspace: Path) -> None:
+def test_a_process_that_survives_the_kill_is_named(workspace: Path) -> None:
     with start([sys.executable, "-c", STUBBORN], workspace) as process:
         jumps = itertools.count(step=1000)  # every limit is over before anyone can have ended
         with pytest.raises(TimeoutError, match=str(process.pid)):
             end([workspace], clock=lambda: next(jumps), sleep=lambda _: None)
 
 
-def test_a_directory_goes_with_its_processes(workspace: Path) -> None:
+def test_a_directory_is_removed_with_its_processes(workspace: Path) -> None:
     (workspace / "deep/er").mkdir(parents=True)
     with start(["sh", "-c", "echo up; exec sleep 99"], workspace):
         remove([workspace])
@@ -145,11 +143,11 @@ def test_a_directory_goes_with_its_processes(workspace: Path) -> None:
     assert not workspace.exists()
 
 
-def test_a_directory_that_someone_else_has_removed_is_no_error(tmp_path: Path) -> None:
+def test_an_already_removed_directory_is_not_an_error(tmp_path: Path) -> None:
     remove([tmp_path / "gone"])
 
 
-def test_work_is_carried_through_before_its_cancellation_takes_effect() -> None:
+def test_work_is_finished_before_its_cancellation_takes_effect() -> None:
     done: list[str] = []
 
     async def work(begun: asyncio.Event, go_on: asyncio.Event) -> None:

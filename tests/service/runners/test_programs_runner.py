@@ -140,7 +140,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
     asyncio.run(scenario())
 
 
-def test_sessions_run_side_by_side_and_close_ends_them_all(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_sessions_run_concurrently_and_close_ends_them_all(make_runner: MakeRunner, state_dir: Path) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
@@ -177,7 +177,7 @@ def test_programs_see_no_token_and_only_their_own_directories(
     assert not (tmp_path / "home").exists()
 
 
-def test_what_happened_to_a_session_is_reported_also_after_its_end(make_runner: MakeRunner) -> None:
+def test_the_timeline_of_a_session_is_available_after_its_end(make_runner: MakeRunner) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner:
             runner.start("one", FAKE)
@@ -196,7 +196,7 @@ def test_what_happened_to_a_session_is_reported_also_after_its_end(make_runner: 
     asyncio.run(scenario())
 
 
-def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_an_appium_that_dies_fails_its_session_with_its_last_output(make_runner: MakeRunner, state_dir: Path) -> None:
     directory = state_dir / "programs/one"
 
     async def scenario() -> None:
@@ -206,7 +206,7 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner
             [appium] = find_processes([directory])
             appium.send_signal(signal.SIGKILL)
             why = await failed(runner, "one")
-            assert "Appium ended by itself: exit status -9" in why
+            assert "Appium exited unexpectedly: exit status -9" in why
             assert "listener started on" in why
             runner.stop("one")  # at once, while what it left is being cleared
         assert not directory.exists()
@@ -214,7 +214,7 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner
     asyncio.run(scenario())
 
 
-def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: MakeRunner) -> None:
+def test_commands_count_as_activity_but_status_checks_do_not(make_runner: MakeRunner) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
@@ -249,7 +249,7 @@ def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: Mak
 
 @pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
 @pytest.mark.parametrize("session_type", sorted(REQUESTABLE_SESSION_TYPES))
-def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
+def test_without_a_browser_on_path_the_pinned_one_serves_every_session_type(
     session_type: str, make_runner: MakeRunner, cache_dir: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -266,7 +266,7 @@ def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
     asyncio.run(scenario())
 
 
-def test_an_app_that_cannot_be_had_is_a_failed_session_that_says_so(make_runner: MakeRunner) -> None:
+def test_an_unavailable_app_fails_the_session_with_the_reason(make_runner: MakeRunner) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner:
             build = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
@@ -277,7 +277,7 @@ def test_an_app_that_cannot_be_had_is_a_failed_session_that_says_so(make_runner:
 
 
 @pytest.mark.parametrize("version", [None, "3", "3.8", "3.8.0"])
-def test_the_installed_version_is_served_however_exactly_it_is_named(version: str | None) -> None:
+def test_the_installed_version_matches_any_prefix(version: str | None) -> None:
     check({"packageVersion": version}, APPIUM)
 
 
@@ -289,19 +289,19 @@ def test_the_installed_version_is_served_however_exactly_it_is_named(version: st
         (ARGENT, "1"),
     ],
 )
-def test_another_version_is_refused_by_the_name_of_the_installed_one(project: Any, version: str) -> None:
+def test_another_version_is_refused_with_the_installed_one(project: Any, version: str) -> None:
     with pytest.raises(ControllerError, match=f"packageVersion '{version}' is not installed here: {project.title} is"):
         check({"packageVersion": version}, project)
 
 
-def test_a_session_of_an_earlier_service_is_distinguished_from_one_that_boots(make_runner: MakeRunner) -> None:
+def test_a_session_of_an_earlier_service_is_not_mistaken_for_a_booting_one(make_runner: MakeRunner) -> None:
     runner = make_runner()
     assert "was restarted" in reason(runner.record("one").boot)
     record = runner.record("one")
     assert (list(record.entries), record.output.text, record.device, record.last_activity) == ([], "", None, None)
 
 
-def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_an_unusable_state_directory_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
     state_dir.write_text("a file where the directory should be")
     with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be created: "):
         asyncio.run(make_runner().prepare(print))
@@ -349,7 +349,7 @@ def test_a_killed_service_leaves_no_program(session_type: str, state_dir: Path, 
         asyncio.run(eventually(lambda: not find_processes([directory]) and not directory.exists()))
 
 
-def test_what_even_the_guard_could_not_end_the_next_service_ends(
+def test_programs_that_survive_the_guard_are_stopped_by_the_next_service(
     state_dir: Path,
     cache_dir: Path,
     make_runner: MakeRunner,

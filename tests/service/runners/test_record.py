@@ -11,7 +11,7 @@ def record() -> Record:
     return Record("one", {}, clock=lambda: next(seconds))
 
 
-def test_a_server_is_in_use_while_it_carries_out_a_command(record: Record) -> None:
+def test_a_server_is_in_use_during_a_command(record: Record) -> None:
     record.begin_request()
     assert record.last_activity == 101
     assert record.last_activity == 102
@@ -20,7 +20,7 @@ def test_a_server_is_in_use_while_it_carries_out_a_command(record: Record) -> No
     assert record.last_activity == 103
 
 
-def test_an_answer_without_a_question_does_not_outweigh_the_next_command(record: Record) -> None:
+def test_an_unmatched_response_does_not_cancel_the_next_command(record: Record) -> None:
     record.end_request()
     record.begin_request()
     assert [record.last_activity, record.last_activity] == [102, 103]

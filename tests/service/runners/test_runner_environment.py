@@ -29,7 +29,7 @@ def test_programs_of_a_session_find_each_other_without_a_proxy(name: str) -> Non
     assert seen["NO_PROXY"] == seen["no_proxy"] == "builds.example,127.0.0.1,localhost,::1"
 
 
-def test_the_service_and_its_installers_see_where_things_are_and_no_token() -> None:
+def test_the_service_and_its_installers_see_paths_and_no_token() -> None:
     names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG", "HOME", "PIP_INDEX_URL"}
     user = {**USER, "PIP_INDEX_URL": "https://packages.example/simple", "AWS_SECRET_ACCESS_KEY": "another"}
 

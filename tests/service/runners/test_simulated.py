@@ -8,7 +8,7 @@ from pytest_device.testing import FakeClock
 from tests.service.world import World, data
 
 
-def test_a_simulated_controller_says_in_the_way_of_each_type_that_it_is_alive(world: World) -> None:
+def test_a_simulated_controller_answers_the_health_check_of_each_type(world: World) -> None:
     session_id = world.created()
     said = {
         question: world.send("GET", f"/simulated/{session_id}/{question}", token=None).json()
@@ -19,13 +19,13 @@ def test_a_simulated_controller_says_in_the_way_of_each_type_that_it_is_alive(wo
     assert said["status"]["value"]["ready"] is True
 
 
-def test_that_of_an_ended_session_does_not_answer(world: World) -> None:
+def test_the_controller_of_an_ended_session_does_not_respond(world: World) -> None:
     session_id = str(data(world.stop(world.created()))["id"])
 
     assert world.send("GET", f"/simulated/{session_id}/health", token=None).status_code == 404
 
 
-def test_it_can_do_nothing_else(world: World) -> None:
+def test_a_simulated_controller_does_nothing_else(world: World) -> None:
     assert world.send("GET", f"/simulated/{world.created()}/rpc", token=None).status_code == 404
 
 
@@ -36,7 +36,7 @@ def test_it_can_do_nothing_else(world: World) -> None:
 @pytest.mark.parametrize(
     ("base_url", "address"), [(None, "https://one.simulated.invalid"), ("http://here", "http://here/simulated/one")]
 )
-def test_the_details_lead_to_the_service_that_it_belongs_to(
+def test_the_connection_details_point_to_its_own_service(
     session_type: str, field: str, base_url: str | None, address: str
 ) -> None:
     runner = SimulatedRunner(clock=lambda: 0.0, base_url=base_url)
@@ -47,7 +47,7 @@ def test_the_details_lead_to_the_service_that_it_belongs_to(
     assert boot.remote_config[field] == address
 
 
-def test_how_long_a_device_boots_may_depend_on_what_is_asked_for() -> None:
+def test_the_boot_time_can_depend_on_the_request() -> None:
     clock = FakeClock()
     runner = SimulatedRunner(clock=clock, boot_seconds=lambda body: {"ios": 3.0, "android": 5.0}[body["platform"]])
     for platform in ("ios", "android"):

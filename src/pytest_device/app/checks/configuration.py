@@ -4,6 +4,7 @@ import difflib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
 from pytest_device.app.document import Json, Object, at, object_at, text_at
@@ -13,6 +14,12 @@ from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
 
 _FIX_DELETE = "delete the key"
+_FILES = (
+    *("icon", "ios.icon", "ios.icon.light", "ios.icon.dark", "ios.icon.tinted", "ios.servicesFile"),
+    *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
+)
+_OF_PATHS = "-._~!$&'()*+,;=:@"
+"""Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
 def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
@@ -83,6 +90,10 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0", installed):
         what = f"is {project.sdk_version}, but {installed} is installed"
         yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
+    slug = text_at(project.config, "slug") or ""
+    if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
+        fix = "use letters, digits and hyphens: it is part of URLs"
+        yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
         trail = tuple((project_id_path or f"extra.{project.vendor.word}.projectId").split("."))
@@ -104,6 +115,8 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
             yield in_config(project, "runtime-version", trail, what, 'for example "1.0.0"')
         elif isinstance(value, dict) and "policy" not in value:
             yield in_config(project, "runtime-version", trail, "has no policy", f"use {', '.join(POLICIES)}")
+        elif trail[0] == "android" and value is not None and at(value, "policy") not in (*POLICIES, None):
+            yield in_config(project, "runtime-version", trail, "has an unknown policy", f"use {', '.join(POLICIES)}")
 
 
 def _updates(project: Project, sdk: int) -> Iterator[Finding]:
@@ -161,7 +174,7 @@ def _matches_a_file(root: Path, pattern: str) -> bool:
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
-    for name in ("icon", "ios.icon", "ios.servicesFile", "updates.codeSigningCertificate"):
+    for name in _FILES:
         path = text_at(project.config, *name.split("."))
         if path and "://" not in path:
             yield from missing_file(project, tuple(name.split(".")), path)

@@ -98,7 +98,7 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
     except subprocess.TimeoutExpired:
         trail = (project.vendor.word, "doctor", "reactNativeDirectoryCheck", "exclude")
         place = project.package.document.place(*trail) or Place(0, 0)
-        problem = f"{'.'.join(trail[1:])} has a pattern that searches for more than {PATTERN_SECONDS:g} s: simplify it"
+        problem = f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it"
         path = project.package.document.path
         raise ProjectError(problem, path=path, line=place.line, column=place.column) from None
     return {*entries, *json.loads(done.stdout)}

@@ -70,9 +70,9 @@ class Routes:
         for path in sorted(files, key=_in_tree):
             if found := route_file(path):
                 tree.add(found)
-        return cls(
-            directory, tuple(sorted(tree.routes(), key=_precedence)), tuple(tree.layouts), tuple(tree.problems), vendor
-        )
+        within = frozenset(tuple(name.split("/")[:-1]) for layout in tree.layouts for name in spread(layout))
+        routes = sorted(tree.routes(), key=lambda route: _precedence(route, within))
+        return cls(directory, tuple(routes), tuple(tree.layouts), tuple(tree.problems), vendor)
 
     def match(self, url: str) -> Match | None:
         """Return the route that a path or URL opens, or None if no route matches."""
@@ -115,14 +115,19 @@ def _in_tree(path: str) -> tuple[tuple[int, str], ...]:
     return (*((1, one) for one in directories), (0, name))
 
 
-def _precedence(route: Route) -> tuple[object, ...]:
-    """Return the router's sort key: static before dynamic, more parameters first, catch-alls late."""
+def _precedence(route: Route, layouts: frozenset[tuple[str, ...]]) -> tuple[object, ...]:
+    """Return the router's sort key: static before dynamic, more parameters first, catch-alls late.
+
+    Of static routes, an index and routes in groups come first, then the shortest: as seen from the nearest layout.
+    """
     kind = ("html", "api", "not_found").index(route.kind)
     shape = tuple(
         (segment == "+not-found", found.catch_all) for segment in route.segments if (found := parameter(segment))
     )
-    first = route.segments == ("index",) or any(map(is_group, route.segments))
-    static = () if shape else (not first, len(route.page))
+    above = max((depth for depth in range(len(route.segments)) if route.segments[:depth] in layouts), default=0)
+    path = route.segments[above:]
+    first = path == ("index",) or any(map(is_group, path))
+    static = () if shape else (not first, len("/".join(path)))
     return kind, bool(shape), -len(shape), shape, static
 
 

@@ -16,7 +16,7 @@ from pytest_device.escape import escaped
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
-_COLOURS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
+_COLORS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -26,8 +26,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
     else:
-        is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        print(*_lines(findings, is_coloured=is_coloured), *filter(None, [left]), sep="\n")
+        is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        print(*_lines(findings, is_colored=is_colored), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
 
@@ -82,10 +82,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
+def _lines(findings: Sequence[Finding], *, is_colored: bool) -> Iterator[str]:
     for finding in findings:
         word = f"{finding.status:4}"
-        shown = f"\033[{_COLOURS[finding.status]}m{word}\033[0m" if is_coloured else word
+        shown = f"\033[{_COLORS[finding.status]}m{word}\033[0m" if is_colored else word
         yield f"{shown}  {finding.name:{NAME_WIDTH}}{escaped(' '.join(finding.text.split()))}"
         if finding.fix:
             yield f"{'':{6 + NAME_WIDTH}}fix: {escaped(finding.fix)}"

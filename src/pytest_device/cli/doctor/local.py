@@ -68,7 +68,7 @@ def check_exposure(user: int, refused: str) -> Iterator[Finding]:
         text = "Chromium runs with --no-sandbox as root: a page that takes over the browser takes over the machine"
         yield warn("sandbox", text, "run pytest as another user, for example: runuser -u tester -- pytest")
     if refused:
-        fix = "allow user namespaces to this user, or use a machine that has no other users"
+        fix = "allow user namespaces for this user, or use a machine that has no other users"
         yield warn("ports", f"{OPEN}: no network namespace ({refused})", fix)
     else:
         yield ok("ports", "the ports of a session's programs are in a network namespace of their own")

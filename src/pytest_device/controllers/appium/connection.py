@@ -1,6 +1,7 @@
 """The connection to an Appium server: its URL, time limits, and direct connections."""
 
 import logging
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback
+from pytest_device.sessions.network import authorities
 
 if TYPE_CHECKING:
     from appium.webdriver.client_config import AppiumClientConfig
@@ -50,11 +52,15 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
         more |= {"username": unquote(parts.username), "password": unquote(parts.password or "")}
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
+    pool: dict[str, Any] = {"retries": False}
+    if "REQUESTS_CA_BUNDLE" not in os.environ:  # the client's own variable, and the only one that it reads
+        more["ca_certs"], capath = authorities()
+        pool |= {"ca_cert_dir": capath} if capath else {}
     return AppiumClientConfig(
         # The client would double a trailing slash in every call.
         remote_server_addr=parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl(),
         timeout=policy.timeout_seconds,
-        init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": False}},
+        init_args_for_pool_manager={"init_args_for_pool_manager": pool},
         **more,
     )
 

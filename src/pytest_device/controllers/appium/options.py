@@ -107,7 +107,7 @@ def _app(session: Session, request: SessionRequest | None, wishes: Mapping[str, 
 
 def _not_installable(source: str) -> str:
     return (
-        f"{source} cannot be installed by Appium: the service returns no URL of it. Set the app in "
+        f"{source} cannot be installed by Appium: the service returns no URL for it. Set the app in "
         "device_appium_options (appium:app; appium:appPackage or appium:bundleId if it is on the device), or its URL "
         "as application_archive_url"
     )

@@ -60,7 +60,7 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
     (r"app under test cannot be", "see the cause above"),
-    (_CRASHED, "see the log of the app for what it did at its start"),
+    (_CRASHED, "check the app's log to see why it exited at startup"),
 )
 """Messages of Appium or its drivers that blame the app, each with the fix."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")

@@ -57,7 +57,7 @@ class Terminal:
         self._seconds: dict[tuple[str, str], float] = {}
         """Seconds that unfinished tests have taken so far, by worker and node ID."""
 
-    def show(self, text: str, colour: str = "", *, even_if_quiet: bool = False) -> None:
+    def show(self, text: str, color: str = "", *, even_if_quiet: bool = False) -> None:
         """Write one line now, bypassing pytest's capturing; under ``-q`` only if the run waits for the user."""
         with self._reporter(even_if_quiet=even_if_quiet) as reporter:
             if reporter is None:
@@ -66,7 +66,7 @@ class Terminal:
                 self._erase(reporter)
             else:
                 _end_line(reporter)
-            reporter.write_line(f"  device {escaped(text)}", **_markup(colour))
+            reporter.write_line(f"  device {escaped(text)}", **_markup(color))
             reporter.flush()  # so that a CI log shows it during the wait
 
     progress = show
@@ -129,14 +129,14 @@ class Terminal:
 
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write the line for an event if users need it, with the worker's name under pytest-xdist."""
-        from pytest_device.report.lines import colour_of, line_of, needs_line
+        from pytest_device.report.lines import color_of, line_of, needs_line
         from pytest_device.sessions.events import Note, Queued
 
         if isinstance(event, Note):  # may occur at any point: the receipt lists it
             return
         usual = None if isinstance(event, Queued) else self.history.usual_boot(event.session.label)
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
-            self.show(f"{worker} {line_of(event)}".lstrip(), colour_of(event))
+            self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
@@ -225,7 +225,7 @@ class Terminal:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
             for line in lines:
-                terminalreporter.write_line(escaped(line.text), **_markup(line.colour))
+                terminalreporter.write_line(escaped(line.text), **_markup(line.color))
 
     def pytest_unconfigure(self) -> None:
         """Write the receipt, too, after pytest.exit or an internal error, when pytest writes no summary."""
@@ -259,8 +259,8 @@ def _columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _markup(colour: str) -> dict[str, bool]:
-    return {colour: True} if colour else {}
+def _markup(color: str) -> dict[str, bool]:
+    return {color: True} if color else {}
 
 
 def _error(report: pytest.TestReport) -> str:

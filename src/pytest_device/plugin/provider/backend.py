@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
+from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.quota.leases import LeaseStore
+    from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
@@ -88,6 +89,7 @@ class LocalBackend(_Backend):
         given: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
+        redactor: Redactor | None = None,
     ) -> None:
         self._open = ExitStack()
         if given is None:
@@ -104,7 +106,7 @@ class LocalBackend(_Backend):
         self.log_path = log_path = Path(given["log_path"])
         super().__init__(settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent)
         # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
-        self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"], redactor=redactor))
 
     def sessions(self) -> SessionClient:
         """Return the client of this process."""
@@ -131,10 +133,18 @@ class LocalBackend(_Backend):
 class RemoteBackend(_Backend):
     """A service that outlives the run: this process, and each process forked from it, owns its sessions."""
 
-    def __init__(self, settings: Settings, *, run: OwnRun | None, worker: str | None, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        run: OwnRun | None,
+        worker: str | None,
+        reporter: Reporter,
+        redactor: Redactor | None = None,
+    ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
-        self._run, self._worker = run, worker
+        self._run, self._worker, self._redactor = run, worker, redactor
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
@@ -149,6 +159,7 @@ class RemoteBackend(_Backend):
             self.service.url,
             self.service.token,
             reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds),
+            redactor=self._redactor,
         )
         return ReaperClient(
             client,
@@ -176,16 +187,16 @@ class RemoteBackend(_Backend):
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self, gate: Gate) -> "LeaseStore":
+    def _store(self, gate: Gate) -> "RedisStore":
         source = self._settings.source("slots_url")
         try:
-            from pytest_device.sessions.quota import leases
+            from pytest_device.sessions.quota import redis_store
         except ImportError as error:
             raise ConfigError(
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(
-            leases.LeaseConfig(
+        return redis_store.RedisStore(
+            redis_store.RedisConfig(
                 str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
             )
         )

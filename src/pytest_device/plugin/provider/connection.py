@@ -52,8 +52,7 @@ class Connection:
 
         Raises ConfigError.
         """
-        self._backend = self._opened(items)
-        redactor.add(self._backend.service.token)
+        self._backend = self._opened(items, redactor)
         self._devices = Devices(
             self._settings,
             self._backend,
@@ -66,13 +65,13 @@ class Connection:
         )
         return self._devices
 
-    def _opened(self, items: Sequence[pytest.Item]) -> Backend:
+    def _opened(self, items: Sequence[pytest.Item], redactor: Redactor) -> Backend:
         given: dict[str, Any] = getattr(self._config, "workerinput", {})
         settings = self._settings
         worker: str | None = given.get("workerid")
         if settings.local:
             requests = [need.request for item in items for need in needs_of(item).values()]
-            return LocalBackend(settings, given.get(LOCAL), self._log, requests)
+            return LocalBackend(settings, given.get(LOCAL), self._log, requests, redactor)
         if self._terminal:
             url, token = str(settings.url), settings.token
             self._housekeeping = Housekeeping(settings, url, token, self._run_name, self._terminal)
@@ -81,7 +80,7 @@ class Connection:
             run = joined(settings, self._run_name, str(worker), self._log)
             if run and not run.is_joined_by(MAIN):  # on another machine than the coordinator
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
-        return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
+        return RemoteBackend(settings, run=run, worker=worker, reporter=self._log, redactor=redactor)
 
     def on_termination(self) -> None:
         """Start stopping sessions before the run ends; called in a signal handler."""

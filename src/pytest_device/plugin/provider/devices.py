@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,7 +14,7 @@ from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTime
 from pytest_device.plugin.provider.factory import new_gate, notify_stopping, session_config, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.forks import ForkedJudge
-from pytest_device.plugin.provider.held_drivers import TAKEN, HeldDrivers, Sessions, sessions_of
+from pytest_device.plugin.provider.held_drivers import ACQUIRED, HeldDrivers, Sessions, sessions_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
@@ -92,7 +91,7 @@ class Devices:
         check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None] | None = None,
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
-        if not item.stash.get(TAKEN, None):
+        if not item.stash.get(ACQUIRED, None):
             self._notice_fork()
             plan = self._plan
             if not plan or plan.item is not item or not plan.needs or defaults != {}:
@@ -103,14 +102,14 @@ class Devices:
                 self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
             self._boot_ahead(plan, policy)
             if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
-                return self.taken(item)
-            held = self._taken(item, plan.timed_needs, policy)
-            item.stash[TAKEN] = dict(zip(plan.needs, held, strict=True))
-            for one in held:
+                return self.sessions(item)
+            acquired = self._acquire(item, plan.timed_needs, policy)
+            item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
+            for one in acquired:
                 if one.is_new:
                     self._note_start(one)
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
-        return self.taken(item)
+        return self.sessions(item)
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
@@ -139,14 +138,14 @@ class Devices:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
         with providing(item), timer_paused(item):
             need = self._requirements.unshared(item, arguments)
-            (held,) = self._taken(item, self._requirements.with_test_minutes(item, [need]), self.policy())
+            (leased,) = self._acquire(item, self._requirements.with_test_minutes(item, [need]), self.policy())
         try:
-            yield held.session
+            yield leased.session
         finally:
-            held.unusable = True  # so that no other test gets it
-            self._pool.release([held], lambda _need: True)
+            leased.unusable = True  # so that no other test gets it
+            self._pool.release([leased], lambda _need: True)
 
-    def leaves(self, session: DeviceSession) -> bool:
+    def leaves_driver(self, session: DeviceSession) -> bool:
         """Return whether to leave the driver on a session as it is."""
         return session.is_over or self._keeps(self.item)  # a held session was kept already
 
@@ -156,46 +155,46 @@ class Devices:
         return self.settings.keep_on_failure and has_failed and not self._pause.is_possible()
 
     def _keep(self, sessions: Sessions) -> None:
-        for held in sessions.values():
-            if not (held.unusable or held.is_over or held.requirement.attach):
-                self.backend.keep(str(held.session.id))
-                self._pool.keep(held)
+        for one in sessions.values():
+            if not (one.unusable or one.is_over or one.requirement.attach):
+                self.backend.keep(str(one.session.id))
+                self._pool.keep(one)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
         release_starts(item)
         keep = self._keeps(item)
-        taken = self.held_drivers.released(sessions_of(item), keep=keep)
-        item.stash[TAKEN] = {}
+        released = self.held_drivers.released(sessions_of(item), keep=keep)
+        item.stash[ACQUIRED] = {}
         self._lookahead.done(item)
         if keep:
-            self._keep(taken)
-        elif taken:
-            self._reset(item, taken, nextitem)
-        if taken or self._pool.has_any:  # a skipped test may be the last that needed a device
+            self._keep(released)
+        elif released:
+            self._reset(item, released, nextitem)
+        if released or self._pool.has_any:  # a skipped test may be the last that needed a device
             kept: Counter[DeviceRequirement] = Counter()
-            again = Counter(held.requirement for held in taken.values() if runs_again(item))
+            again = Counter(one.requirement for one in released.values() if runs_again(item))
 
             def is_needed(need: DeviceRequirement) -> bool:
                 kept[need] += 1
                 return kept[need] <= max(self._needed_at_once(need, nextitem), again[need])
 
-            self._pool.release(taken.values(), is_needed)
+            self._pool.release(released.values(), is_needed)
 
-    def _note_start(self, held: DeviceSession) -> None:
+    def _note_start(self, session: DeviceSession) -> None:
         """Record the start page of a new session's device, if it is to be reset to it."""
-        if held.requirement.returns_to_start:
-            self._cleanup.note_start(held.session)
+        if session.requirement.returns_to_start:
+            self._cleanup.note_start(session.session)
 
-    def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
+    def _reset(self, item: pytest.Item, released: Sessions, nextitem: pytest.Item | None) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
-        for name, held in taken.items():
-            need = held.requirement
+        for name, one in released.items():
+            need = one.requirement
             stays_warm = self.warm is not None and self.warm.may_stay(need)
             is_left = stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
-            if name in uses and not held.unusable and is_left:
-                held.unusable = not self._cleanup.reset(held.session, uses[name])
+            if name in uses and not one.unusable and is_left:
+                one.unusable = not self._cleanup.reset(one.session, uses[name])
         uses.clear()
 
     @cached_property
@@ -204,22 +203,22 @@ class Devices:
 
         return Cleanup()
 
-    def taken(self, item: pytest.Item) -> "Mapping[str, Session]":
+    def sessions(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
-        return {name: held.session for name, held in sessions_of(item).items()}
+        return {name: one.session for name, one in sessions_of(item).items()}
 
-    def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
+    def failure_cause(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Check the sessions of a failed test once; return the problem with one, which is then not reused.
 
         A device whose app crashed is reused: the next test restarts the app.
         """
         if isinstance(error, MemoryError):  # a call needs a thread, and starting one hangs without memory
             return None
-        for held in sessions_of(item).values():
-            if problem := fault_of(held, error):
-                if driver := self.held_drivers.of(held):
+        for one in sessions_of(item).values():
+            if problem := fault_of(one, error):
+                if driver := self.held_drivers.of(one):
                     driver.is_broken = True
-                held.unusable = held.unusable or not isinstance(problem, AppError)
+                one.unusable = one.unusable or not isinstance(problem, AppError)
                 return problem
         return None
 
@@ -234,13 +233,13 @@ class Devices:
         self._pool.close()
         self.children.close()
 
-    def _taken(
+    def _acquire(
         self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: "WaitPolicy"
     ) -> list[DeviceSession]:
         self._notice_fork()
         since = time.monotonic()
         try:
-            held = self._pool.acquire(needs, policy)
+            acquired = self._pool.acquire(needs, policy)
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
@@ -248,14 +247,13 @@ class Devices:
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
-        for one in held:
+        for one in acquired:
             one.user = item
-            self._hide(one.session)
             if one.is_new:
                 self._log.preview(one.session)
             else:
                 note_session(item, one.ref())
-        return held
+        return acquired
 
     def _notice_fork(self) -> None:
         """Start afresh in a forked child: its parent's sessions are not its own."""
@@ -263,11 +261,6 @@ class Devices:
             self._pid, self._is_forked = os.getpid(), True
             self.gate = new_gate(self.settings, self._redactor, self.children)
             self._pool = self._new_pool()
-
-    def _hide(self, session: "Session") -> None:
-        if session.remote_config is not None:
-            public = {urlsplit(url).hostname for url in (session.url, self.backend.service.url)}
-            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""

@@ -69,7 +69,7 @@ def started(
                 mine,
                 request=request,
                 policy=policy,
-                leave=partial(devices.leaves, one),
+                leave=partial(devices.leaves_driver, one),
                 lost=partial(mark_unusable, {name: one}),  # a hanging driver must not disturb the next test
             )
             key = key_of(request, capabilities_of(known))  # as computed before there is a session

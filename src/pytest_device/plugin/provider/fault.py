@@ -9,20 +9,20 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 """Packages whose errors may mean that a controller is gone."""
 
 
-def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
+def fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
     """Return the problem with a session or its app; check its controller if the error may come from its client."""
     from pytest_device.controllers.appium.refusal import crash
     from pytest_device.controllers.health import problem_of
 
-    if (over := held.check_alive()) or not _of_client(error):
+    if (over := session.check_alive()) or not _of_client(error):
         return over
     try:
-        problem = problem_of(held.session)
+        problem = problem_of(session.session)
     except ServiceError:  # a plugin blocks the test's calls
         return None
     if problem:
-        return ControllerError(f"the session is in progress, but {problem} ({held.session.page})")
-    return crash(held.session, error)
+        return ControllerError(f"the session is in progress, but {problem} ({session.session.page})")
+    return crash(session.session, error)
 
 
 def _of_client(error: BaseException) -> bool:

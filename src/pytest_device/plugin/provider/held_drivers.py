@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_device.sessions.requirement import DeviceRequirement
 
-TAKEN: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
+ACQUIRED: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
 
 Sessions = Mapping[str, DeviceSession]
 """Sessions by device name."""
@@ -25,7 +25,7 @@ Sessions = Mapping[str, DeviceSession]
 
 def sessions_of(item: pytest.Item) -> Sessions:
     """Return the sessions that a test has now."""
-    return item.stash.get(TAKEN, None) or {}
+    return item.stash.get(ACQUIRED, None) or {}
 
 
 def mark_unusable(sessions: Sessions) -> None:
@@ -57,7 +57,7 @@ class _HeldDriver:
         for one in self.sessions.values():
             one.user, one.is_new = item, False
             note_session(item, one.ref())
-        item.stash[TAKEN], item.stash[DRIVERS] = self.sessions, dict(self.drivers)
+        item.stash[ACQUIRED], item.stash[DRIVERS] = self.sessions, dict(self.drivers)
 
 
 class HeldDrivers:
@@ -70,12 +70,12 @@ class HeldDrivers:
     def of(self, session: DeviceSession) -> _HeldDriver | None:
         return next((driver for driver in self.held if session in driver.sessions.values()), None)
 
-    def released(self, taken: Sessions, *, keep: bool) -> Sessions:
-        """Return the sessions that a test gives back; held ones stay, and are left running at the end if ``keep``."""
-        drivers = {name: self.of(session) for name, session in taken.items()}
+    def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
+        """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
+        drivers = {name: self.of(session) for name, session in sessions.items()}
         for driver in filter(None, drivers.values()):
             driver.is_kept |= keep
-        return {name: session for name, session in taken.items() if drivers[name] is None}
+        return {name: session for name, session in sessions.items() if drivers[name] is None}
 
     @contextmanager
     def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:

@@ -53,7 +53,7 @@ class RemainingNeeds:
             for need in self._needs[nodeid]:
                 self._tests[need].add(nodeid)
 
-    def begun(self, nodeid: str) -> list[int]:
+    def count_started(self, nodeid: str) -> list[int]:
         """Count a test as started; return the needs that no other test has."""
         over: list[int] = []
         for need in set(self._needs.pop(nodeid, ())):

@@ -75,7 +75,7 @@ class WorkerChannel:
         self._send(what, list(numbers))
 
     def lost(self) -> None:
-        """Release the attempts that the worker had begun."""
+        """Release the attempts that the worker had started."""
         self._breaker.lost(self._name)
 
     def _send(self, what: str, values: list[Any]) -> None:

@@ -155,7 +155,7 @@ class Coordinator:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop devices that no unstarted test needs."""
-        if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
+        if self._left and (over := self._left.count_started(nodeid)) and self._chosen != "each":
             for channel in self._channels.values():
                 channel.send(OVER, over)
 
@@ -190,7 +190,7 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
+        """Shut down gracefully, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}

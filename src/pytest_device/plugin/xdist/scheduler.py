@@ -67,13 +67,13 @@ class DeviceScheduling(LoadScheduling):
         """Start once all workers have collected; later workers join."""
         if self.collection is None and not self._check_nodes_have_same_collection():
             self.log("**Different tests collected, aborting run**")
-        elif dispatcher := self._dispatcher or (self._begun() if self.collection is None else None):
+        elif dispatcher := self._dispatcher or (self._new_dispatcher() if self.collection is None else None):
             self._assign(dispatcher)
         else:
             super().schedule()
 
-    def _begun(self) -> "Dispatcher[WorkerController] | None":
-        """Begin to assign by device; return None in a run without devices."""
+    def _new_dispatcher(self) -> "Dispatcher[WorkerController] | None":
+        """Return a dispatcher of this run's tests, None in a run without devices."""
         plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
         if plan is None or not plan.has_devices():
             return None

@@ -94,7 +94,7 @@ def _check(reply: httpx.Response, bounds: Bounds) -> None:
         raise ControllerError(f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)")
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _PAGES:
-        raise PageError(f"{where} is a web page ({kind}), not an archive: a login page, or the page of a download?")
+        raise PageError(f"{where} is a web page ({kind}), not an archive: probably a login or download page")
     if int(_length(reply)) > bounds.most_bytes:
         raise _too_large(where, bounds)
 

@@ -112,7 +112,7 @@ def reading() -> Generator[None]:
 def go_on(ended: Callable[[], bool]) -> None:
     """Raise ArchiveError if the archive is no longer needed."""
     if ended():
-        raise ArchiveError("is not needed any more")
+        raise ArchiveError("is no longer needed")
 
 
 def too_large(most_bytes: int) -> ArchiveError:

@@ -69,7 +69,7 @@ class Found:
     def tool(self) -> Path:
         """The program that lists and controls the devices."""
         if self.program is None:
-            raise RuntimeError(f"nothing commands a device of the kind {self.kind}")
+            raise RuntimeError(f"devices of the kind {self.kind} have no program that controls them")
         return self.program
 
 

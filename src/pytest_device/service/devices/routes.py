@@ -49,7 +49,7 @@ class _Command:
     def texts(self, name: str) -> Sequence[str]:
         value = self.fields.get(name, [])
         if not isinstance(value, list):
-            raise invalid(f"{name} must be a list of texts")
+            raise invalid(f"{name} must be a list of strings")
         return [str(item) for item in cast("list[object]", value)]
 
 

@@ -101,7 +101,7 @@ class Record:
         self.open_requests = max(0, self.open_requests - 1)
 
     def forget_programs(self) -> None:
-        """Forget the programs, which are being stopped: nobody may use them any more."""
+        """Forget the programs, which are being stopped: nobody may use them anymore."""
         self.boot, self.device, self.controller = GONE, None, None
         self.last_request, self.open_requests = None, 0
 

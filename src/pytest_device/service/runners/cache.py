@@ -27,7 +27,7 @@ _TAIL_LINES: Final = 20
 
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 _FIXES: Final = (
-    (r"ENOSPC|No space left", "free about 500 MB of the disk"),
+    (r"ENOSPC|No space left", "free about 500 MB of disk space"),
     (r"EACCES|EPERM|Permission denied", "grant yourself write access to the path above"),
     (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
     (r"No module named pip", "{by_hand} yourself: this Python has no pip to install it with"),

@@ -61,7 +61,7 @@ class Controller:
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
-        return f"{self.program.title} ended by itself: {await self.program.ended()}"
+        return f"{self.program.title} exited unexpectedly: {await self.program.ended()}"
 
 
 def over_socket(socket: Path) -> httpx.AsyncHTTPTransport:

@@ -55,7 +55,7 @@ class Program:
             async with asyncio.timeout(limit_seconds):
                 while (answered := await answer()) is None:
                     if self.process.returncode is not None:
-                        raise EndedError(f"{self.title} ended at its start with {await self.ended()}")
+                        raise EndedError(f"{self.title} exited during startup with {await self.ended()}")
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise ControllerError(

@@ -128,10 +128,10 @@ class FileClaim(Claim):
         return self._in_turn(self._blocked_by) or Blocker(("a suspended process",), 0)
 
     def leave(self) -> None:
-        _give_back(self._places)
+        _release(self._places)
 
     def withdraw(self) -> None:
-        _give_back([*self._slots, *self._places, self._probe, self._turn])
+        _release([*self._slots, *self._places, self._probe, self._turn])
 
     def _in_turn(self, act: Callable[[], T]) -> T | None:
         """Call ``act`` while no other process acts; None if another process does not finish its turn."""
@@ -161,7 +161,7 @@ class FileClaim(Claim):
             if not self._slots[-1].try_lock():
                 self._slots.pop()
         if len(self._slots) < self.count:
-            _give_back(self._slots)
+            _release(self._slots)
             self._slots.clear()  # the next attempt starts from scratch
             self._queue()
             return False
@@ -177,7 +177,7 @@ class FileClaim(Claim):
         self._ticket = _Ticket(self.urgency, number, self.most)
         self._places.append(self._ticket.lock_in(self._directory))
         self._places[-1].try_lock()
-        _give_back(self._places[:-1])
+        _release(self._places[:-1])
 
     def _blocked_by(self) -> Blocker:
         ahead = sum(1 for _ in self._ahead())
@@ -206,7 +206,7 @@ class FileClaim(Claim):
             lock.release()
 
 
-def _give_back(locks: Sequence[_Lock]) -> None:
+def _release(locks: Sequence[_Lock]) -> None:
     """Release all locks; safe to repeat."""
     for lock in locks:
         lock.release()

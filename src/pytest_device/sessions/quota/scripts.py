@@ -96,7 +96,7 @@ return lost
 )
 
 DROP: Final = """
--- Give back the slots of a claim, one or all, and its place.
+-- Release the slots of a claim, one or all, and its place.
 redis.call('HDEL', KEYS[2], ARGV[1])
 local slots = redis.call('HGETALL', KEYS[1])
 for i = 1, #slots, 2 do

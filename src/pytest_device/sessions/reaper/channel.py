@@ -34,7 +34,7 @@ _WITHOUT: Final = "the run stops its sessions itself; if it is killed, they run 
 
 
 class NoReaper(NamedTuple):
-    """No reaper process supervises the sessions any more."""
+    """No reaper process supervises the sessions anymore."""
 
     problem: str
 

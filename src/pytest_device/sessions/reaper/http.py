@@ -67,7 +67,7 @@ class _FinalResponse(http.client.HTTPResponse):
     def begin(self) -> None:
         super().begin()
         while self.status in _INTERIM:
-            self.headers = self.msg = None  # type: ignore[assignment]  # else it has begun already
+            self.headers = self.msg = None  # type: ignore[assignment]  # else it has started already
             super().begin()
 
 

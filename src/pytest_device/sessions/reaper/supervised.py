@@ -106,7 +106,7 @@ class WarmRegistry:
         return entry if is_had else None
 
     def expired(self) -> Iterator[Entry]:
-        """Yield sessions whose time is up or that no run can find any more; forget claimed ones."""
+        """Yield sessions whose time is up or that no run can find anymore; forget claimed ones."""
         for intent, (_, *ends) in list(self._kept.items()):
             is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)

@@ -95,7 +95,7 @@ class Releases:
 
 def _check_version(runtime_version: object) -> None:
     if not (isinstance(runtime_version, str) and is_valid_runtime_version(runtime_version)):
-        raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
+        raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a string, for example '1.0.0'")
 
 
 def _checked(share: float) -> float:

@@ -26,7 +26,7 @@ function run(program, ...args) {
   const { error, status, signal } = spawnSync(program, args, { stdio: 'inherit' });
   if (error) throw error;
   if (status !== 0) {
-    console.error(`${program} ended with ${signal ?? `exit status ${status}`}`);
+    console.error(`${program} exited with ${signal ?? `exit status ${status}`}`);
     process.exit(status || 1);
   }
 }

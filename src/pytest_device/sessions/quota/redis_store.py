@@ -1,7 +1,7 @@
-"""Slots for several machines, on a Redis server: leases that expire unless they are renewed.
+"""Slots for several machines, on a Redis server: they expire unless they are renewed.
 
 A queue place expires, too, unless its claim keeps trying.
-A lease that expired, for example because the server restarted, is renewed if no other process took the slot.
+A slot that expired, for example because the server restarted, is renewed if no other process took it.
 """
 
 import json
@@ -28,21 +28,21 @@ from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
 
-LEASE_SECONDS: Final = 30.0
+SLOT_SECONDS: Final = 30.0
 """Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
-_RENEWALS_PER_LEASE: Final = 3
+_RENEWALS_PER_SLOT: Final = 3
 _REPLY_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseConfig:
+class RedisConfig:
     """Settings of the connection and the slots; ``source`` names the setting that the URL came from."""
 
     url: str = field(repr=False)
     source: str
     key: str
     reporter: Reporter
-    lease_seconds: float = LEASE_SECONDS
+    slot_seconds: float = SLOT_SECONDS
     reply_seconds: float = _REPLY_SECONDS
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], None] = sleep
@@ -50,12 +50,12 @@ class LeaseConfig:
     """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
-class LeaseStore:
+class RedisStore:
     """The slots of a service on a Redis server, by its scripts. A forked child must create its own."""
 
-    def __init__(self, config: LeaseConfig) -> None:
+    def __init__(self, config: RedisConfig) -> None:
         self.config = config
-        self.renewer = LeaseRenewer(self)
+        self.renewer = SlotRenewer(self)
         self.has_answered = False
         self._waiting = config.gate.attempt(SLOTS)
         """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
@@ -81,14 +81,14 @@ class LeaseStore:
         self._look, self._renew, self._drop = map(client.register_script, (LOOK, RENEW, DROP))
         self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
 
-    def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        return LeaseClaim(self, count, most, f"{holder} (process {os.getpid()} on {node()})")
+    def claim(self, count: int, most: int, holder: str) -> "RedisClaim":
+        return RedisClaim(self, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
         """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
         return self._run(self._look, claim, count, most, words, urgency, self._lease_milliseconds)
 
-    def renew(self, slots: Iterable["LeaseSlot"]) -> Sequence[int]:
+    def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
         """Return the numbers of lost slots."""
         renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
         lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(renewed))
@@ -103,7 +103,7 @@ class LeaseStore:
 
     @property
     def _lease_milliseconds(self) -> int:
-        return int(self.config.lease_seconds * 1000)
+        return int(self.config.slot_seconds * 1000)
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
@@ -137,10 +137,10 @@ class LeaseStore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeaseSlot:
+class RedisSlot:
     """The permission to have one session, as long as it is renewed."""
 
-    renewer: "LeaseRenewer"
+    renewer: "SlotRenewer"
     claim: str
     number: int
     words: str
@@ -153,22 +153,22 @@ class LeaseSlot:
         self.renewer.release(self)
 
 
-class LeaseRenewer:
+class SlotRenewer:
     """Renews the slots of this process, in a thread that runs while it holds any."""
 
-    def __init__(self, store: LeaseStore) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store, self._config = store, store.config
-        self._slots: dict[LeaseSlot, None] = {}
+        self._slots: dict[RedisSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._renewed_at = self._config.clock()
         self._is_warned = False
 
-    def has(self, slot: LeaseSlot) -> bool:
+    def has(self, slot: RedisSlot) -> bool:
         return slot in self._slots and os.getpid() == self._pid
 
-    def keep(self, slots: Iterable[LeaseSlot]) -> None:
+    def keep(self, slots: Iterable[RedisSlot]) -> None:
         """Start renewing slots."""
         with self._guard:
             self._slots.update(dict.fromkeys(slots))
@@ -177,7 +177,7 @@ class LeaseRenewer:
                 self._thread = threading.Thread(target=self._run, name="pytest-device slots", daemon=True)
                 self._thread.start()
 
-    def release(self, slot: LeaseSlot) -> None:
+    def release(self, slot: RedisSlot) -> None:
         """Release a slot of this process."""
         if self.has(slot):
             with self._guard:  # held while the server drops it: otherwise a renewal might take it again
@@ -186,7 +186,7 @@ class LeaseRenewer:
 
     def _run(self) -> None:
         while True:
-            self._config.sleep(self._config.lease_seconds / _RENEWALS_PER_LEASE)
+            self._config.sleep(self._config.slot_seconds / _RENEWALS_PER_SLOT)
             try:
                 if not self._renew_all():
                     return
@@ -207,33 +207,33 @@ class LeaseRenewer:
         if lost:
             self._config.reporter.note(
                 f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
-                f"more than {self._config.lease_seconds:g} s: there may be more sessions than "
+                f"more than {self._config.slot_seconds:g} s: there may be more sessions than "
                 f"{Options.max_sessions.flag} allows"
             )
         return True
 
     def _on_failure(self, error: RedisError) -> None:
-        if self._config.clock() - self._renewed_at >= self._config.lease_seconds and not self._is_warned:
+        if self._config.clock() - self._renewed_at >= self._config.slot_seconds and not self._is_warned:
             self._is_warned = True
             self._config.reporter.note(
-                f"{Options.max_sessions.flag} is not enforced for now: for {self._config.lease_seconds:g} s "
+                f"{Options.max_sessions.flag} is not enforced for now: for {self._config.slot_seconds:g} s "
                 f"{self._store.describe(error)}"
             )
 
 
-class LeaseClaim(Claim):
+class RedisClaim(Claim):
     """A claim on slots of a Redis server, under a unique name."""
 
-    def __init__(self, store: LeaseStore, count: int, most: int, holder: str) -> None:
+    def __init__(self, store: RedisStore, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
         self._store = store
         self._name = secrets.token_hex(8)
-        self._slots: list[LeaseSlot] = []
+        self._slots: list[RedisSlot] = []
         self._blocked_by = Blocker((), 0)
         self._is_unanswered = False
 
     @property
-    def slots(self) -> Sequence[LeaseSlot]:
+    def slots(self) -> Sequence[RedisSlot]:
         return self._slots
 
     def try_acquire(self) -> bool:
@@ -251,7 +251,7 @@ class LeaseClaim(Claim):
             return False
         self._is_unanswered = False
         if took:
-            self._slots = [LeaseSlot(self._store.renewer, self._name, number, self.holder) for number in found]
+            self._slots = [RedisSlot(self._store.renewer, self._name, number, self.holder) for number in found]
             self._store.renewer.keep(self._slots)
             return True
         self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)

@@ -1,4 +1,4 @@
-"""Slots on a Redis server: leases that are renewed, lost and had again, and what is said when the server is away."""
+"""Slots on a Redis server: renewed, lost and reclaimed, and the reports when the server is away."""
 
 import os
 import re
@@ -17,7 +17,7 @@ import trustme
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.breaker import Breaker, Gate
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT, Recorder
@@ -28,9 +28,9 @@ from tests.waiting import eventually
 FORKS = """
 import os, sys
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
+from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
 from pytest_device.sessions.reporter import SilentReporter as Silent
-store = LeaseStore(LeaseConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
+store = RedisStore(RedisConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
 (slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).take(1)
 child = os.fork()
 if child == 0:
@@ -42,27 +42,27 @@ sys.stdin.read()
 
 
 class Machine:
-    """A process of some machine, which renews its leases on request."""
+    """A process of some machine, which renews its slots on request."""
 
     def __init__(
-        self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
+        self, url: str, key: str, *, slot_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
     ) -> None:
         self.recorder = Recorder()
         self.warnings = self.recorder.notes
         self.clock = FakeClock()
         self._renewals = threading.Semaphore(0)
-        terms = LeaseConfig(
+        terms = RedisConfig(
             url,
             source,
             key,
             self.recorder,
-            lease_seconds=lease_seconds,
+            slot_seconds=slot_seconds,
             reply_seconds=2,
             clock=self.clock,
             sleep=self._pause,
             **more,
         )
-        self.store = LeaseStore(terms)
+        self.store = RedisStore(terms)
 
     def slots(
         self,
@@ -130,7 +130,7 @@ def ends(slots: dict[str, str]) -> list[int]:
 
 
 def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
-    """Renew until something has come of it that the milliseconds of a lease's end can show."""
+    """Renew until something has come of it that the milliseconds of a slot's end can show."""
 
     def holds_after_a_renewal() -> bool:
         here.renew()
@@ -149,7 +149,7 @@ def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) ->
     give_back(held)
 
 
-def test_what_is_given_back_is_gone_from_the_server(
+def test_a_released_slot_is_removed_from_the_server(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
     (first, second) = machine().slots(2).take(2)
@@ -163,9 +163,7 @@ def test_what_is_given_back_is_gone_from_the_server(
     assert held_slots() == {}
 
 
-def test_a_lease_is_renewed_again_and_again(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
-) -> None:
+def test_a_slot_is_renewed_repeatedly(machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]) -> None:
     here = machine()
     held = here.slots(2).take(2)
     before = max(ends(held_slots()))
@@ -174,7 +172,7 @@ def test_a_lease_is_renewed_again_and_again(
     give_back(held)
 
 
-def test_a_lease_that_the_server_forgot_is_taken_up_again(
+def test_a_slot_that_the_server_lost_is_reclaimed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here = machine()
@@ -189,7 +187,7 @@ def test_a_lease_that_the_server_forgot_is_taken_up_again(
     give_back(held)
 
 
-def test_a_slot_that_went_to_another_is_reported_and_left_to_it(
+def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here, there = machine(), machine()
@@ -212,7 +210,7 @@ def test_a_slot_that_went_to_another_is_reported_and_left_to_it(
     give_back(taken)
 
 
-def test_an_answer_that_unusable_costs_no_slot(machine: Callable[[], Machine]) -> None:
+def test_an_unusable_response_costs_no_slot(machine: Callable[[], Machine]) -> None:
     here, other = machine(), machine().slots(3).take(1)
     first = here.store.look("a claim", 1, 3, "run a", "")
     give_back(other)
@@ -220,7 +218,7 @@ def test_an_answer_that_unusable_costs_no_slot(machine: Callable[[], Machine]) -
     assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
 
 
-def test_what_is_withdrawn_is_not_renewed(
+def test_a_withdrawn_claim_is_not_renewed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
     here = machine()
@@ -234,7 +232,7 @@ def test_what_is_withdrawn_is_not_renewed(
     give_back(kept)
 
 
-def test_a_day_after_the_last_run_nothing_is_left(
+def test_all_data_expires_a_day_after_the_last_run(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
     held = machine().slots().take(1)
@@ -247,7 +245,7 @@ def test_a_day_after_the_last_run_nothing_is_left(
     give_back(held)
 
 
-def test_a_place_in_the_queue_is_renewed_by_each_look(
+def test_each_attempt_renews_the_queue_place(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
     held, seen = machine().slots().take(1), list[int]()
@@ -266,7 +264,7 @@ def test_a_place_in_the_queue_is_renewed_by_each_look(
     give_back(held)
 
 
-def test_a_slot_that_is_taken_together_with_the_place_is_not_renewed_after_its_end(
+def test_a_slot_released_with_its_queue_place_is_not_renewed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
     here, others = machine(), machine().slots(2).take(2)
@@ -285,7 +283,7 @@ def test_a_slot_that_is_taken_together_with_the_place_is_not_renewed_after_its_e
     give_back(rest)
 
 
-def test_after_a_day_nothing_is_left_on_the_server(
+def test_after_a_day_the_server_has_no_data(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
     held = machine().slots().take(1)
@@ -300,13 +298,13 @@ def test_after_a_day_nothing_is_left_on_the_server(
     give_back(held)
 
 
-def test_the_address_is_in_no_repr() -> None:
-    terms = LeaseConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
+def test_no_repr_contains_the_url() -> None:
+    terms = RedisConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
 
     assert "sesame" not in repr(terms)
 
 
-def test_a_server_that_never_answers_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+def test_a_server_that_never_responds_is_a_configuration_error(tmp_path: Path) -> None:
     here = Machine("redis://user:open-sesame@127.0.0.1:1", tmp_path.name)
 
     with pytest.raises(
@@ -317,7 +315,7 @@ def test_a_server_that_never_answers_is_an_error_of_the_configuration(tmp_path: 
     assert "sesame" not in str(it.value)
 
 
-def test_a_wrong_password_is_an_error_of_the_configuration_that_does_not_show_it(tmp_path: Path) -> None:
+def test_a_wrong_password_is_a_configuration_error_that_does_not_show_it(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "open-sesame") as server:
         right, wrong = (server.url.replace("//", f"//:{password}@") for password in ("open-sesame", "open-barley"))
         give_back(Machine(right, "key").slots().take(1))
@@ -328,7 +326,7 @@ def test_a_wrong_password_is_an_error_of_the_configuration_that_does_not_show_it
     assert "open-" not in str(caught.value)
 
 
-def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisServer) -> None:
+def test_a_server_that_goes_away_is_waited_for_and_then_reported(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
     give_back(here.slots().take(1))
     own_server.stop()
@@ -337,7 +335,7 @@ def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisS
         here.slots().take(1)
 
 
-def test_a_server_that_one_test_has_waited_for_in_vain_is_not_waited_for_again(own_server: RedisServer) -> None:
+def test_after_one_timeout_other_tests_do_not_wait_for_the_server(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
     give_back(here.slots().take(1))
     own_server.stop()
@@ -352,7 +350,7 @@ def test_a_server_that_one_test_has_waited_for_in_vain_is_not_waited_for_again(o
     give_back(here.slots().take(1))
 
 
-def test_what_one_process_of_a_run_has_waited_for_in_vain_no_other_one_waits_for(own_server: RedisServer) -> None:
+def test_after_one_timeout_other_processes_of_the_run_do_not_wait(own_server: RedisServer) -> None:
     breaker = Breaker(2, FakeClock())
     workers = [Machine(own_server.url, "key", gate=Gate(breaker)) for _ in range(2)]
     for worker in workers:
@@ -398,7 +396,7 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_forked_child_does_not_give_back_what_its_parent_holds(running_server: RedisServer, tmp_path: Path) -> None:
+def test_a_forked_child_does_not_release_its_parents_slots(running_server: RedisServer, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKS, running_server.url, tmp_path.name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         try:
@@ -410,9 +408,7 @@ def test_a_forked_child_does_not_give_back_what_its_parent_holds(running_server:
 
 
 @pytest.mark.parametrize("name", ["localhost", "elsewhere.example"])
-def test_an_encrypted_server_is_believed_by_its_certificate_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_tls_server_needs_a_trusted_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with redis_server(tmp_path) as server, tls_relay(server.port, authority.issue_cert(name)) as port:
