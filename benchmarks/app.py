@@ -1,6 +1,6 @@
-"""How long the app's project takes: to load, to scan, to match, and to check with mypy.
+"""Cost of the app's project: to load, to scan, to match, and to check with mypy.
 
-``python benchmarks/app.py`` prints the figures and fails where one exceeds its bound.
+``python benchmarks/app.py`` prints the figures and fails if one exceeds its bound.
 """
 
 import json

@@ -60,7 +60,7 @@ Ways = Mapping[str, Callable[[], tuple[float, ...]]]
 
 
 def main() -> int:
-    """Print every figure beside its bar; return 1 when one is missed."""
+    """Print every figure next to its bar; return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each kind that count (default: %(default)s)")
     parser.add_argument("--tests", type=int, default=20_000, help="device tests to collect (default: %(default)s)")
@@ -102,7 +102,7 @@ def _order(tests: int, repeats: int) -> tuple[list[str], bool]:
 
 
 def _distribution(tests: int, repeats: int) -> tuple[list[str], bool]:
-    """Let two workers collect; time what lies between the end of it and the first test."""
+    """Let two workers collect; measure the time from then to the first test."""
     with tempfile.TemporaryDirectory() as directory:
         suite = _device_suite(Path(directory), tests)
         (suite / "conftest.py").write_text(FIRST_TEST)
@@ -201,7 +201,7 @@ def _seconds(suite: Path, *options: str) -> tuple[float, float]:
 
 
 def _run(suite: Path, *options: str, statuses: Sequence[int] = (0,)) -> None:
-    """Run pytest with no plugin but those that the options name; raise RuntimeError when it ends otherwise."""
+    """Run pytest with only the plugins that the options name; raise RuntimeError if it fails."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DEVICE_", "PYTEST_"))}
     inherited.pop("PYTHONDONTWRITEBYTECODE", None)
     own = {

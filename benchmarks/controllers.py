@@ -257,7 +257,7 @@ def rounds(by_hand: Path, with_plugin: Path, environ: Mapping[str, str]) -> tupl
 
 
 def seconds(suite: Path, environ: Mapping[str, str], *plugins: str) -> float:
-    """Run a suite in a process of its own; return how long that took."""
+    """Run a suite in a separate process; return its duration."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:anyio"]
     command += [word for plugin in plugins for word in ("-p", plugin)]
     started = time.perf_counter()
@@ -322,7 +322,7 @@ def page() -> Iterator[str]:
             self.wfile.write(PAGE)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that its base gave it
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

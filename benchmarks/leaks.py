@@ -98,7 +98,7 @@ WAYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def main() -> int:
-    """Print every figure beside its bar; return 1 when a bar is missed."""
+    """Print every figure next to its bar; return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each kind that count (default: %(default)s)")
     repeats: int = parser.parse_args().repeats
@@ -180,7 +180,7 @@ def _started(suite: Path, service: FaultyService, options: Sequence[str]) -> sub
 
 
 def _reaper(service: FaultyService, directory: Path, repeats: int) -> bool:
-    """Start owners that have a reaper, and owners that have a thread; look at what a reaper weighs."""
+    """Start owners with a reaper and owners with a thread; measure the memory of a reaper."""
     seconds: dict[bool, list[float]] = {True: [], False: []}
     megabytes: list[float] = []
     for _ in range(repeats):

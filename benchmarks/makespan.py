@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(arguments: argparse.Namespace) -> tuple[list[Measured], list[str]]:
-    """Return every run, and what is to be said of those that failed."""
+    """Return every run, and messages about those that failed."""
     runs: list[Measured] = []
     failed: list[str] = []
     for cell in _cells(arguments):

@@ -36,7 +36,7 @@ print((time.perf_counter() - started) * 1000)
 
 
 def main() -> int:
-    """Print every figure beside its bar; return 1 when a bar is missed."""
+    """Print every figure next to its bar; return 1 if a bar is missed."""
     arguments = _arguments()
     ratios = [_ratio(tests, arguments.repeats) for tests in sorted(arguments.tests)]
     import_ms = _import_ms(arguments.repeats)

@@ -44,7 +44,7 @@ BOOT_SECONDS: Final = 10.0
 POLICY: Final = WaitPolicy(poll_interval_seconds=2.0)
 WAIT_SECONDS: Final = 300.0
 TESTS: Final = 20
-"""That take one session and give it back, among all those that are held."""
+"""Tests that acquire and release one session among all those that are held."""
 COSTS: Final[Mapping[str, str]] = {
     "boot_cpu": "booting: CPU seconds of the run",
     "reaper_cpu": "booting: CPU seconds of the reaper",
@@ -52,7 +52,7 @@ COSTS: Final[Mapping[str, str]] = {
     "stop_cpu": "stopping all: CPU seconds of the run",
     "stop_seconds": "stopping all: seconds",
 }
-"""What has to grow linearly."""
+"""The costs that must grow linearly."""
 FACTS: Final[Mapping[str, str]] = {
     "boot_seconds": "booting all: seconds",
     "hold_cpu": "holding all for 2 s: CPU seconds of the run",
@@ -63,7 +63,7 @@ Figures = dict[str, float]
 
 
 def main() -> int:
-    """Print every figure, and the exponents beside their bar; return 1 when it is missed."""
+    """Print every figure, and the exponents next to their bar; return 1 if it is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="processes for each count (default: %(default)s)")
     parser.add_argument("--hold", type=int, help=argparse.SUPPRESS)
@@ -189,7 +189,7 @@ def _join_background() -> None:
 
 
 def _test_ms(pool: Pool, held: Sequence[DeviceSession]) -> float:
-    """Return what one test takes that uses a session again, while all the others lie idle."""
+    """Return the cost of one test that reuses a session while all others are idle."""
     pool.release(held, lambda _need: True)
     started = time.perf_counter()
     for one in held[:TESTS]:

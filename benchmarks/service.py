@@ -192,7 +192,7 @@ def main() -> int:
 
 
 def report(measured: Sequence[Mapping[str, float]], weight: float) -> int:
-    """Print what was measured; return 1 when a bar is not reached."""
+    """Print the results; return 1 if a bar is missed."""
     print(f"{HELD} sessions held, {ROUNDS} rounds, {CONNECTIONS} connections; medians")
     print(f"{'bare route':12} {statistics.median(rates['bare'] for rates in measured):8.0f} requests/s")
     missed = weight > BAR_BYTES

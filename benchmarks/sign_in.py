@@ -1,6 +1,6 @@
 """How long the code flow without a browser takes, over the same HTTP exchanges by hand.
 
-``python benchmarks/sign_in.py`` prints the figures and fails where the flow takes more than 1.3 times as long.
+``python benchmarks/sign_in.py`` prints the figures and fails if the flow takes more than 1.3 times as long.
 ``python benchmarks/sign_in.py app`` runs ``examples/sign_in`` on local devices, prints how long its tests take to have
 the user signed in, by the page and by tokens in a link, and fails where a link takes a second or more.
 """

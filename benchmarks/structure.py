@@ -1,4 +1,4 @@
-"""How easy the package is to enter: circles, sizes, imports, and the path of one marker through the files.
+"""How accessible the package is: import cycles, sizes, imports, and the path of one marker through the files.
 
 The figures of the source are read from its text; those of the path from a real run of pytest at a local service, whose
 calls ``sys.setprofile`` counts.
@@ -50,7 +50,7 @@ class Module:
 
 
 def main() -> int:
-    """Print every figure beside its bar; return 1 when a bar is missed."""
+    """Print every figure next to its bar; return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="a checkout (default: this one)")
     root: Path = parser.parse_args().root

@@ -26,7 +26,7 @@ class Calls:
         self._is_asked = self._is_created = False
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Take note of a call within the package."""
+        """Record a call within the package."""
         if event != "call" or not frame.f_code.co_filename.startswith(SOURCE):
             return
         file, name = frame.f_code.co_filename.removeprefix(SOURCE), frame.f_code.co_name
@@ -52,11 +52,11 @@ CALLS: Final = Calls()
 
 
 def pytest_runtestloop() -> None:
-    """Begin to count."""
+    """Start counting."""
     sys.setprofile(CALLS)
 
 
 def pytest_unconfigure() -> None:
-    """Write down what was counted."""
+    """Save the counts."""
     sys.setprofile(None)
     Path(os.environ["STRUCTURE_REPORT"]).write_text(json.dumps({"create": CALLS.create, "stop": CALLS.stop}))

@@ -100,12 +100,12 @@ class Service:
         return NEW
 
     def get(self, session_id: UUID | str) -> Session:  # noqa: ARG002
-        """Count a look."""
+        """Count a poll."""
         self.looks += 1
         return NEW if self._clock() < self._ready_at else READY
 
     def stop(self, session_id: UUID | str) -> Session:  # noqa: ARG002
-        """Say that it has ended."""
+        """Return a stopped session."""
         return STOPPED
 
     def leaves_unknown(self, error: BaseException) -> bool:  # noqa: ARG002
@@ -115,7 +115,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How late a session was noticed, in seconds, and after how many looks."""
+    """How late a session was noticed, in seconds, and after how many polls."""
 
     delay: float
     looks: int
@@ -123,23 +123,23 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The same boots waited for at both paces."""
+    """The same boots with both polling modes."""
 
     fixed: list[Wait]
     learned: list[Wait]
 
     @property
     def delay(self) -> float:
-        """Return the mean delay over that of the fixed pace."""
+        """Return the mean delay over that of the fixed interval."""
         return _sum(wait.delay for wait in self.learned) / _sum(wait.delay for wait in self.fixed)
 
     @property
     def requests(self) -> float:
-        """Return the looks over those of the fixed pace."""
+        """Return the polls over those of the fixed interval."""
         return _sum(wait.looks for wait in self.learned) / _sum(wait.looks for wait in self.fixed)
 
     def meets(self, past: int) -> bool:
-        """Tell whether the bars for so many past boots are met."""
+        """Return whether the bars for this number of past boots are met."""
         if past < ENOUGH:
             return max(self.delay, self.requests) <= BEFORE_BAR
         return self.delay <= DELAY_BAR and self.requests <= REQUESTS_BAR
@@ -183,7 +183,7 @@ def reported(waits: Sequence[Wait]) -> str:
 
 
 def main() -> int:
-    """Print every figure beside its bar; return 1 when one is missed."""
+    """Print every figure next to its bar; return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=20, help="histories of each kind (default: %(default)s)")
     parser.add_argument("--boots", type=int, default=10, help="boots after each history (default: %(default)s)")

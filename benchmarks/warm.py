@@ -31,17 +31,17 @@ import pytest
 
 with_device = pytest.mark.device(platform="android", type="appium")
 
-def begun():
-    with open(os.environ["BEGUN"], "w") as file:
+def stamp():
+    with open(os.environ["STARTED"], "w") as file:
         file.write(repr(time.time()))
 
 @with_device
 def test_device(device_session):
-    begun()
+    stamp()
     assert device_session.status == "in-progress"
 
 def test_plain():
-    begun()
+    stamp()
 """
 WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "no device": ("-k", "plain"),
@@ -79,20 +79,19 @@ def main() -> int:
 
 
 def _beyond(none: Sequence[float], having: Sequence[float]) -> float:
-    """Return how much later the first test begins with a device, as the median over rounds."""
+    """Return the median delay of the first test with a device."""
     return statistics.median(later - sooner for sooner, later in zip(none, having, strict=True))
 
 
 def _first_test(suite: Path, service: FaultyService, options: tuple[str, ...]) -> float:
-    begun = suite / "begun"
-    started = time.time()
+    stamp, started = suite / "started", time.time()
     command = [sys.executable, "-m", "pytest", "-q", *options]
     subprocess.run(command, cwd=suite, env=_environment(suite, service), check=True, stdout=subprocess.PIPE)
-    return float(begun.read_text()) - started
+    return float(stamp.read_text()) - started
 
 
 def _stop(suite: Path, service: FaultyService) -> None:
-    """Let nothing be left up, and no reaper wait for it."""
+    """Keep nothing warm, and leave no reaper behind."""
     program = Path(sys.executable).with_name("pytest-device")
     subprocess.run([program, "stop"], env=_environment(suite, service), check=True, stdout=subprocess.PIPE)
 
@@ -104,7 +103,7 @@ def _environment(suite: Path, service: FaultyService) -> dict[str, str]:
         "DEVICE_APP_ID": service.app_id,
         "DEVICE_POLL_INTERVAL_SECONDS": str(POLL_SECONDS),
         "DEVICE_STATE_DIR": str(suite / "state"),
-        "BEGUN": str(suite / "begun"),
+        "STARTED": str(suite / "started"),
     }
 
 

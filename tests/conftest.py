@@ -43,18 +43,18 @@ The tests of an entry run on one worker: they share services, browsers and Appiu
 """
 
 SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
-"""Plugins that take every process of a run half of its start, and part in hardly any test."""
+"""Plugins that take half of the startup time of each process, and are used by hardly any test."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import what ``-m programs`` would deselect: that takes each worker ten seconds."""
+    """Do not import modules that ``-m programs`` would deselect: that takes each worker ten seconds."""
     if config.option.markexpr != "programs" or collection_path.is_dir() or has_programs(collection_path):
         return None
     return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests with real programs, which run in an environment of their own, and start the longest first."""
+    """Mark the tests with real programs, which run in a separate environment, and start the longest first."""
     for item in items:
         if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
@@ -123,13 +123,13 @@ def installed_programs(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
+    """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one."""
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collections of runs within tests, which pass through all of it."""
+    """Exclude the collected tests from the garbage collections of runs within tests, which would scan them all."""
     gc.collect()
     gc.freeze()

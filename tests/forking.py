@@ -1,4 +1,4 @@
-"""Starts runs of pytest within tests as forks of a process that has imported what they import, and their workers, too.
+"""Starts pytest runs within tests, and their workers, as forks of a process that has already imported their modules.
 
 Imports are four fifths of the processor time of a small run. A fork is a process of its own in all else: parent, group,
 arguments, environment, working directory, files and signals. Its /proc entry still shows the command of the first one.
@@ -35,7 +35,7 @@ _LOADED: Final = (
 
 
 class Popen(subprocess.Popen[Any]):
-    """Starts a program; a run of pytest or its worker as a fork, unless its Python is to start in another way.
+    """Starts a program; a pytest run or its worker as a fork, unless its Python must start in another way.
 
     The workers of such a run are fresh interpreters, as those of other users.
     """
@@ -103,7 +103,7 @@ class Server:
         return cls(ours, environ, process)
 
     def serves(self, environ: dict[str, str]) -> bool:
-        """Return whether Python would start alike with these environment variables."""
+        """Return whether Python would start in the same way with these environment variables."""
         places = environ.get("PYTHONPATH", "").split(os.pathsep)
         return self._started == _of_start(environ) and not any(Path(place, _CUSTOM).exists() for place in places)
 
@@ -144,7 +144,7 @@ def _connections() -> tuple[socket.socket, socket.socket]:
 
 
 def _of_start(environ: dict[str, str]) -> dict[str, str]:
-    """Return the variables that Python reads before all else."""
+    """Return the variables that Python reads at startup."""
     begins = ("PYTHON", "LC_", "LANG", "TZ")
     return {name: value for name, value in environ.items() if name.startswith(begins) and name != "PYTHONPATH"}
 
@@ -154,7 +154,7 @@ def _prctl(option: int, argument: object) -> None:
 
 
 def _serve(connection: socket.socket) -> list[str]:
-    """Fork at each order, until nobody is left to give one; return its command in the process that is to run it."""
+    """Fork at each order, until no client is left; return the command in the process that runs it."""
     connection.send(b"ready")
     while True:
         text, files, _, _ = socket.recv_fds(connection, _MOST_BYTES, 3)
@@ -171,7 +171,7 @@ def _serve(connection: socket.socket) -> list[str]:
 
 
 def _split(connection: socket.socket) -> None:
-    """Return in a child, as the orphan that this process leaves when the one that gave the order is ready for it."""
+    """Return in a child, which is orphaned once the client is ready for it."""
     between = os.getpid()
     if child := os.fork():
         connection.send(str(child).encode())
@@ -199,7 +199,7 @@ def _begin(files: list[int], *, forks_workers: bool, **order: Any) -> list[str]:
 def _become(
     files: list[int], *, command: list[str], directory: str, environ: dict[str, str], session: bool, group: int
 ) -> list[str]:
-    """Make this process what a new one would be; return its command."""
+    """Put this process into the state of a new one; return its command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
         os.dup2(file, number)

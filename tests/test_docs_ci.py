@@ -54,7 +54,7 @@ class Job:
         service.reset()
 
     def start(self, script: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:
-        """Start a script; what the page says of the account is that of the running service."""
+        """Start a script; the account on the page is replaced by the running service."""
         account = {"DEVICE_URL": self.service.url, "DEVICE_APP_ID": self.service.app_id}
         own = {"HOME": str(self.directory), "CI": "true", "DEVICE_POLL_INTERVAL_SECONDS": "0.05"}
         own["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
@@ -70,7 +70,7 @@ class Job:
         )
 
     def run(self, script: str, variables: Mapping[str, str]) -> str:
-        """Run a script and return its output; it has to succeed."""
+        """Run a script, which must succeed, and return its output."""
         process = self.start(script, variables)
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output

@@ -1,4 +1,4 @@
-"""What the pages show of Python runs as it stands, at a service with simulated devices."""
+"""The Python code on the pages runs unchanged, with simulated devices."""
 
 from collections.abc import Generator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The environments of tox run every test between them."""
+"""The environments of tox together run every test."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Settings: sources in their order, values at fault reported with source and rule."""
+"""Settings: precedence of the sources, and invalid values reported with source and rule."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _TEXTS = (
     Options.simulator,
     Options.appium_allow_insecure,
 )
-"""Options that any text is a good value of."""
+"""Options that accept any text."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
 
@@ -59,7 +59,7 @@ GOOD = {
     "application_archive_url": ("https://archives.example/a.zip", "https://archives.example/a.zip"),
     "identifier": ("Pixel 9", "Pixel 9"),
     "share": ("class", Share.CLASS),
-    "attach": (APP_ID, APP_ID),
+    "attach": (APP_ID.upper(), APP_ID.upper()),
     "avd": ("Phone_34", "Phone_34"),
     "simulator": ("iPhone 16", "iPhone 16"),
     "appium_allow_insecure": ("a:b, *:c", ("a:b", "*:c")),

@@ -1,4 +1,4 @@
-"""Services that one process holds and others call."""
+"""Services that one process hosts and others call."""
 
 import time
 from collections.abc import Iterator

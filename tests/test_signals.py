@@ -1,4 +1,4 @@
-"""Processes that tests start have default signals, whatever the process that runs the tests has inherited."""
+"""Processes started by tests have default signals, whatever the test process inherited."""
 
 import subprocess
 import sys

@@ -17,12 +17,12 @@ PRECISION: Final = 1e-9
 """Of a time that is found by halving: the bound is too low by no more than this part of it."""
 
 _ORDERS: Final = 200
-"""So many of which the average is taken."""
+"""Number of runs to average."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What there is to do, in seconds: the tests of each kind of device, the boot of each, tests without a device."""
+    """The work in seconds: the tests of each kind of device, their boots, and tests without a device."""
 
     tests: Mapping[str, Sequence[float]]
     boots: Mapping[str, float]
@@ -33,7 +33,7 @@ class Work:
         return sum(map(sum, self.tests.values()))
 
     def sessions(self, within: float) -> Mapping[str, int] | None:
-        """Return how many sessions of each kind are needed at least to be done in a time, None where none suffice.
+        """Return the minimum number of sessions of each kind to finish in a time, None if none suffice.
 
         Each runs its tests after its own boot, so that the time less the boot is all that one can hold.
         """
@@ -43,12 +43,12 @@ class Work:
         return {kind: max(1, ceil(round(sum(tests) / room[kind], 9))) for kind, tests in self.tests.items()}
 
     def occupied(self, sessions: Mapping[str, int]) -> float:
-        """Return the seconds from create to stop of so many sessions: their boots, and all device tests."""
+        """Return the seconds from create to stop of these sessions: their boots, and all device tests."""
         return self.of_devices() + sum(count * self.boots[kind] for kind, count in sessions.items())
 
 
 def least_seconds(work: Work, workers: int, sessions: int | None) -> float:
-    """Return a time before which nobody can be done, with at most so many sessions at once (None: no limit).
+    """Return a time before which no scheduler can finish, with a limit of concurrent sessions (None: no limit).
 
     Every bound holds for itself, so that the largest does.
     """
@@ -56,7 +56,7 @@ def least_seconds(work: Work, workers: int, sessions: int | None) -> float:
 
 
 def _by_workers(work: Work, workers: int, sessions: int | None) -> Iterator[float]:
-    """Give what the number of workers bounds.
+    """Return the bound from the number of workers.
 
     All tests share the workers from the start on. Those of the kinds that boot no faster than some kind run after its
     boot, and no more of them at once than there are workers, or sessions.
@@ -68,7 +68,7 @@ def _by_workers(work: Work, workers: int, sessions: int | None) -> Iterator[floa
 
 
 def _by_slots(work: Work, sessions: int | None) -> float:
-    """Return what the limit of sessions bounds.
+    """Return the bound from the session limit.
 
     As many sessions as a time needs at least, with their boots and all tests, lie within that time on so many slots as
     the limit allows. The longer the time, the fewer sessions and the more room: the shortest that can be is found by
@@ -88,7 +88,7 @@ def _by_slots(work: Work, sessions: int | None) -> float:
 
 
 def _by_longest(work: Work, workers: int, sessions: int | None) -> Iterator[float]:
-    """Give what single tests bound: none is split.
+    """Return the bound from single tests, which can't be split.
 
     The longest of a kind follows a boot of it. Of the n * lanes + 1 longest device tests some n + 1 run on one lane,
     one after the other, and these are no shorter than the n + 1 shortest of them.
@@ -102,10 +102,10 @@ def _by_longest(work: Work, workers: int, sessions: int | None) -> Iterator[floa
 
 
 def unknowing_seconds(work: Work, workers: int, sessions: int | None) -> float:
-    """Return a time that nobody goes below on average who does not know how long tests take.
+    """Return a time that no scheduler without known durations beats on average.
 
-    To them a test is like any other, so that the order in which they deal has nothing to do with lengths: by chance,
-    each test to whoever is free first. Here they have it easier than they can: any device runs tests of any kind, all
+    To such a scheduler all tests are alike, so its order is independent of their durations: random,
+    each test to the first free worker. The model is easier than reality: any device runs tests of any kind, all
     are there as soon as the fastest boots, and tests without a device take no time.
     """
     chance, lanes = random.Random(0), min(workers, sessions or workers)
@@ -120,7 +120,7 @@ def unknowing_seconds(work: Work, workers: int, sessions: int | None) -> float:
 
 
 def least_boots(work: Work, within: float) -> int:
-    """Return how many sessions are needed at least to be done in a time. Raises ValueError where none suffice."""
+    """Return the minimum number of sessions to finish in a time. Raises ValueError if none suffice."""
     return sum(_needed(work, within).values())
 
 

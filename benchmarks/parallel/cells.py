@@ -16,7 +16,7 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
     "android_tablet": {"platform": "android", "type": "agent-device", "device_identifier": "pixel_tablet"},
     "iphone_appium": {"platform": "ios", "type": "appium", "device_identifier": "iPhone SE"},
 }
-"""What a test asks for. The n-th kind has 1/n as many tests as the first."""
+"""What a test requests. The n-th kind has 1/n as many tests as the first."""
 BOOT_SECONDS: Final = (60.0, 0.25)
 """Median and sigma of the lognormal law by which each kind has its boot time, before it is scaled down.
 
@@ -53,7 +53,7 @@ class Cell:
         return f"t{self.tests}-k{self.kinds}-w{self.workers}{limit}{'-free' if self.free else ''}"
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Describe it."""
         free = f", {self.free:.0%} without a device" if self.free else ""
         limit = f"at most {self.sessions} sessions" if self.sessions else "no limit"
         kinds = "1 kind" if self.kinds == 1 else f"{self.kinds} kinds"
@@ -102,13 +102,13 @@ class Suite:
     poll_seconds: float = POLL_SECONDS
 
     def work(self, took: Mapping[int, float]) -> Work:
-        """Return what there was to do, by the seconds that each test really took."""
+        """Return the work, with the seconds that each test actually took."""
         by_kind = {kind: [took[one.number] for one in self.tests if one.kind == kind] for kind in self.boots}
         return Work(by_kind, self.boots, [took[one.number] for one in self.tests if one.kind is None])
 
 
 def suite_of(cell: Cell, least: float, times: float = 1.0) -> Suite:
-    """Draw the suite of a cell, always the same one, scaled so that nobody can run it in less than ``least`` seconds.
+    """Generate the suite of a cell, always the same one, scaled so that no run can take less than ``least`` seconds.
 
     It takes longer where workers are so many, or tests would be so short, that the work of pytest itself counts, and
     all of that ``times`` as long.

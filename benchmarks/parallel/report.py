@@ -136,7 +136,7 @@ def _above_mean(runs: Runs) -> Iterator[str]:
 
 
 def _behind(runs: Runs, ours: Runs) -> Iterator[str]:
-    """Tell where somebody else was faster."""
+    """Return the cells in which another policy was faster."""
     for run in ours:
         others = [one for policy in OTHERS for one in of_policy(runs, policy) if one.cell == run.cell]
         best = min(others, key=lambda one: one.over, default=run)

@@ -21,7 +21,7 @@ from benchmarks.parallel.suite import STAMPS, write_by_hand, write_marked
 from pytest_device.options import TOKEN_VARIABLE
 
 RUN_SECONDS: Final = 600.0
-"""After which a run is broken off."""
+"""Timeout of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ POLICIES: Final = (UNKNOWN, KNOWN, *OTHERS, STOCK)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one run took, and what nobody could go below with the times that its tests really slept; seconds.
+    """The duration of one run in seconds, and its lower bounds for the actual durations of its tests.
 
     ``least_seconds`` is for any schedule, ``unknowing_seconds`` for the average of those by one who does not know how
     long tests take, ``least_boots`` and ``least_billed`` for one that takes as long as the run.
@@ -94,7 +94,7 @@ def workers_of(policy: Policy, cell: Cell) -> int:
 
 
 class RunFailedError(Exception):
-    """A run did not do what it was to do: its figures would mean nothing."""
+    """A run failed: its figures would mean nothing."""
 
 
 def measure(
@@ -170,7 +170,7 @@ def _environment(running: Service, directory: Path, poll_seconds: float) -> Mapp
 def _measured(
     policy: Policy, cell: Cell, suite: Suite, running: Service, stamps: Path, workers: int, took: tuple[float, float]
 ) -> Measured:
-    """Tell what a run took from the first moment on at which anything was created or tested."""
+    """Return the duration of a run from its first create call or test."""
     spans = {int(number): (float(start), float(end)) for number, start, end in map(str.split, _lines(stamps))}
     if missing := sum(test.number not in spans for test in suite.tests):
         raise RunFailedError(f"{cell}, {policy.name}: {missing} tests did not run")

@@ -120,8 +120,7 @@ class Options:
     attach: Option[str | None] = Option(
         None,
         "existing session to run the tests on, one at a time; it is not stopped",
-        "uuid",
-        "the UUID of a session",
+        "session_id",
         metavar="ID",
     )
     max_sessions: Option[int | None] = Option(

@@ -80,6 +80,11 @@ def uuid(text: str, of: str) -> str:
     return _parsed(text, of, lambda text: str(UUID(text)))
 
 
+def session_id(text: str) -> str:
+    """Return the ID as it is spelled: services may be case-sensitive."""
+    return _parsed(text, "the UUID of a session", str, UUID)
+
+
 def choice(text: str, *words: str) -> str:
     return _parsed(text, " or ".join(map(repr, words)), str, words.__contains__)
 

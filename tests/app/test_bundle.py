@@ -1,4 +1,4 @@
-"""What a build carries, and must not."""
+"""What a build contains, and must not contain."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""What the bundler makes of names, packages and reads of the environment."""
+"""How the bundler resolves names, packages and reads of the environment."""
 
 import re
 import time

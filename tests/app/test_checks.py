@@ -1,4 +1,4 @@
-"""Findings: each ID with a project that breaks its rule, and one that keeps it."""
+"""Findings: each ID with a project that breaks its rule, and one that follows it."""
 
 import os
 import re
@@ -189,6 +189,22 @@ def test_each_local_file_that_the_configuration_names_must_exist(
     assert sorted(files) == sorted(missing)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "status"),
+    [
+        *(
+            (one, "passed")
+            for one in ("**", "assets/**", "assets/**/*", "assets/x/*.{png,jpg}", "{a,assets}/**/*.{p{n,x}g,gif}")
+        ),
+        *((one, "failed") for one in ("assets/*", "assets/**/*.{gif,jpg}", "images/**", "{a,b}" * 40)),
+    ],
+)
+def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(pattern: str, status: str, tmp_path: Path) -> None:
+    config = {**GOOD_UPDATES, "updates": {"url": "https://u", "assetPatternsToBeBundled": [pattern]}}
+    found = check(load_project(put(tmp_path, project_files(config, **{"assets/x/logo.png": ""}))))
+    assert [one.status for one in found if one.id == "updates-asset-pattern"] == [status]
+
+
 @pytest.mark.parametrize(("policy", "statuses"), [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])])
 def test_the_policy_of_each_platform_must_be_known(policy: object, statuses: list[str], tmp_path: Path) -> None:
     found = check(load_project(put(tmp_path, project_files({"android": {"runtimeVersion": {"policy": policy}}}))))
@@ -343,7 +359,13 @@ def test_a_finding_has_a_position_and_a_fix_but_no_secret(tmp_path: Path) -> Non
         ("5.8.3", "~5.8.0", True), ("5.9.0", "~5.8.0", False), ("5.9.0", "^5.8.0", True), ("6.0.0", "^5.8.0", False),
         ("0.86.3", "0.86.3", True), ("0.86.4", "0.86.3", False), ("^57.0.1", "~57.0.0", True),
         ("0.2.9", "^0.2.3", True), ("0.3.0", "^0.2.3", False), ("1.5.0", "1.x", True), ("latest", "1.0.0", False),
-        ("2.0.0", ">=1.0.0 <2.0.0", False), ("3.1.0", "^1 || ^3", True),
+        ("2.0.0", ">=1.0.0 <2.0.0", False), ("3.1.0", "^1 || ^3", True), ("1.3.0", "1.2.0 - 1.4.0", True),
+        ("1.2.5", ">1.2", False), ("1.3.0", ">1.2", True), ("1.2.5", "<=1.2", True), ("1.3.0", "<=1.2", False),
+        ("0.0.4", "^0.0.3", False), ("0.0.9", "^0.0", True), ("0.9.0", "^0", True), ("1.2.3+5", "1.2.3", True),
+        ("1.2.3-rc.1", "1.2.3", False), ("1.2.4-rc.1", "~1.2.3", False), ("1.2.3", "^1.2.3-rc.1", True),
+        ("2.0.0-rc.10", "^2.0.0-rc.9", True), ("2.0.0-rc.1", "^2.0.0-rc.9", False), ("2.0.0-rc", "^2.0.0-9", True),
+        ("2.1.0-rc.9", "^2.0.0-rc.9", False), ("2.0.0-rc.9", "2.0.0-rc.9", True), ("2.0.0-rc.9", "2.0.0-rc.8", False),
+        ("1" * 5_000, "^1", False), ("1.0.0-" + "1" * 5_000, "^1.0.0", False),
     ],
 )  # fmt: skip
 def test_versions_match_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""Each line of the document's part on project configuration has a test, or says why not."""
+"""Each line of the document's part on project configuration has a test or a reason for having none."""
 
 import ast
 import json

@@ -26,7 +26,7 @@ def test_a_link_is_the_scheme_with_the_path(tmp_path: Path) -> None:
     assert link("/notes/[id]", {"id": 7}, scheme="two", query={"a": "b c"}) == "two://notes/7?a=b%20c"
     assert link("/docs/[...rest]", rest=["a", "b"]) == "one://docs/a/b"
     assert link("/p/[user-id]", {"user-id": "x"}) == "one://p/x"
-    assert link("/") == "one:///"
+    assert [link("/"), link("/", query={"a": 1}), link("/#f")] == ["one:///", "one:///?a=1", "one:///#f"]
     assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {"id": "a/b"}  # type: ignore[union-attr]
 
 
@@ -64,6 +64,15 @@ def test_only_schemes_of_apps_are_checked(tmp_path: Path) -> None:
         check_url("three://x", project)
     with pytest.raises(ConfigError, match="has no effect in the development client"):
         check_url("one://x", project, development_client=True)
+
+
+def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -> None:
+    config = {"scheme": "one", "ios": {"bundleIdentifier": "com.Acme.app"}, "android": {"package": "com.acme.android"}}
+    project = _links(tmp_path, config).project
+    for url, platform in (("com.acme.app://x", "ios"), ("com.acme.app://x", None), ("com.acme.android:/x", "android")):
+        check_url(url, project, platform=platform)
+    with pytest.raises(ConfigError, match=r"'com\.acme\.app' is not declared"):
+        check_url("com.acme.app://x", project, platform="android")
 
 
 RIGHT: Final = """\

@@ -21,7 +21,7 @@ FILES: Final = {"app/index.tsx": "", "src/a.ts": "", ".env": "A=1", "dist/sub/a.
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Give up what the superuser may: no permission stops it."""
+    """Drop the superuser's privileges: no permission restricts it."""
     user = os.geteuid()
     os.seteuid(NOBODY if user == 0 else user)
     try:

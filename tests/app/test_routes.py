@@ -1,4 +1,4 @@
-"""Routes: which files are some, what a URL opens, what a link may say."""
+"""Routes: which files are routes, what a URL opens, which links are valid."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ DEVIATIONS: Final = {
     "{pathname:'/about',params:{q:'1'}}",  # a parameter that the route does not have
     "'/docs/a'", "'/docs/a/b/c'", "'/docs/'", "'/mix/f/c/a/b'", "'/(home)/item/x'", "'/item/x'",  # concrete paths
 }  # fmt: skip
-"""Links that the existing declaration takes and the document refuses."""
+"""Links that the existing declaration accepts and the document refuses."""
 
 
 def routes_of(*files: str) -> Routes:

@@ -1,4 +1,4 @@
-"""The TypeScript declaration, held to by the compiler."""
+"""The TypeScript declaration, as enforced by the compiler."""
 
 import shutil
 import subprocess

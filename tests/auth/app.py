@@ -1,4 +1,4 @@
-"""An app that signs its user in, one step after the other."""
+"""An app that signs its user in, step by step."""
 
 import re
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class App:
         return auth.AuthRequest({**self.config, **changes})
 
     def open(self, url: str) -> str:
-        """Be a browser without a person: return where the page redirects."""
+        """Act as a browser without a user: return where the page redirects."""
         return self.http.get(url).headers["location"]
 
     def authorize(self, request: auth.AuthRequest) -> auth.AuthSessionResult:

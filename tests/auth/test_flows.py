@@ -1,4 +1,4 @@
-"""The code flow at a real provider: success, and every way in which it can fail."""
+"""The code flow with a real provider: success, and every way to fail."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The client at a provider, and the provider with a client, that do not know this project."""
+"""The client with a third-party provider, and the provider with a third-party client."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def running(settings: dict[str, Any]) -> Iterator[IdentityProvider]:
 
 @pytest.fixture
 def provider(running: IdentityProvider) -> IdentityProvider:
-    """Provide the one of the module: new ones for each failure would take most of the time."""
+    """Provide the module's provider: a new one for each failure would take most of the time."""
     running.clear_failures()
     running.automatic_user = "ada"
     return running
@@ -142,7 +142,7 @@ def test_a_wrong_parameter_is_rejected_by_a_third_party_provider(
 
 @dataclass
 class ForeignClient:
-    """The client library in a process of its own, which goes through one flow after the other."""
+    """The client library in a separate process, which goes through the flows in turn."""
 
     process: "subprocess.Popen[str]"
 
@@ -234,7 +234,7 @@ IN_A_BROWSER: Final = {
     "redirect": "page 307",
     "oversized": "page 200",
 }
-"""What a browser that opens the endpoint reports of them."""
+"""What a browser that opens the endpoint reports about them."""
 BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
     "discovery": {**EVERYWHERE, "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"},
     "authorize": {

@@ -1,4 +1,4 @@
-"""The provider's own doors: its page, what it refuses, and what it lets a test see and decide."""
+"""The provider's interfaces: its page, its refusals, and what a test can see and control."""
 
 import httpx
 import pytest

@@ -186,7 +186,7 @@ def in_documents_names(value: Any) -> dict[str, Any]:
 
 
 def without_now(value: Any) -> Any:
-    """Drop the times of a result that stand for the clock: those of a reply without ``issued_at``."""
+    """Drop times taken from the clock: those of a reply without ``issued_at``."""
     if isinstance(value, dict):
         is_now = value.get("issuedAt") == "<now>" or ("issued_at" not in (value.get("rawResponse") or {"issued_at": 0}))
         return {name: without_now(part) for name, part in value.items() if not (name == "issuedAt" and is_now)}

@@ -1,4 +1,4 @@
-"""What is decided without a provider: configurations, requests and tokens."""
+"""What needs no provider: configurations, requests and tokens."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -14,5 +14,5 @@ def files_of_readme() -> dict[str, str]:
 
 
 def commands_of_readme(beginning: str) -> list[str]:
-    """Return the commands that begin so, without prompt and comment."""
+    """Return the commands with this beginning, without prompt and comment."""
     return re.findall(rf"^\$ ({re.escape(beginning)}.*?)(?:  +#.*)?$", README, flags=re.MULTILINE)

@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
 
 @pytest.fixture(scope="module")
 def clone(world: World) -> Path:
-    """A fresh clone of what is committed, in which the README's first command has been run."""
+    """A fresh clone of the last commit, in which the README's first command has been run."""
     clone = world.directory / "clone"
     world.run(f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", world.directory)
     assert_all_passed(world.run(EXAMPLES, clone))

@@ -22,7 +22,7 @@ CLOSED: Final = "http://127.0.0.1:9"
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "NPM_CONFIG_REGISTRY")
 DIRECT: Final = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 OFFLINE: Final = {**dict.fromkeys(PROXIES, CLOSED), **DIRECT}
-"""All but this machine is behind a port at which nothing answers."""
+"""Everything but this machine is behind a port on which nothing listens."""
 
 
 class World:

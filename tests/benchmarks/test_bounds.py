@@ -1,4 +1,4 @@
-"""What the measure of parallel runs divides by: no schedule may go below it, and easy cases reach it."""
+"""The lower bounds of parallel runs: no schedule can go below them, and easy cases reach them."""
 
 import random
 
@@ -95,7 +95,7 @@ def test_no_feasible_schedule_is_below_the_bound(seed: int) -> None:
 
 
 def carried_out(work: Work, lanes: int, chance: random.Random) -> tuple[float, int, float]:
-    """Give the next test to whoever is free first, who boots a session when it holds one of another kind."""
+    """Give the next test to the first free worker, which boots a session if it holds one of another kind."""
     left = [(kind, seconds) for kind, tests in work.tests.items() for seconds in tests]
     chance.shuffle(left)
     free_at, holds = [0.0] * lanes, [""] * lanes

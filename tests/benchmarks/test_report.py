@@ -1,4 +1,4 @@
-"""The bars of the measure of parallel runs, and its drawing."""
+"""The bars of the benchmark of parallel runs, and its chart."""
 
 from dataclasses import replace
 from xml.etree import ElementTree as ET

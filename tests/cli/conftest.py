@@ -31,7 +31,7 @@ class Ledgers:
         self.live: list[OwnRun] = []
 
     def entry(self, **values: Any) -> Entry:
-        """Return a session that runs, with its entry."""
+        """Return a running session with its entry."""
         with DeviceClient(self.service.url, self.service.token) as client:
             session = client.create(request_at(self.service))
         return entry_of(str(session.id), self.service, url=session.url, **values)

@@ -20,7 +20,7 @@ WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicor
 def run(
     *arguments: str, code: str = CODE, cwd: Path | None = None, before: Sequence[str] = (), **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own, by the command ``before``."""
+    """Run a command in a separate process, through the command ``before``."""
     return subprocess.run(
         [*before, sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -33,7 +33,7 @@ def run(
 
 
 def call(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which is quicker."""
+    """Run a command in this process, which is faster."""
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name, value in environ.items():

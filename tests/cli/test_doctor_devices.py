@@ -20,7 +20,7 @@ Script = Callable[[str, str], None]
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
-    """Write an executable on the path of the tests."""
+    """Write an executable on the tests' PATH."""
 
     def write(name: str, text: str = "") -> None:
         path = tmp_path / "bin" / name

@@ -1,4 +1,4 @@
-"""The help of ``pytest-device``, and that its page in the docs lists the same commands and options."""
+"""The help of ``pytest-device``; its page in the docs lists the same commands and options."""
 
 import re
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""``pytest-device init``: which files it writes, what is in them, and that it writes all or nothing."""
+"""``pytest-device init``: which files it writes, with which content, all or nothing."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever is wrong, no command prints the access token."""
+"""No command prints the access token, whatever goes wrong."""
 
 from pathlib import Path
 

@@ -38,7 +38,7 @@ def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
 
 
 def announced(service: subprocess.Popen[str]) -> str:
-    """Return what the service prints until it has said how to use it."""
+    """Return the service's output up to its instructions."""
     lines: list[str] = []
     for line in service.stdout or ():
         lines.append(line)
@@ -48,7 +48,7 @@ def announced(service: subprocess.Popen[str]) -> str:
 
 
 def environment(text: str) -> dict[str, str]:
-    """Run the printed exports in a shell, as a person would."""
+    """Run the printed exports in a shell, as a user would."""
     exports = "\n".join(line for line in text.splitlines() if line.lstrip().startswith("export"))
     shown = subprocess.run(["sh", "-c", f"{exports}\nenv"], capture_output=True, text=True, check=True, env={}).stdout
     return dict(line.split("=", 1) for line in shown.splitlines())

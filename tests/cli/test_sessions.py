@@ -1,4 +1,4 @@
-"""``pytest-device sessions``: what the ledger knows, for people and for programs."""
+"""``pytest-device sessions``: the ledger, as text and as JSON."""
 
 import os
 import sys

@@ -31,28 +31,28 @@ def each(*names: str, where: Callable[[Row], bool] = lambda _row: True) -> pytes
 
 
 def accepted(row: Row) -> bool:
-    """Tell whether the document admits the request of a row."""
+    """Return whether the document allows the request of a row."""
     return bool(row.get("accepted"))
 
 
 def refused(row: Row) -> bool:
-    """Tell whether the request of a row breaks a rule; ``at_fault`` are its options, any of which may be named."""
+    """Return whether the request of a row breaks a rule; ``at_fault`` are its options, any of which can be named."""
     return not accepted(row)
 
 
 def example_session(**changes: Any) -> dict[str, Any]:
-    """Return a session in progress as the document describes one."""
+    """Return a session in progress as documented."""
     return {row["field"]: row["example"] for row in table("session_fields")} | changes
 
 
 def example_config(session_type: str, *, without: str = "") -> dict[str, Any] | None:
-    """Return the connection details of a type, None for a type that the document gives none."""
+    """Return the connection details of a type, None for a type without any in the document."""
     rows = [row for row in table("remote_config") if row["type"] == session_type]
     return {row["field"]: row["example"] for row in rows if row["field"] != without} or None
 
 
 def request_body(row: Row) -> dict[str, Any]:
-    """Return the create body of a row: what every request needs, the row's own, without what it leaves out."""
+    """Return the create body of a row: the required options and the row's own, without those it omits."""
     needed = {"appId": example_session()["appId"], "platform": "android"}
     body = needed | {name: _spelled_out(value) for name, value in row.get("change", {}).items()}
     return {name: value for name, value in body.items() if name not in row.get("without", ())}
@@ -74,12 +74,12 @@ def snake_case(name: str) -> str:
 
 
 def arguments(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the create body as the arguments that a user of the client writes."""
+    """Return the create body as the arguments that a user of the client passes."""
     return {snake_case(name): value for name, value in body.items()}
 
 
 def is_a(kind: str, value: object) -> bool:
-    """Tell whether a JSON value has one of the document's types."""
+    """Return whether a JSON value has one of the document's types."""
     match kind:
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool)

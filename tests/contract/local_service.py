@@ -1,4 +1,4 @@
-"""The local service inside this process: no network, a clock that stands still, devices that obey the test."""
+"""The local service in this process: without a network, with a fixed clock and devices that the test controls."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -31,7 +31,7 @@ _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class ObedientRunner:
-    """Devices that boot, fail and rest when the test says so."""
+    """Devices that boot, fail and idle when the test says so."""
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
@@ -55,14 +55,14 @@ class ObedientRunner:
         return self._records[session_id]
 
     def stop(self, session_id: str) -> None:
-        """Leave the device as it is: what a stopped session shows must not depend on it."""
+        """Do nothing to the device: a stopped session must not depend on it."""
 
     async def close(self) -> None:
         return
 
 
 class Service:
-    """The local service with one project, everybody who may or may not use it, and a clock for the test to move."""
+    """The local service with one project, users with and without access, and a clock that the test moves."""
 
     def __init__(self, *, simulator_access: bool = True, limit_minutes: int = 115) -> None:
         self.now = 1_772_600_767.123
@@ -103,7 +103,7 @@ class Service:
         return self.session("create", body=request_body({"change": change}))
 
     def session_in(self, status: str, **change: Any) -> dict[str, Any]:
-        """Return a session that was led into a status, each step at a moment of its own."""
+        """Return a session that was moved to a status, each step at a different time."""
         session_id = self.create(**change)["id"]
         if status != "new":
             self.trigger("fail" if status == "errored" else "ready", session_id)
@@ -112,7 +112,7 @@ class Service:
         return self.session("get", session_id=session_id)
 
     def trigger(self, trigger: str, session_id: str) -> dict[str, Any]:
-        """Let something happen to a session a little later; return the session after it."""
+        """Trigger an event of a session a little later; return the session afterwards."""
         self.now += 1.5
         match trigger:
             case "ready":

@@ -33,7 +33,7 @@ MINUTES: Final = 5
 
 @dataclass(frozen=True)
 class Service:
-    """A service, by its wire: nothing of this package stands between it and the tests."""
+    """A service at the HTTP level: nothing of this package is between it and the tests."""
 
     app_id: str
     pause_seconds: float
@@ -54,7 +54,7 @@ class Service:
 
     @contextmanager
     def session(self, session_type: str) -> Iterator[dict[str, Any]]:
-        """Create a session and see to it that it is stopped."""
+        """Create a session and make sure that it is stopped."""
         created = data_of(self.create(type=session_type, name="contract", maxDurationMinutes=MINUTES))
         try:
             yield created
@@ -62,7 +62,7 @@ class Service:
             self.call("POST", f"/{created['id']}/stop")
 
     def ready(self, session_id: str) -> dict[str, Any]:
-        """Look at a session, as the document recommends, until it has connection details."""
+        """Poll a session, as the document recommends, until it has connection details."""
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             session = data_of(self.call("GET", f"/{session_id}"))
@@ -94,7 +94,7 @@ def service() -> Generator[Service]:
 
 @dataclass(frozen=True)
 class Story:
-    """The answers of one session's whole life."""
+    """The responses over a session's whole lifecycle."""
 
     type: str
     created: dict[str, Any]
@@ -107,7 +107,7 @@ class Story:
 
 @pytest.fixture(scope="module", params=TYPES)
 def story(request: pytest.FixtureRequest, service: Service) -> Story:
-    """Rent one session of a type, for all the tests that look at it."""
+    """Create one session of a type, for all the tests that use it."""
     with service.session(request.param) as created:
         path = f"/{created['id']}"
         ready = service.ready(created["id"])

@@ -1,4 +1,4 @@
-"""The client calls the service as the document describes its endpoints."""
+"""The client calls the documented endpoints."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 def reply(status: int, body: str) -> httpx.Response:
-    """Return a response that is still to be read, as it comes from a network."""
+    """Return an unread response, as it arrives from a network."""
     return httpx.Response(status, stream=httpx.ByteStream(body.encode()))
 
 
@@ -99,7 +99,7 @@ def test_a_refusal_raises_the_error_of_its_status_with_the_message(row: Row, ope
 
 
 class ScriptedService:
-    """Answers create and get with the replies of a row, one after the other, on a clock that only sleeping moves."""
+    """Answers create and get with the replies of a row in turn, on a clock that only sleeping moves."""
 
     def __init__(self, row: Row) -> None:
         self.now = 0.0

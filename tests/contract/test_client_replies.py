@@ -1,4 +1,4 @@
-"""The client reads sessions as the document describes them."""
+"""The client reads sessions as documented."""
 
 from collections.abc import Callable
 from datetime import datetime

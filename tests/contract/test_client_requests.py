@@ -1,4 +1,4 @@
-"""The client decides about a request as the document does, before anything is sent."""
+"""The client validates requests as documented, before anything is sent."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The real client at the local service: a session from its creation to its stop."""
+"""The real client with the local service: a session from its creation to its stop."""
 
 import pytest
 from pydantic import SecretStr
@@ -17,7 +17,7 @@ TRIGGER_OF = {"new": "get", "in-progress": "ready", "stopped": "stop", "errored"
 
 
 def is_possible(row: Row) -> bool:
-    """Tell whether the local service itself gives such replies; the others are played to the client elsewhere."""
+    """Return whether the local service itself sends such replies; other tests send the others to the client."""
     return all(
         status in TRIGGER_OF and has_config == (status == "in-progress") for status, has_config in row["replies"]
     )
@@ -58,7 +58,7 @@ def test_a_connection_detail_reaches_the_client(row: Row) -> None:
 
 
 def leased(service: Service, row: Row) -> Session:
-    """Lease a session that becomes, at each pause of the client, what the row's next reply says."""
+    """Lease a session that takes the state of the row's next reply at each pause of the client."""
     waited: list[float] = []
 
     def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The local service answers as the document describes sessions, states and refusals."""
+"""The local service returns sessions, states and refusals as documented."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The local service decides about a request as the document does."""
+"""The local service validates requests as documented."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The words and numbers that both sides share are those of the document."""
+"""The shared words and numbers match the document."""
 
 import pytest
 

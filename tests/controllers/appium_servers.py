@@ -1,4 +1,4 @@
-"""Replies of a server that stands in for Appium, and the requests it received."""
+"""Replies of a server that replaces Appium, and the requests it received."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ DONE = says({"value": None})
 
 
 def refuses(error: str, message: str, status: int = 500) -> Answer:
-    """Return WebDriver's answer for what went wrong."""
+    """Return WebDriver's response for an error."""
     return says({"value": {"error": error, "message": message, "stacktrace": f"{message}\n    at a line"}}, status)
 
 
@@ -32,14 +32,14 @@ def appium(capabilities: Mapping[str, Any] | None = None, **answers: Answer) -> 
 
 
 def session_on(far: Controller, *, capabilities: Mapping[str, Any] | None = None, **changes: Any) -> Session:
-    """Return a session without an app, whose Appium is this server."""
+    """Return a session without an app that uses this server as Appium."""
     config = {"appiumUrl": far.url, "capabilities": dict(capabilities or {})}
     blank = {"type": "appium", "buildId": None, "applicationArchiveUrl": None, "remoteConfig": config}
     return Session.from_wire(example_session(**blank | changes))
 
 
 def started_with(far: Controller) -> dict[str, Any]:
-    """Return the capabilities of the one driver that was started."""
+    """Return the capabilities of the only driver that was started."""
     (body,) = [body for (path, _), body in zip(far.asked, far.bodies, strict=True) if path.endswith("/session")]
     wanted: dict[str, Any] = json.loads(body)["capabilities"]
     assert wanted["firstMatch"] == [{}]

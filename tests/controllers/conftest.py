@@ -30,7 +30,7 @@ def appium_service() -> Generator[FaultyService]:
 
 @pytest.fixture(scope="module")
 def booted(appium_service: FaultyService) -> Generator[Callable[[], Session]]:
-    """Provide what gives a session in progress with a real Appium: the one it gave before, as long as that lives."""
+    """Provide a factory of a session in progress with a real Appium, which it reuses while it lives."""
     service, sessions = appium_service, list[Session]()
 
     def boot() -> Session:

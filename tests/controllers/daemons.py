@@ -1,4 +1,4 @@
-"""What a server answers that stands in for an agent-device daemon or an argent tool server."""
+"""Replies of a server that replaces an agent-device daemon or an argent tool server."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,24 +22,24 @@ TAP: Mapping[str, Any] = {
 
 
 def done(**data: Any) -> Answer:
-    """Return the daemon's answer to a command that it has carried out."""
+    """Return the daemon's response to a successful command."""
     return says({"jsonrpc": "2.0", "id": "1", "result": {"ok": True, "data": data}})
 
 
 def refused(code: str, message: str, status: int = 500, **data: Any) -> Answer:
-    """Return the daemon's answer to a command that it has not."""
+    """Return the daemon's response to a rejected command."""
     error = {"code": -32000, "message": message, "data": {"code": code, "message": message, **data}}
     return says({"jsonrpc": "2.0", "id": "1", "error": error}, status)
 
 
 def in_turn(*answers: Answer) -> Callable[[str], Answer]:
-    """Answer one after the other, the last one for ever."""
+    """Return the replies in turn, and then the last one forever."""
     left = list(answers)
     return lambda _call: left.pop(0) if len(left) > 1 else left[0]
 
 
 def agent_device(far: Controller, name: str = "a-test", **more: Any) -> AgentDevice:
-    """Return a client of agent-device on a server; its pauses pass at once."""
+    """Return a client of agent-device on a server, with no pauses."""
     session = session_at(far.url, "agent-device")
     return AgentDevice(session, environment_of(session, name=name), sleep=lambda _seconds: None, **more)
 
@@ -50,7 +50,7 @@ def commands(far: Controller) -> list[dict[str, Any]]:
 
 
 def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
-    """Answer like a tool server with one device, a tool to tap it, and answers of a test's own."""
+    """Reply like a tool server with one device, a tool to tap it, and replies set by the test."""
     known = [
         {"name": "gesture-tap", "description": "Press the screen", "inputSchema": TAP},
         {"name": "list-devices", "description": "List", "inputSchema": {"type": "object", "properties": {}}},
@@ -64,5 +64,5 @@ def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
 
 
 def argent(far: Controller, **more: Any) -> Argent:
-    """Return a client of argent on a server; its pauses pass at once."""
+    """Return a client of argent on a server, with no pauses."""
     return Argent(session_at(far.url, "argent"), sleep=lambda _seconds: None, **more)

@@ -1,4 +1,4 @@
-"""Controllers with the replies of a test, and sessions that lead there."""
+"""Controllers with replies set by a test, and sessions that use them."""
 
 import json
 import ssl
@@ -26,7 +26,7 @@ CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 def session_at(url: str, session_type: str = "appium", **details: Any) -> Session:
-    """Return a session in progress whose controller is at an address."""
+    """Return a session in progress with a controller at a URL."""
     return Session.from_wire(example_session(type=session_type, remoteConfig=CONFIGS[session_type](url) | details))
 
 
@@ -36,7 +36,7 @@ class Answer:
     body: bytes = b"{}"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     rest: bytes = b""
-    """Sent again and again after the body, ``pause`` seconds apart, until nobody listens any more."""
+    """Sent repeatedly after the body, ``pause`` seconds apart, until the client disconnects."""
     pause: float = 0.0
 
 
@@ -62,7 +62,7 @@ class Controller(ThreadingHTTPServer):
         return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet when the client goes."""
+        """Ignore it if the client disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_GET  # noqa: N815  # the names that the base class looks for
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 def speak_tls(server: Controller, cafile: Path) -> None:

@@ -1,4 +1,4 @@
-"""The client of agent-device: what it says to the daemon, what it makes of the answers, and that nothing is secret."""
+"""The client of agent-device: its requests, its results and errors, and no secrets in them."""
 
 import pickle
 import sys

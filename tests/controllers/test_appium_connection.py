@@ -1,4 +1,4 @@
-"""The way to an Appium server: bounded, without secrets in its log, and the shorter way that the server may name."""
+"""The connection to an Appium server: timeouts, no secrets in its log, and direct connections."""
 
 import base64
 import logging
@@ -19,7 +19,7 @@ BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
 
 @pytest.fixture
 def nearer() -> Generator[Controller]:
-    """Provide the server at which a driver may go on."""
+    """Provide the server for direct connections."""
     with controller() as server:
         server.answer = lambda _call: DONE
         yield server

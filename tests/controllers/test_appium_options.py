@@ -1,4 +1,4 @@
-"""What is asked of Appium: the service's device, the marker's app, the suite's options, in this order of strength."""
+"""Capabilities: the service's device, overridden by the marker's app, overridden by the suite's options."""
 
 import logging
 from collections.abc import Mapping

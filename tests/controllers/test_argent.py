@@ -1,4 +1,4 @@
-"""The client of argent: arguments that are checked before they are sent, and what it makes of the answers."""
+"""The client of argent: validation of arguments, results and errors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An Appium driver: started with the suite's options, quit at the end within bounds unless it is to be left."""
+"""An Appium driver: started with the suite's options, and quit in limited time unless it is left running."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Variables for the controllers' own tools: what they are called, and that none of their values is shown."""
+"""Variables for the controllers' own tools: their names, and that no value is shown."""
 
 import json
 import os

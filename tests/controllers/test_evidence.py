@@ -1,4 +1,4 @@
-"""What a device shows when a test has failed: a picture and the page source, as far as they can be had."""
+"""Evidence of a failed test: screenshot and page source, as far as they are available."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Whether a controller is alive: what it is asked, what counts as alive, and that every other answer has an end."""
+"""Health checks of controllers: the request, the responses that count as alive, and time limits."""
 
 import base64
 import gzip
@@ -154,7 +154,7 @@ Dial = Callable[[socket.socket], None]
 
 @pytest.fixture
 def listener() -> "Callable[[list[Dial]], str]":
-    """Do one thing after the other with those who connect; return the address."""
+    """Handle connections in turn; return the URL."""
 
     def listen(acts: list[Dial]) -> str:
         server = socket.create_server(("127.0.0.1", 0))

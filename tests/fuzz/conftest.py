@@ -1,4 +1,4 @@
-"""How much is tried: a bounded, repeatable amount, or with ``--hypothesis-profile=long`` far more and new each time."""
+"""How many examples are tried: a fixed set, or with ``--hypothesis-profile=long`` far more, and new ones each time."""
 
 from importlib.util import find_spec
 

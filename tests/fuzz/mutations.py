@@ -1,4 +1,4 @@
-"""What may become of an answer on its way: broken, swapped, swollen, relabelled, cut off."""
+"""Mutations of a response in transit: corrupt, swapped, enlarged, relabeled, truncated."""
 
 import copy
 import gzip
@@ -14,7 +14,7 @@ import httpx
 from pytest_device.sessions.replies import MAX_REPLY_BYTES
 
 Chunk = bytes | httpx.HTTPError
-"""What arrives next: bytes, or the end of the connection."""
+"""The next part to arrive: bytes, or the end of the connection."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ MORE_STATUSES: Final = (418, 421, 422, 425, 429, 451, 499, 500, 501, 502, 503, 5
 
 
 def mutated(reply: Reply, random: Random) -> Reply:
-    """Return the answer after one to three mishaps."""
+    """Return the response after one to three mutations."""
     for mutation in random.choices(MUTATIONS, k=random.choice((1, 1, 1, 2, 3))):
         reply = mutation(reply, random)
     return reply
@@ -61,7 +61,7 @@ def truncated(reply: Reply, random: Random) -> Reply:
 
 
 def swapped(reply: Reply, random: Random) -> Reply:
-    """Put a value of another kind, or nothing, somewhere into the JSON."""
+    """Replace or remove a value somewhere in the JSON."""
     value = json_of(reply)
     holder, key = random.choice(list(places(value)) or [([value], 0)])
     if random.random() < 0.2:
@@ -72,7 +72,7 @@ def swapped(reply: Reply, random: Random) -> Reply:
 
 
 def nested(reply: Reply, random: Random) -> Reply:
-    """Put something deep into the JSON, as text, since it may be deeper than a parser goes."""
+    """Insert deep nesting into the JSON as text, since it may exceed a parser's limit."""
     depth = random.choice((10, 100, 300, 900, 5_000, 100_000))
     start, end = random.choice((("[", "]"), ('{"a":', "}")))
     return in_place_of_a_value(reply, random, start * depth + "1" + end * depth)

@@ -1,4 +1,4 @@
-"""Any suite, assigned to any workers: each test is run once, whatever the limit, whoever dies."""
+"""Any suite, assigned to any workers: each test runs once, whatever the limit, whichever worker dies."""
 
 from collections import Counter
 from itertools import count

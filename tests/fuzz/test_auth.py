@@ -1,4 +1,4 @@
-"""Any answer of an identity provider ends in a result or in a typed error, and any request to ours in a refusal."""
+"""Any response of an identity provider ends in a result or a typed error, and any request to ours in a refusal."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the rules and the tables of the device session document say."""
+"""The OpenAPI document matches the rules and the tables of the device session document."""
 
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
@@ -16,7 +16,7 @@ NOT_IN_A_SCHEMA = {
     *("archive-without-host", "archive-open-bracket", "archive-port-a-word", "archive-port-too-large"),
     *("archive-port-0", "idle-equal-to-duration", "idle-above-duration", "idle-above-duration-zero"),
 }
-"""Rows with a rule that a schema has no words for."""
+"""Rows with a rule that a schema can't express."""
 
 
 @pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])

@@ -1,4 +1,4 @@
-"""Images of any making: read or refused, in bounded time."""
+"""Any image is read or refused, in bounded time."""
 
 import struct
 import zlib

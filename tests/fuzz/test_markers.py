@@ -1,4 +1,4 @@
-"""Whatever markers a test has, it gets a request that the service accepts, or a ConfigError that names the fault."""
+"""Any markers produce a request that the service accepts, or a ConfigError that names the mistake."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ names_of_tests = text(characters(codec=None), min_size=1) | sampled_from(["test[
 
 class Item(pytest.Item):
     def runtest(self) -> None:
-        """Do nothing: only its name and its markers are looked at."""
+        """Do nothing: only its name and markers matter."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Whatever a service says about a session is a session or an UnexpectedReplyError, and no secret of it is shown."""
+"""Any reply about a session is a session or an UnexpectedReplyError, and no secret in it is shown."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is read of a session in any bytes: an id, a page, whether it has ended, and never an error."""
+"""Any bytes are searched for a session's ID, page and end without an error."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""No secret that the redactor was given survives in any text."""
+"""No secret that the redactor knows survives in any text."""
 
 import json
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Whatever becomes of an answer, a lease ends in a session or a DeviceError, and leaves none that it could name."""
+"""With any mutated response, a lease ends in a session or a DeviceError, and leaves no session that it could name."""
 
 import asyncio
 import re
@@ -38,7 +38,7 @@ BLOCKS: Final = 20
 """The replies of one test: enough of them to share the work among processes."""
 
 Spoil = Callable[[str, Reply], Reply]
-"""What becomes of the answer to an operation."""
+"""The mutated response to an operation."""
 
 
 class World:
@@ -142,7 +142,7 @@ def request_of(random: Random) -> SessionRequest:
 
 
 def spoiler(random: Random) -> Spoil:
-    """Spoil the answers to one operation, the first of them or all."""
+    """Mutate the first response to an operation, or all of them."""
     target, always, done = random.choice(("create", "get", "stop")), random.random() < 0.3, list[bool]()
 
     def spoil(operation: str, reply: Reply) -> Reply:
@@ -155,9 +155,9 @@ def spoiler(random: Random) -> Spoil:
 
 
 def names_it(reply: Reply, session_id: str) -> bool:
-    """Tell whether an answer, as far as it arrives, names this session and no other, in a form that can be read.
+    """Return whether a response, as far as it arrives, names this session and no other in a readable form.
 
-    What refuses or redirects a request is an answer about a session only if it has the form of one.
+    A refusal or redirect is a response about a session only if it has the form of one.
     """
     if reply.headers.get("Content-Encoding", "identity") != "identity" or len(reply.body) > MAX_REPLY_BYTES:
         return False  # or an answer that a proxy has packed, which has tests of its own

@@ -34,7 +34,7 @@ from tests.fuzz.values import NEAR, any_json, bodies
 
 SCHEMA = jsonschema_rs.Draft202012Validator(dict(CREATE_BODY))
 NOT_IN_THE_SCHEMA = {"applicationArchiveUrl", "maxIdleTimeMinutes", "name"}
-"""Options with a rule that no schema can say: hosts and ports, the order of the limits, what is blank."""
+"""Options with a rule that a schema can't express: hosts and ports, the order of the limits, blank text."""
 
 ARGUMENTS = sorted(map(snake_case, NEAR))
 python_values = one_of(
@@ -54,7 +54,7 @@ python_values = one_of(
 
 
 def problems(body: Any) -> set[str | None]:
-    """Return the options at fault in the eyes of the service."""
+    """Return the options that the service rejects."""
     try:
         check(body)
     except InvalidBodyError as error:
@@ -63,7 +63,7 @@ def problems(body: Any) -> set[str | None]:
 
 
 def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Sequence[str]]:
-    """Return the request, or what the client finds wrong with the arguments."""
+    """Return the request, or the client's problems with the arguments."""
     try:
         return SessionRequest.from_arguments(**given_arguments), ()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""The running service keeps to its own document, whatever it is sent."""
+"""The running service follows its own document, whatever it receives."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -43,7 +43,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def with_a_known_project(case: Case) -> Case:
-    """Let most valid requests be about the project that there is: no schema can tell which that is."""
+    """Make most valid requests name the existing project, which no schema can express."""
     body: Any = case.body
     if isinstance(body, dict) and is_uuid(str(body.get("appId"))) and not str(body["appId"]).startswith("f"):
         body["appId"] = APP_ID

@@ -1,4 +1,4 @@
-"""Any texts in options, environment and ini file are settings or a ConfigError, and what is accepted works."""
+"""Any text in options, environment and ini file is a setting or a ConfigError, and accepted values work."""
 
 import re
 from collections.abc import Sequence

@@ -68,7 +68,7 @@ def _rule(trigger: dict[str, Any], start: datetime) -> rrule:
 
 
 def _is_plain(local: datetime) -> bool:
-    """Return whether a local time exists, and once."""
+    """Return whether a local time exists exactly once."""
     return local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset()
 
 

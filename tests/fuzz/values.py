@@ -1,4 +1,4 @@
-"""What is tried: any JSON, and bodies of create requests that are nearly right."""
+"""The generated values: any JSON, and nearly valid create requests."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,7 +26,7 @@ from hypothesis.strategies import (
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, Platform, SessionType
 
 any_text: Final = text(characters(codec=None))
-"""Half surrogate pairs too: JSON can carry them."""
+"""Includes lone surrogates, which JSON can carry."""
 long_text: Final = sampled_from(("x" * 5000, "https://pages.example/" + "x" * 5000, "\x1b[2J", "two\nlines"))
 scalars: Final = none() | booleans() | integers() | floats() | any_text | long_text
 any_json: Final[SearchStrategy[Any]] = recursive(
@@ -64,7 +64,7 @@ NEAR: Final[Mapping[str, SearchStrategy[Any]]] = {
     "launchArgs": lists(any_text, max_size=3),
     "openUrl": _urls,
 }
-"""For each option of a create request values that are right or nearly so."""
+"""For each option of a create request, valid and nearly valid values."""
 
 _GOOD: Final[Mapping[str, SearchStrategy[Any]]] = {
     **NEAR,
@@ -85,7 +85,7 @@ _OPTIONS: Final = sorted(_GOOD.keys() - {"appId", "platform"})
 
 @composite
 def bodies(draw: DrawFn, wrong: SearchStrategy[Any] | None = None) -> dict[str, Any]:
-    """Return a body of options that are sound, but for one that is nearly so or, where given, ``wrong``."""
+    """Return a body of valid options, except for one that is nearly valid or, if given, ``wrong``."""
     body: dict[str, Any] = {"appId": str(draw(uuids())), "platform": draw(sampled_from(Platform)).value}
     if draw(booleans()):
         body["vendorGo"] = True

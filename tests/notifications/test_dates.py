@@ -1,4 +1,4 @@
-"""When triggers fire, through changes of the clock, ends of months and leap days."""
+"""When triggers fire, across clock changes, ends of months and leap days."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

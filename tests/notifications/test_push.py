@@ -1,4 +1,4 @@
-"""Push messages reach a device by its own means: each adapter by the commands that it sends."""
+"""Push messages reach each device through the commands of its adapter."""
 
 import json
 from collections.abc import Mapping, Sequence

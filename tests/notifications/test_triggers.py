@@ -1,4 +1,4 @@
-"""What an app may pass as a trigger, and what the platform's side is given."""
+"""What an app can pass as a trigger, and what the platform receives."""
 
 from datetime import UTC, datetime
 from typing import Any

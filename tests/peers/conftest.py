@@ -29,7 +29,7 @@ configured_service = plugin.service
 def service(
     configured_service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
 ) -> FaultyService:
-    """The service, for a suite that shares sessions as suites do by default."""
+    """The service, for a suite with the default sharing of sessions."""
     monkeypatch.delenv("DEVICE_SHARE")
     monkeypatch.delenv("PYTEST_ADDOPTS")  # every plugin takes part here
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # else pytest-asyncio warns

@@ -1,4 +1,4 @@
-"""Results of Allure, which formats errors, steps and parameters itself, hold no secret."""
+"""Allure formats errors, steps and parameters itself; its results contain no secret."""
 
 import json
 from pathlib import Path
@@ -116,6 +116,6 @@ def test_allure_results_contain_no_secret(
 
 
 def leaks(files: list[Path], access: str) -> list[str]:
-    """Return where a secret is found, with what is around it."""
+    """Return where a secret was found, with the surrounding text."""
     found = ((file.name, file.read_bytes(), needle.encode()) for file in files for needle in (*NEEDLES, access))
     return [f"{name}: {text[max(0, text.index(at) - 60) :][:200]!r}" for name, text, at in found if at in text]

@@ -1,4 +1,4 @@
-"""What suites build on the fixtures, in the ways that pytest offers."""
+"""Fixtures of suites that build on this plugin's, in each of pytest's ways."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names that other plugins have in their users' fingers stay theirs."""
+"""Established names of other plugins remain theirs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Plugins that answer, block or fake what tests do: they must not reach the calls to the service."""
+"""Plugins that answer, block or fake the tests' calls must not affect the calls to the service."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Shards beside pytest-split, which splits suites by durations alone."""
+"""Shards together with pytest-split, which splits suites by duration only."""
 
 import json
 from pathlib import Path

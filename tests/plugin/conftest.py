@@ -1,4 +1,4 @@
-"""The local service as a process of its own, with simulated devices and open to faults."""
+"""The local service as a separate process, with simulated devices and fault injection."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -28,7 +28,7 @@ def running_service(lasting_service: FaultyService) -> Generator[FaultyService]:
 
 @pytest.fixture
 def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FaultyService:
-    """The service, without faults of another test, as what the environment configures: a session for each test."""
+    """The service that the environment configures, without faults of other tests: a session for each test."""
     running_service.reset()
     monkeypatch.setenv("DEVICE_URL", running_service.url)
     monkeypatch.setenv("DEVICE_TOKEN", running_service.token)

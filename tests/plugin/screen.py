@@ -1,4 +1,4 @@
-"""A real pseudo-terminal for a run of pytest, and what a person sees on it."""
+"""A pseudo-terminal for a pytest run, and what a user sees on it."""
 
 import codecs
 import os
@@ -74,5 +74,5 @@ class TerminalRun:
         return lines_on_screen(self.raw, self._columns)
 
     def drawn(self) -> list[str]:
-        """Return the live lines that were there for a time."""
+        """Return the live lines that were shown temporarily."""
         return [part for part in re.split(r"[\r\n]", self.raw) if re.search(r": starting, \d+ s", part)]

@@ -1,4 +1,4 @@
-"""The limits of sessions: left to the account, refused by it, or chosen alone."""
+"""The limits of sessions: left to the account, refused by it, or set individually."""
 
 from collections.abc import Generator
 from pathlib import Path

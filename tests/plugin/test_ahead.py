@@ -1,4 +1,4 @@
-"""Devices that boot behind the tests before theirs: who is notified, and how long they are said to have booted."""
+"""Devices that boot during earlier tests: who is notified, and which boot time is reported."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a test gets of Appium: its marker's app, errors that say who is at fault, what a failure leaves behind."""
+"""Tests with Appium: the marker's app, errors with the right verdict, and evidence of failures."""
 
 import json
 from collections.abc import Generator
@@ -43,7 +43,7 @@ def _leading_there(service: FaultyService, far: Controller, monkeypatch: pytest.
 
 
 def lead(service: FaultyService, url: str) -> None:
-    """Let each session have its Appium server at an address."""
+    """Give each session an Appium server at this URL."""
     config = {"appiumUrl": url, "capabilities": ANDROID}
     service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
 

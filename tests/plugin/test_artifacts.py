@@ -1,4 +1,4 @@
-"""What is left in the artifacts directory: under which names, without secrets, and the warning where that fails."""
+"""The artifacts directory: names, no secrets, and a warning if writing fails."""
 
 import json
 from pathlib import Path

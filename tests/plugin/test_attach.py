@@ -28,7 +28,7 @@ def client(service: FaultyService) -> Generator[DeviceClient]:
 
 @pytest.fixture
 def session_id(service: FaultyService, client: DeviceClient) -> str:
-    """A session that somebody has created."""
+    """A session created by someone else."""
     return create(service, client)
 
 
@@ -77,6 +77,14 @@ def test_an_attached_session_is_never_in_the_ledger(
 
     assert (tmp_path / "state").exists()
     assert service.statuses() == ["in-progress"]
+
+
+def test_its_id_is_sent_as_it_is_spelled(pytester: pytest.Pytester, service: FaultyService, session_id: str) -> None:
+    pytester.makepyfile(TWO)
+
+    pytester.runpytest(f"--device-attach={session_id.upper()}").assert_outcomes(passed=2)
+
+    assert calls(service, "get", session_id.upper()) == 1  # from then on, it is spelled as the service spells it
 
 
 def test_a_marker_attaches_one_test_and_others_create_sessions(

@@ -1,4 +1,4 @@
-"""One cause is paid once: what has failed for a test is not attempted again for each of the others."""
+"""One cause costs one attempt: after it failed for a test, it is not repeated for the others."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ TESTS: Final = 50  # more than lines: a report that grew with the tests would be
 MOST_SESSIONS: Final = 2
 MOST_LINES: Final = 40
 Fault = tuple[str, str, Mapping[str, Any]]
-"""An operation, what strikes it, and how."""
+"""An operation, its fault, and the fault's options."""
 SUITE: Final = """
 import pytest
 
@@ -24,7 +24,7 @@ def test_driven(device_session, n): pass
 
 @pytest.fixture
 def sharing(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
-    """The service as a suite has it by default: equal tests share a session, a start is tried twice."""
+    """The service with the default settings: equal tests share a session, a start is tried twice."""
     for name in ("DEVICE_SHARE", "DEVICE_START_ATTEMPTS", "CI", "BUILD_NUMBER"):
         monkeypatch.delenv(name, raising=False)
     return service

@@ -1,4 +1,4 @@
-"""Controllers that are dead before a test or die in it, and what a test is given of agent-device and argent."""
+"""Controllers that are dead before a test or die during it; the clients of agent-device and argent."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def device_wait_policy(device_wait_policy):
 
 @pytest.fixture(autouse=True)
 def simulated(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
-    """The service with simulated sessions; a controller that does not answer is given up soon."""
+    """The service with simulated sessions, and a short timeout for controllers."""
     pytester.makeconftest(POLICY)
     return service
 

@@ -41,7 +41,7 @@ def note(request, worker_id):
 
 
 class Line(NamedTuple):
-    """What a test has written down."""
+    """What a test recorded."""
 
     worker: str
     test: str
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run that is over, of which several tests check something."""
+    """A finished run that several tests check."""
 
     result: pytest.RunResult
     notes: list[Line]
@@ -64,7 +64,7 @@ class Ran(NamedTuple):
 
 
 class Suite:
-    """A suite that writes down which worker ran which test on which session."""
+    """A suite that records which worker ran which test on which session."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self._path = pytester.path / "notes"
@@ -87,13 +87,13 @@ class Suite:
         return self.pytester.runpytest_inprocess(*options)
 
     def remember(self, seconds: Mapping[str, float]) -> None:
-        """Let an earlier run have written down how long the tests took, by node id."""
+        """Write the durations of an earlier run, by node ID."""
         directory = self.pytester.path / ".pytest_cache/v/device"
         directory.mkdir(parents=True)
         (directory / "test_seconds").write_text(json.dumps(seconds))
 
     def remember_failure(self, nodeid: str) -> None:
-        """Let this test alone have failed in an earlier run."""
+        """Record that only this test failed in an earlier run."""
         directory = self.pytester.path / ".pytest_cache/v/cache"
         directory.mkdir(parents=True)
         (directory / "lastfailed").write_text(json.dumps({nodeid: True}))
@@ -120,7 +120,7 @@ def done() -> dict[str, Ran]:
 
 @pytest.fixture
 def once(suite: Suite, done: dict[str, Ran]) -> Once:
-    """Return what makes a run for the first test of this module that needs it, and gives it to the next ones, too."""
+    """Return a function that runs once and returns the same run to all tests of this module."""
 
     def ran(name: str, run: Callable[[], pytest.RunResult]) -> Ran:
         if name not in done:

@@ -1,4 +1,4 @@
-"""Foreign strings reach neither a terminal nor a CI log as they are, whoever sends them."""
+"""Foreign text reaches neither a terminal nor a CI log unescaped, whatever its source."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_driven(device_driver): pass
 
 
 def unsafe(text: str) -> list[str]:
-    """Return what is not safe in a text, with what is around it."""
+    """Return the unsafe parts of a text, with their surroundings."""
     return [f"{text[max(0, found.start() - 60) : found.end() + 20]!r}" for found in UNSAFE.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""A person looks at the device of a failed test."""
+"""A user inspects the device of a failed test."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""At most so many sessions of several runs at once: on one machine, and on machines that share nothing but a server."""
+"""The session limit across runs: on one machine, and on machines that share only a server."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
 
 @pytest.fixture
 def limited(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
-    """The service, and a suite that may have one session at once."""
+    """The service, and a suite with a limit of one session."""
     pytester.makepyfile(TESTS)
     monkeypatch.setenv("DEVICE_MAX_SESSIONS", "1")
     return service

@@ -1,4 +1,4 @@
-"""``--device-preview``: where to watch the devices, for a person and nobody else."""
+"""``--device-preview``: where to watch the devices, shown to the user only."""
 
 import sys
 from pathlib import Path

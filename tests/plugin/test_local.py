@@ -1,4 +1,4 @@
-"""Runs at a local service that the run itself starts, with a real Appium behind every session."""
+"""Runs with a local service that the run starts, with a real Appium for every session."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def programs() -> list[psutil.Process]:
-    """Find what the runs of this test have started and left: the services and the Appium servers of their sessions."""
+    """Find leftover processes of this test's runs: services and Appium servers."""
     mine = str(Path.cwd())
     return [p for p in psutil.process_iter() if p.pid != os.getpid() and mine in _workplace(p)]
 
@@ -144,7 +144,7 @@ SUITE = {
 
 
 class Ran(NamedTuple):
-    """The run of the suite, which is over."""
+    """The finished run of the suite."""
 
     result: pytest.RunResult
     directory: Path

@@ -76,7 +76,7 @@ def builds(tmp_path: Path) -> Generator[str]:
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Keep quiet."""
+            """Log nothing."""
 
     handler = functools.partial(Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -1,4 +1,4 @@
-"""Runs on a machine where no browser can be had: one of another processor, with nothing on PATH."""
+"""Runs on a machine without an available browser: another processor, and none on PATH."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs at a local service that the run itself starts, with agent-device and argent driving a real browser."""
+"""Runs with a local service that the run starts, with agent-device and argent driving a real browser."""
 
 import threading
 from collections.abc import Generator
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.usefixtures("installed_programs")
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(autouse=True)
 def page(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[str]:
-    """Serve an app; the suite finds it at ``PAGE``."""
+    """Serve an app at ``PAGE``."""
     directory = tmp_path_factory.mktemp("app")
     (directory / "index.html").write_text(PAGE)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:

@@ -1,4 +1,4 @@
-"""``--device-local`` on the emulators of this machine, in whose place stands what adb prints."""
+"""``--device-local`` with emulators, simulated by recorded adb output."""
 
 import os
 from pathlib import Path

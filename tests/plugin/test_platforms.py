@@ -1,4 +1,4 @@
-"""Tests that are marked for several platforms, and runs that are for some of them only."""
+"""Tests marked for several platforms, and runs for only some of them."""
 
 import pytest
 

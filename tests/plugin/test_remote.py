@@ -1,4 +1,4 @@
-"""One run on several machines that share no disk: each with a checkout, an environment and a state directory."""
+"""One run on several machines without a shared disk, each with its own checkout, environment and state directory."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_driven(device_session, n):
 
 
 class Machine:
-    """A directory that stands for a machine: its checkout, its home and its state directory."""
+    """A directory that represents a machine: its checkout, home and state directory."""
 
     def __init__(self, directory: Path) -> None:
         self.checkout, self.home, self.state_dir = (directory / name for name in ("checkout", "home", "state"))
@@ -50,7 +50,7 @@ class Machine:
         (cache / "test_seconds").write_text(json.dumps(seconds))
 
     def popen(self) -> str:
-        """Return what lets pytest-xdist have a worker here, as a child."""
+        """Return the ``--tx`` option for a worker here, as a child process."""
         variables = (f"env:{name}={value}" for name, value in self.variables.items())
         return "//".join(["popen", f"chdir={self.checkout}", *variables])
 
@@ -61,7 +61,7 @@ class Machine:
         return [file.name.removeprefix("ran-") for file in files]
 
     def left(self) -> list[Path]:
-        """Return what is written down here of sessions and their owners."""
+        """Return the records of sessions and their owners here."""
         return list(self.state_dir.glob("runs/*/*"))
 
     def owner(self) -> int:
@@ -70,7 +70,7 @@ class Machine:
         return int(lock.stem.split("-")[-2])
 
     def hold(self) -> None:
-        """Let no test end until it is let go."""
+        """Block all tests until they are released."""
         (self.checkout / "hold").touch()
 
     def let_go(self) -> None:

@@ -1,4 +1,4 @@
-"""Tests that run with sessions of the local service, whose devices are simulated here."""
+"""Tests with sessions of the local service and simulated devices."""
 
 import signal
 import subprocess
@@ -230,7 +230,7 @@ def test_without_a_ci_service_all_sessions_share_the_runs_generated_name(
 
 
 class OnWorkers(NamedTuple):
-    """A run on two workers that is over."""
+    """A finished run on two workers."""
 
     result: pytest.RunResult
     names: list[str]
@@ -503,10 +503,11 @@ def test_a_refused_stop_does_not_fail_the_test_and_is_retried_in_the_background(
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize("status", [408, 504])
 def test_a_create_call_that_failed_at_a_gateway_is_reported_as_unknown(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, status: int
 ) -> None:
-    service.add_fault("create", "reply", status=504, carried_out=True)
+    service.add_fault("create", "reply", status=status, carried_out=True)
     pytester.makepyfile(ONE)
 
     pytester.runpytest().stdout.fnmatch_lines(["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"])

@@ -1,4 +1,4 @@
-"""Drivers that tests share, in the shapes of suites that exist."""
+"""Drivers that tests share, in the styles of existing suites."""
 
 import re
 from collections.abc import Generator

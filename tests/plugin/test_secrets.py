@@ -1,4 +1,4 @@
-"""No secret is in anything that a run leaves behind, however the run ends."""
+"""No output of a run contains a secret, however the run ends."""
 
 import logging
 from collections.abc import Callable
@@ -44,7 +44,7 @@ NEEDLES = (
     ),
     "c29tZUBvbmU6cGFzcy13MHJkLWNvcmU",  # what basic authentication makes of some@one and the password
 )
-"""Of each secret the part that looks the same in every spelling."""
+"""The part of each secret that is the same in every encoding."""
 
 UNASKED = """
 import dataclasses, pytest
@@ -97,7 +97,7 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, planted: FaultyService) -> Run:
-    """Run tests of a suite in a process of its own and find no secret in what it leaves behind."""
+    """Run tests of a suite in a separate process and check that its output contains no secret."""
 
     def run(tests: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(SUITE + tests)

@@ -1,4 +1,4 @@
-"""Parts of a suite, each for a machine of its own: together they are the suite."""
+"""Shards of a suite, one per machine: together they are the suite."""
 
 import json
 from pathlib import Path

@@ -48,7 +48,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def at_most_one_ahead(sessions: list[Session], *, stopping: int = 0) -> bool:
-    """Tell whether no session was created before the last but one had ended, or ``stopping`` more were about to."""
+    """Return whether each session was created after the last but one ended, or while ``stopping`` more were ending."""
     spans = sorted(
         (session.created_at, session.finished_at) for session in sessions if session.created_at and session.finished_at
     )

@@ -1,4 +1,4 @@
-"""What a person sees of device tests: on a terminal, in a log, distributed."""
+"""The output of device tests: on a terminal, in a log, with workers."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def piped(*args: str) -> str:
 
 
 def without_chance(lines: Iterable[str]) -> list[str]:
-    """Leave out of lines what differs from run to run and what pytest does on a terminal only, and blank lines."""
+    """Remove variable parts, terminal-only output and blank lines."""
     lines = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+\.\d+|\d+ s\b", "…", line) for line in lines)
     return [line.removeprefix("collecting ... ").strip("= ") for line in lines if line.strip()]
 

@@ -1,4 +1,4 @@
-"""A run whose service has no capacity waits for it, says so, and ends with a reason when it never comes."""
+"""A run waits for the service's capacity, reports it, and ends with the reason if there is none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run leaves its device up, and the next one begins with it."""
+"""A run keeps its device warm, and the next one takes it over."""
 
 import json
 import os

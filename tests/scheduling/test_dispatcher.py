@@ -1,4 +1,4 @@
-"""Who gets which tests next."""
+"""Which worker gets which tests next."""
 
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -22,7 +22,7 @@ def dispatcher_of(
     width: int = 2,
     max_devices: float = inf,
 ) -> Dispatcher[int]:
-    """Return what assigns tests, given by group and seconds."""
+    """Return a dispatcher for tests given by group and seconds."""
     tests = list(tests)
     units = [[(test,) for test, (of, _) in enumerate(tests) if of == group] for group in range(len(groups))]
     seconds = [of_test for _, of_test in tests]
@@ -118,15 +118,15 @@ def test_one_worker_does_not_get_all_short_tests_during_its_boot() -> None:
 def test_a_worker_that_ends_gets_no_more_tests_and_its_group_continues_elsewhere() -> None:
     dispatcher = dispatcher_of([ANDROID], [(0, 30.0)] * 6)
     dispatcher.add_worker(1)
-    begun = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
+    started = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
     dispatcher.end_worker(1)
     dispatcher.add_worker(2)
 
     assigned = [(name, tests) for name, tests, _ in dispatcher.assign(1.0)]
 
     assert [name for name, _ in assigned] == [2]
-    assert not set(assigned[0][1]) & set(begun)
-    assert [one.test for one in dispatcher.pending(1)] == begun
+    assert not set(assigned[0][1]) & set(started)
+    assert [one.test for one in dispatcher.pending(1)] == started
 
 
 def test_tests_without_a_device_fill_the_boot() -> None:

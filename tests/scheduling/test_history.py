@@ -1,4 +1,4 @@
-"""How long tests and boots take, remembered from run to run."""
+"""Durations of tests and boots, remembered between runs."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from pytest_device.scheduling.history import History
 
 
 class Cache:
-    """As much of pytest's as is used, across the border of JSON."""
+    """The part of pytest's cache in use; values pass through JSON."""
 
     def __init__(self, **values: object) -> None:
         self.files = {f"device/{name}": json.dumps(value) for name, value in values.items()}

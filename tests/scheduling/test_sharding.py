@@ -1,4 +1,4 @@
-"""Tests in equal parts, the same ones wherever they are made."""
+"""Balanced shards, identical on every machine."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Durations of sessions, from what tests took in earlier runs."""
+"""Durations of sessions, from test durations in earlier runs."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,7 @@ def need(platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | N
 
 
 def duration(known: Mapping[str, float], *uses: Use) -> int | None:
-    """Return what the one need of the uses is to have."""
+    """Return the size of the only need."""
     (request,) = sized(uses, known.get, unknown_minutes=2).values()
     return request.max_duration_minutes
 

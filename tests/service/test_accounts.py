@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Roles and their permissions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the REST interface answers beside what the document's tables say."""
+"""Behavior of the REST interface beyond the document's tables."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the service is reported, and what it says about what it is reported."""
+"""The service's configuration, and errors about it."""
 
 import json
 from pathlib import Path

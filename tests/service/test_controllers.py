@@ -52,7 +52,7 @@ def service(directory: Path) -> Iterator[Service]:
 
 @dataclass
 class Session:
-    """A session and what asks its controller."""
+    """A session and a client of its controller."""
 
     service: Service
     id: str

@@ -1,4 +1,4 @@
-"""What the test interface does to people."""
+"""The effects of the test interface."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the gateway passes on, before a program that answers with what it was asked."""
+"""The gateway in front of a program that echoes its requests."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ SHOWN = "http://127.0.0.1:7777/notes?from=here"
 
 
 class _Echo(BaseHTTPRequestHandler):
-    """Tells what it was asked."""
+    """Echoes its requests."""
 
     protocol_version = "HTTP/1.1"
 
@@ -92,7 +92,7 @@ def listener() -> Iterator[Path]:
 
 @dataclass
 class Phone(Chromium):
-    """A device that notes what is done to it."""
+    """A device that records its actions."""
 
     tools: Tools
     done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
@@ -120,7 +120,7 @@ class Phone(Chromium):
 
 
 class Stage:
-    """The gateway in this process, before the one controller there is."""
+    """The gateway in this process, in front of the only controller."""
 
     def __init__(self, listener: Path, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
@@ -147,7 +147,7 @@ class Stage:
         return asyncio.run(exchange())
 
     def rpc(self, command: str, *positionals: str, token: str = TOKEN, **flags: Any) -> Any:
-        """Ask as agent-device's clients do; return what the daemon got, or the answer in its place."""
+        """Send a request as agent-device's clients do; return what the daemon received, or the response instead."""
         params = {"session": "s", "command": command, "positionals": positionals, "flags": flags, "meta": {}}
         asked = {"jsonrpc": "2.0", "id": 7, "method": "agent_device.command", "params": params}
         answer = self.ask("POST", "/rpc", json=asked, headers={"Authorization": f"Bearer {token}"}).json()
@@ -165,7 +165,7 @@ def stage(listener: Path) -> Stage:
 
 @pytest.fixture
 def browser(listener: Path) -> Stage:
-    """The one whose device is a browser."""
+    """The gateway of a browser device."""
     return Stage(listener, Phone(Tools({}, debugging_port=1)))
 
 

@@ -1,4 +1,4 @@
-"""The service as a process, and clients that mean it harm."""
+"""The service as a process, and hostile clients."""
 
 import hmac
 import os
@@ -19,7 +19,7 @@ from tests.service.world import ACCOUNTS, TOKEN, UNKNOWN_ID, data
 
 ATTEMPTED_BYTES = 256 * 1024 * 1024
 BORNE_BYTES = 3 * MAX_TESTING_BODY_BYTES
-"""What the service may hold of an attempt: the most it takes, in parts and put together."""
+"""Memory that the service may use for an attempt: the maximum size, in parts and assembled."""
 OTHER_USER = 65534
 JSON = {"Content-Type": "application/json"}
 

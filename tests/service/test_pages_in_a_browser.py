@@ -1,4 +1,4 @@
-"""The preview and the session's page as a person has them: in a real Chromium, by mouse and by keyboard."""
+"""The preview and the session page as a user sees them: in a real Chromium, by mouse and keyboard."""
 
 import json
 from collections.abc import Callable, Generator, Iterator
@@ -45,7 +45,7 @@ return [...document.querySelectorAll('body *')]
   .filter((node) => node.checkVisibility() && [...node.childNodes].some(isText) && contrast(node) < 4.5)
   .map((node) => node.outerHTML);
 """
-"""What stands out too little from its ground to be read; the words before the first picture, too."""
+"""Text with too little contrast, including that before the first screenshot."""
 
 
 CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
@@ -59,7 +59,7 @@ def chrome() -> Iterator[Chrome]:
 
 @pytest.fixture
 def look(chrome: Chrome) -> Iterator[Chrome]:
-    """Give a browser that looks at nothing, before and after."""
+    """Provide a browser with a blank page, before and after."""
     yield chrome
     chrome.get("about:blank")
     complaints(chrome)
@@ -77,7 +77,7 @@ def wait(chrome: Chrome, condition: Callable[[], Any]) -> Any:
 
 
 def complaints(chrome: Chrome) -> list[Any]:
-    """Return what the browser has had to say of its pages since this was asked last."""
+    """Return the browser's messages about its pages since the last call."""
     reported: list[Any] = chrome.execute("getLog", {"type": "browser"})["value"]
     return reported
 

@@ -1,4 +1,4 @@
-"""The live preview over HTTP: who may look and touch, and what is answered."""
+"""The live preview over HTTP: access and responses."""
 
 import asyncio
 import gc

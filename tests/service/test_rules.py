@@ -1,4 +1,4 @@
-"""What the service says about an invalid request, and the choices that are its own."""
+"""The service's errors for invalid requests, and its own choices."""
 
 from typing import Any
 

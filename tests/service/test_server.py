@@ -88,7 +88,7 @@ def test_limits_apply_without_requests(service: Service, directory: Path) -> Non
 
 def test_an_endless_request_times_out(service: Service) -> None:
     head = f"POST {SESSIONS_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    begun = [
+    partial_requests = [
         b"",
         b"GET / HT",
         head.encode(),
@@ -96,9 +96,11 @@ def test_an_endless_request_times_out(service: Service) -> None:
     ]
     address = service.url.removeprefix("http://").split(":")
     with ExitStack() as stack:
-        clients = [stack.enter_context(socket.create_connection((address[0], int(address[1])), 60)) for _ in begun]
+        clients = [
+            stack.enter_context(socket.create_connection((address[0], int(address[1])), 60)) for _ in partial_requests
+        ]
         since = time.monotonic()
-        for client, sent in zip(clients, begun, strict=True):
+        for client, sent in zip(clients, partial_requests, strict=True):
             client.sendall(sent)
 
         rests = [client.recv(1000) for client in clients]

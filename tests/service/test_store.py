@@ -1,4 +1,4 @@
-"""The file in which sessions outlive the service."""
+"""The file that keeps sessions across restarts."""
 
 import sqlite3
 import stat

@@ -1,4 +1,4 @@
-"""A pool over the local service's application, for tests of who gets which session."""
+"""A pool over the local service's application, for tests of session assignment."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class House(Recorder):
         self.hook: Callable[[Session], None] = self.stopping.append
         self.problem_of: ProblemOf = skip_controller_check
         self.threads: set[str] = set()
-        """Those in which events were reported."""
+        """The threads that reported events."""
         self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
         gate = Gate(judge)
@@ -83,7 +83,7 @@ class House(Recorder):
         self.pool.prefetch(needs, _policy(900.0))
 
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
-        """Take a session for a test and give it back."""
+        """Acquire a session for a test and release it."""
         (held,) = self.take(need)
         self.pool.release([held], lambda _need: again)
         return held.session

@@ -46,7 +46,7 @@ sys.stdin.read()
 
 
 class Served:
-    """Where a service is: what a process has to know of it."""
+    """The connection settings of a service."""
 
     def __init__(self, url: str, token: str, app_id: str) -> None:
         self.url, self.token, self.app_id = url, token, app_id
@@ -74,7 +74,7 @@ def reaper_client_at(
 def reaper_client(
     service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, reporter: Reporter | None = None
 ) -> Generator[ReaperClient]:
-    """Give one that is closed in the end, whatever the test has done."""
+    """Provide one that is closed at the end in any case."""
     client = reaper_client_at(service, state_dir, config, reporter)
     try:
         yield client
@@ -98,7 +98,7 @@ def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entr
 def owning_elsewhere(
     service: FaultyService, state_dir: Path, *, sessions: int = 1, forks: bool = False
 ) -> Generator[subprocess.Popen[str]]:
-    """Give a process group whose leader owns sessions; its output is their ids, then it waits to be killed."""
+    """Provide a process group whose leader owns sessions, prints their IDs and waits to be killed."""
     command = [sys.executable, "-c", _CHILD, str(state_dir), str(sessions), str(forks)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes) as process:

@@ -1,4 +1,4 @@
-"""A Redis server of the tests' own: nothing is written to disk, and it ends with the block."""
+"""A Redis server for tests: nothing is written to disk, and it ends with the block."""
 
 import importlib.util
 import shutil
@@ -12,7 +12,7 @@ from tests.waiting import eventually
 
 
 class RedisServer:
-    """A server on a port of loopback that can be taken away and brought back, empty."""
+    """A server on a loopback port that can be stopped and restarted empty."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.port = _free_port()

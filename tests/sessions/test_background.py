@@ -120,7 +120,7 @@ def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) ->
 
 
 class Crowd:
-    """Pools of several processes, here threads, that take two sessions at a time of the two that may be had."""
+    """Pools of several processes, here threads, that each acquire both of the two available sessions."""
 
     def __init__(self, client: DeviceClient, world: World, slots: Path) -> None:
         self._client, self._world, self._slots = client, world, slots

@@ -1,4 +1,4 @@
-"""What the client bears from a hostile service: it is bounded in time, and its errors keep the token to themselves."""
+"""The client with a hostile service: calls have a time limit, and errors don't reveal the token."""
 
 import socket
 import threading
@@ -37,7 +37,7 @@ BEGINNINGS = {
 
 
 def served(listener: socket.socket, answers: Iterator[Iterator[bytes]]) -> None:
-    """Send each request of one connection the next answer, bit by bit, until nobody listens."""
+    """Reply to each request of one connection bit by bit, until the client disconnects."""
     with suppress(OSError), listener.accept()[0] as connection:
         for answer in answers:
             connection.recv(65536)

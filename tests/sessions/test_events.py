@@ -1,4 +1,4 @@
-"""Events as plain values, as other programs read them."""
+"""Events in their plain form, as other programs read them."""
 
 import json
 from pathlib import Path

@@ -82,7 +82,7 @@ def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
 
 
 def done(status: int) -> Fault:
-    """Carry the call out, and answer without saying so."""
+    """Perform the call, and return an unrelated response."""
 
     def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         carry_out()
@@ -442,7 +442,7 @@ def test_running_time_is_counted_by_the_services_timestamps(client: DeviceClient
 
 
 def body(status: int, text: str) -> Fault:
-    """Carry the create call out, and answer with its session in a shape that nobody expects."""
+    """Perform the create call, and return its session in an unexpected form."""
 
     def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         session_id = json.loads(carry_out().read())["data"]["id"]

@@ -1,4 +1,4 @@
-"""One file per session: written whole or not at all, readable for its user only, never silently passed over."""
+"""One file per session: written atomically, readable by its user only, never silently skipped."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What run and reaper say to each other arrives as it was said, or is refused."""
+"""Messages between run and reaper arrive intact or are refused."""
 
 import json
 from typing import get_args

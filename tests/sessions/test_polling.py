@@ -1,4 +1,4 @@
-"""Looks at a session are placed by how long past boots took, and never where those tell nothing."""
+"""Polls follow the durations of past boots, if these are informative."""
 
 import math
 from random import Random
@@ -16,7 +16,7 @@ def lognormal(count: int, median: float = 60.0, spread: float = 0.25, *, seed: i
 
 
 def looks(past: list[float], boot: float, base: float = BASE) -> list[float]:
-    """Return when a session is looked at that boots for so long."""
+    """Return when a session with this boot time is polled."""
     pause, at = schedule_of(past, base), [0.0]
     while at[-1] < boot:
         at.append(at[-1] + pause(at[-1]))
@@ -24,7 +24,7 @@ def looks(past: list[float], boot: float, base: float = BASE) -> list[float]:
 
 
 def cost(past: list[float], boots: list[float], base: float = BASE) -> tuple[float, float]:
-    """Return the mean delay, and the looks, of each as a share of those with the fixed pause."""
+    """Return mean delay and polls as a share of those with the fixed pause."""
     learned, fixed = [looks(past, boot, base) for boot in boots], [looks([], boot, base) for boot in boots]
 
     def delay(times: list[list[float]]) -> float:

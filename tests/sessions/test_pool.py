@@ -1,4 +1,4 @@
-"""Who gets which session: shared by equal needs, replaced when it is spent or lost, always stopped."""
+"""Assignment of sessions: shared by equal requirements, replaced when spent or lost, always stopped."""
 
 import threading
 from collections.abc import Callable

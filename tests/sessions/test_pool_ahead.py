@@ -1,4 +1,4 @@
-"""Sessions that boot behind the tests: expected, taken over, given up, stopped when nobody needs them."""
+"""Prefetched sessions: started, used, given up, and stopped if no test needs them."""
 
 import signal
 import threading
@@ -22,7 +22,7 @@ from tests.sessions.world import Fault, World, ref_of
 from tests.waiting import eventually
 
 FRESH = [DeviceRequirement(request(), f"test {number}") for number in range(4)]
-"""Of tests that get a device of their own each."""
+"""The requirement of tests with unshared devices."""
 
 
 MakeHouse = Callable[..., House]
@@ -50,7 +50,7 @@ def answered(world: World, operation: str, count: int) -> bool:
 
 
 def boot_on(house: House, until: Callable[[], bool]) -> bool:
-    """Let time pass from test to test, each of which says what it expects: nothing more."""
+    """Advance the time from test to test, each of which only prefetches."""
 
     def is_so() -> bool:
         house.world.clock.sleep(5)
@@ -70,7 +70,7 @@ def busy(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> h
 
 
 class DeviceSession:
-    """A fault that holds a call until it is let go."""
+    """A fault that blocks a call until it is released."""
 
     def __init__(self) -> None:
         self.reached, self.may_go = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""At most so many sessions at once: taken all or none, waited for in words, free again when their process is gone."""
+"""The session limit: slots are taken all or none, waits are reported, and dead processes free their slots."""
 
 import dis
 import inspect
@@ -25,7 +25,7 @@ from tests.sessions.recorder import SILENT, Recorder
 from tests.waiting import eventually
 
 QUOTA = str(Path(slots.__file__).parent)
-"""Where the traced code lies."""
+"""The directory of the traced code."""
 
 HOLDS = """
 import sys
@@ -66,7 +66,7 @@ class MakeSlots(Protocol):
 
 @pytest.fixture
 def slots_of(tmp_path: Path) -> MakeSlots:
-    """Give the slots as one more run looks at them."""
+    """Provide the slots as another run sees them."""
     own = FakeClock()
 
     def make(
@@ -422,7 +422,7 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
 
 
 def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | None:
-    """Interrupt before the so-manieth instruction of the package; return None when there are not so many."""
+    """Interrupt before the n-th instruction of the package; return None if there are fewer."""
     left = at
 
     def trace(frame: FrameType, event: str, _arg: object) -> Any:

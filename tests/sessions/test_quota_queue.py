@@ -41,7 +41,7 @@ sys.stdin.read()
 
 
 class MakeSlots(Protocol):
-    """Gives the slots as one more process looks at them: by a clock of its own, or by the real one."""
+    """Provides the slots as another process sees them, with its own clock or the real one."""
 
     def __call__(
         self,
@@ -96,7 +96,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
 
 @pytest.fixture
 def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
-    """Return which place in the queue one more would have."""
+    """Return the queue position of another claim."""
 
     def place(most: int) -> int:
         try:
@@ -111,7 +111,7 @@ def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
 
 @contextmanager
 def another_process(address: str, key: Path, most: int) -> Generator["subprocess.Popen[str]"]:
-    """Run one that takes a slot, says so, and keeps it."""
+    """Run a process that takes a slot, reports it, and keeps it."""
     command = [sys.executable, "-c", TAKES, address, str(key), str(most)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

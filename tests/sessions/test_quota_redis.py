@@ -42,7 +42,7 @@ sys.stdin.read()
 
 
 class Machine:
-    """A process of some machine, which renews its slots on request."""
+    """A process on some machine that renews its slots on request."""
 
     def __init__(
         self, url: str, key: str, *, slot_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
@@ -84,7 +84,7 @@ class Machine:
         )
 
     def renew(self) -> None:
-        """Let it renew once."""
+        """Make it renew once."""
         self._renewals.release()
 
     def _pause(self, _seconds: float) -> None:
@@ -99,7 +99,7 @@ def running_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisS
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Generator[RedisServer]:
-    """A server that the test may take away."""
+    """A server that the test can stop."""
     with redis_server(tmp_path) as server:
         yield server
 

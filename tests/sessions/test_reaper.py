@@ -1,4 +1,4 @@
-"""The reaper as a process: what it outlives, what it costs, what it does not give away, how it ends."""
+"""The reaper as a process: what it survives, what it costs, that it keeps the token secret, how it ends."""
 
 import os
 import signal

@@ -82,7 +82,7 @@ def test_a_stop_is_not_retried_before_the_requested_time(service: FaultyService,
 
 
 class Slow(ThreadingHTTPServer):
-    """A service that takes its time to say it is unavailable."""
+    """A service that is slow to report that it is unavailable."""
 
     daemon_threads = True
 
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture

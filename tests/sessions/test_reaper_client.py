@@ -1,4 +1,4 @@
-"""A process's sessions end, whatever becomes of the calls, of the reaper and of the test."""
+"""A process's sessions end, whatever happens to the calls, the reaper and the test."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def next_reaper(mark: str, former: int = 0) -> int:
-    """Wait for a reaper that is not of the former one's session, as its sender is for a moment; return its id."""
+    """Wait for a reaper outside the previous one's process session; return its ID."""
 
     def found() -> list[int]:
         with suppress(ProcessLookupError):  # a sender that ended in this moment

@@ -1,4 +1,4 @@
-"""The reaper's calls: over TLS by the given authority only, through a proxy, bounded, never redirected."""
+"""The reaper's calls: over TLS with the given authority only, through a proxy, limited, never redirected."""
 
 import base64
 import gzip
@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def cafile(authority: trustme.CA, tmp_path: Path) -> str:
 
 
 class Proxy:
-    """Takes one CONNECT and carries bytes between its two ends."""
+    """Accepts one CONNECT and forwards bytes in both directions."""
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

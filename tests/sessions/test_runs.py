@@ -1,4 +1,4 @@
-"""Who is alive: an owner for as long as it holds its lock, whatever clocks and process ids say."""
+"""An owner is alive as long as it holds its lock, whatever clocks and process IDs indicate."""
 
 import os
 import stat
@@ -30,7 +30,7 @@ sys.stdin.read()
 
 @contextmanager
 def another_process(state_dir: Path) -> Generator[tuple[subprocess.Popen[str], str]]:
-    """Give a process that takes part in the run, and its owner's name."""
+    """Provide a process that belongs to the run, and its owner's name."""
     command = [sys.executable, "-c", JOINS, str(state_dir)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""A session's id goes back as the service wrote it: a service may distinguish upper case from lower case."""
+"""A session's ID is sent back as the service spelled it, since services may be case-sensitive."""
 
 import json
 import os
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What others have left is stopped once, and reported; what somebody still answers for is not touched."""
+"""Leftover sessions are stopped and reported once; those of live runs are left alone."""
 
 import time
 from collections import Counter
@@ -22,7 +22,7 @@ RECENTLY = "2999-01-01T00:00:00+00:00"
 
 
 class Past:
-    """Runs that left something behind, as a state directory and a service hold it."""
+    """Runs with leftover sessions, in a state directory and at a service."""
 
     def __init__(self, service: FaultyService, client: DeviceClient, state_dir: Path) -> None:
         self.faults, self.state_dir = service, state_dir
@@ -30,18 +30,18 @@ class Past:
         self._client = client
 
     def entry(self, **values: Any) -> Entry:
-        """Return a session that runs, with its entry."""
+        """Return a running session with its entry."""
         session = self._client.create(request_at(self.faults))
         return entry_of(str(session.id), self.faults, **values)
 
     def left(self, *entries: Entry) -> OwnRun:
-        """Write entries down in a run that is over then."""
+        """Write entries into a run that then ends."""
         run = self.live(*entries)
         run.leave()
         return run
 
     def live(self, *entries: Entry) -> OwnRun:
-        """Write entries down in a run that is alive."""
+        """Write entries into a live run."""
         run = OwnRun.join(self.state_dir, uuid4().hex, "main")
         for entry in entries:
             run.ledger.write(entry)

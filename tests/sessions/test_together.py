@@ -1,4 +1,4 @@
-"""Calls side by side: all of them end, whatever one of them raises, and whoever interrupts them."""
+"""Concurrent calls: all of them end, whatever one of them raises or interrupts."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""A service without capacity is asked again, up to the wait limit; a create that may have worked is not repeated."""
+"""Calls are retried while the service has no capacity; a create call that may have succeeded is not repeated."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ def answer(status: int, body: str = "", *, after: str | None = None) -> Fault:
 
 
 class Watched:
-    """A lease whose pauses, and the times of whose requests, are kept."""
+    """A lease with records of its pauses and the times of its requests."""
 
     def __init__(self, client: DeviceClient, world: World) -> None:
         self.client, self.world = client, world
@@ -39,7 +39,7 @@ class Watched:
         self._began = world.clock()
 
     def fault(self, operation: str, *faults: Fault) -> None:
-        """Let faults strike one after the other; the times of all such requests are kept."""
+        """Inject faults in turn; record the times of all such requests."""
         times = self.times.setdefault(operation, [])
 
         def timed(fault: Fault) -> Fault:

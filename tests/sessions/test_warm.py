@@ -1,4 +1,4 @@
-"""A session that a run leaves up goes to one later run, or is stopped when its time is over."""
+"""A session kept warm goes to one later run, or is stopped when its time expires."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ REFUSAL = {"effect": "reply", "status": 403, "body": "{}", "times": None}
 
 
 class Run:
-    """One pytest process: it takes sessions from a pool and gives them back to it."""
+    """One pytest process, which acquires sessions from a pool and releases them."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Run:
         return held
 
     def use(self, need: DeviceRequirement) -> str:
-        """Have a session for a test and give it back for good; return its id."""
+        """Use a session for a test and release it; return its ID."""
         held = self.take(need)
         self.pool.release([held], lambda _need: False)
         return str(held.session.id)
@@ -115,12 +115,12 @@ class Run:
         return self.owner.close(10)
 
     def leave_at_once(self) -> list[Event]:
-        """End as a process does that is killed: nothing is waited for."""
+        """End like a killed process: wait for nothing."""
         self._is_closed = True
         return self.owner.close(0)
 
     def end(self) -> None:
-        """Close it if the test has not, leaving nothing up."""
+        """Close it unless the test has, keeping nothing warm."""
         if not self._is_closed:
             self.warm.end()
             self.close()
@@ -130,7 +130,7 @@ class Run:
 
 
 class Runs:
-    """Runs one after the other, of one user at one service."""
+    """Consecutive runs of one user at one service."""
 
     def __init__(self, at: FaultyService, state_dir: Path, open_: ExitStack) -> None:
         self.at, self.state_dir, self._open = at, state_dir, open_
@@ -141,21 +141,21 @@ class Runs:
         return run
 
     def left(self, need: DeviceRequirement, *, watched: ReaperConfig = DETACHED) -> str:
-        """Let a run that is over have left a session up; return its id."""
+        """Let a finished run keep a session warm; return its ID."""
         run = self.start(watched=watched)
         session_id = run.use(need)
         run.close()
         return session_id
 
     def ending(self, need: DeviceRequirement, after: timedelta, *, watched: ReaperConfig = DETACHED) -> str:
-        """Let a run that is over have left a session up for so long; return its id."""
+        """Let a finished run keep a session warm for this long; return its ID."""
         run = self.start(watched=watched)
         session_id = self.keep(run, need, after)
         run.close()
         return session_id
 
     def keep(self, run: Run, need: DeviceRequirement, after: timedelta) -> str:
-        """Let a run leave a session up for so long; return its id."""
+        """Let a run keep a session warm for this long; return its ID."""
         held, now = run.take(need), datetime.now(UTC)
         wanted = request_digest(need, self.state_dir)
         assert run.owner.keep_warm(
@@ -626,7 +626,7 @@ def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
 
 
 def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run, psutil.Process]:
-    """Break off the take-over by a run whose reaper is suspended; return both."""
+    """Interrupt the takeover by a run whose reaper is suspended; return both."""
     formers, run = reapers(str(tmp_path)), runs.start()
     run.take(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
     (reaper,) = set(reapers(str(tmp_path))) - set(formers)

@@ -1,4 +1,4 @@
-"""TLS in front of a server that has none: the Redis of the tests is built without it."""
+"""TLS in front of a server without it: the tests' Redis is built without TLS."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ import trustme
 
 @contextmanager
 def tls_relay(port: int, certificate: trustme.LeafCert) -> Generator[int]:
-    """Pass what arrives encrypted at the port that is yielded on to this one."""
+    """Forward encrypted connections from the yielded port to this one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()

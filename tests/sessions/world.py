@@ -1,4 +1,4 @@
-"""The service, the network before it, a clock, and what was reported, for tests of the life of a session."""
+"""The service, a network in front of it, a clock and a reporter, for tests of a session's lifecycle."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ TOKEN = "open-sesame-open"
 URL = "http://127.0.0.1:1"
 
 Fault = Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]
-"""What the network does to one request: it may carry it out, or not, and answer what it likes."""
+"""What the network does to one request: forward it or not, and return any response."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
-"""A suite as a user writes it: mypy and pyright, both strict, accept it and find each misuse at its end.
+"""A user's suite: mypy and pyright, both strict, accept it and find each misuse at its end.
 
-Every misuse stands with the complaint that it must get: both checkers report a comment that silences nothing.
+Every misuse has a comment with the expected error: both checkers report a comment that silences nothing.
 """
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true

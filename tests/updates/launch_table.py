@@ -1,4 +1,4 @@
-"""What can happen to an app with updates, and what must hold whatever happens; nothing here asks the code."""
+"""What can happen to an app with updates, and which invariants must hold; independent of the code under test."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -136,7 +136,7 @@ class Step:
         return self.after.settings.enabled and not self.after.storage_error
 
     def may_run(self) -> set[str]:
-        """Return which stored ones may run, by the table."""
+        """Return which stored updates can run, by the table."""
         since = self.after.rolled_back_at
         fit = {one.id for one in self.after.stored} & LOADS[self.after.build.runtime_version or ""] - self.after.failed
         return {one for one in fit if since is None or CREATED[one] > since}

@@ -27,7 +27,7 @@ def cases(op: str) -> list[Any]:
 
 
 def reference_signing() -> CodeSigning:
-    """Return a key and its certificate of the reference cases: making one takes a tenth of a second."""
+    """Return a key and its certificate of the reference cases: generating one takes a tenth of a second."""
     given = cases("sign")[0].values[0]["input"]
     return CodeSigning(given["private_key_pem"], given["certificate_pem"])
 

@@ -1,4 +1,4 @@
-"""The adapter of the published protocol, apart from any service."""
+"""The adapter of the published protocol, without a service."""
 
 import json
 import random

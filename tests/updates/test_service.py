@@ -1,4 +1,4 @@
-"""The update service, asked as an app asks it, and read by a reader that shares no code with it."""
+"""The update service, called like an app would, and read by a reader that shares no code with it."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an app reports of its updates."""
+"""What an app reports about its updates."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -58,6 +58,10 @@ def test_differences_from_the_model_are_named() -> None:
     observed = Constants.read({**REPORTED, "isEmbeddedLaunch": False})
 
     assert differences(constants_of(MODEL), observed) == ["is_embedded_launch: False, expected True"]
+    assert differences(constants_of(MODEL, channel="production"), Constants.read(REPORTED)) == []
+    assert differences(constants_of(MODEL, channel="beta"), Constants.read(REPORTED)) == [
+        "channel: 'production', expected 'beta'"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ class Links:
         path = self.project.routes.href(route, {**(params or {}), **named}, query=query)
         if self.development_client:
             return self._of_development_client(path, scheme)
-        return f"{self._scheme(scheme, platform or self.platform)}://{path[1:] or '/'}"
+        is_root = path[1:2] in ("", "?", "#")
+        return f"{self._scheme(scheme, platform or self.platform)}://{path if is_root else path[1:]}"
 
     def _scheme(self, wanted: str | None, platform: str | None) -> str:
         declared = self.project.schemes(platform)
@@ -89,6 +90,9 @@ def check_url(url: str, project: Project, *, platform: str | None = None, develo
         return
     if development_client:
         raise _without_effect(f"the scheme {scheme!r} of open_url", go, "/path")
+    platforms = (platform,) if platform else ("ios", "android")
+    if scheme in {(project.identifier(one) or "").lower() for one in platforms}:
+        return  # builds also register their identifier as a scheme
     check_scheme(scheme, project.schemes(platform))
 
 

@@ -117,6 +117,7 @@ class NotificationContent:
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
         given = {name: getattr(self, attribute) for name, attribute in self.spellings().items()}
+        given[_AVAILABLE] = given.get(_AVAILABLE) or None  # false is its default
         set_values = {name: value for name, value in given.items() if value is not None}
         return {**set_values, "data": dict(self.data), **self.others}
 
@@ -145,11 +146,6 @@ class PushMessage(NotificationContent):
             raise ConfigError("the data of a message must be JSON") from None
         if size > MAX_PAYLOAD_BYTES:
             raise ConfigError(f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})")
-
-    def native(self) -> dict[str, Any]:
-        """Return the message as a mapping with the documented names."""
-        found = NotificationContent.native(self)
-        return found if self.content_available else {name: one for name, one in found.items() if name != _AVAILABLE}
 
     @property
     def is_data_only(self) -> bool:

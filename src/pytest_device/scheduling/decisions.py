@@ -1,6 +1,6 @@
 """Each decision on a worker's next work, as one function with its reason. Pure: they change nothing.
 
-A worker that runs out of work (``needs_more``, ``should_boot_ahead``) gets the first of these that exists:
+A worker that runs out of work (``needs_more``, ``should_prefetch``) gets the first of these that exists:
 
 1. a unit of its own group, whose devices it has (``unit_of_own_group``);
 2. a group that no worker runs (``group_to_begin``);
@@ -35,7 +35,7 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.limits.prefetch
 
 
-def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
+def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
     """Return whether the devices that a worker needs next should boot now, alongside those that it has.
 
     Only if the worker is known to finish its group before they are ready: an idle device is billed, and with unknown

@@ -112,7 +112,7 @@ class Dispatcher(Generic[W]):
             yield name, tests, self._workers[name].is_over
 
     def _wants(self, worker: WorkerState, now: float) -> bool:
-        return decisions.needs_more(self._run, worker) or decisions.should_boot_ahead(self._run, worker, now)
+        return decisions.needs_more(self._run, worker) or decisions.should_prefetch(self._run, worker, now)
 
     def _more(self, worker: WorkerState, now: float) -> list[int]:
         if not worker.pending:

@@ -162,7 +162,7 @@ class DeviceClient:
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a successful response
+                return error.status not in retry_policy.REFUSED  # a gateway may have lost a successful response
             case _:  # an interrupt loses the response, too
                 return True
 

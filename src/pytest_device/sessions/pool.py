@@ -90,7 +90,7 @@ class Pool:
                     started.append(self._new(requirement, policy, slots[0]))
         finally:  # only now: the first of them needs to know what the others will look for
             for session in started:
-                self._roster.start_ahead(session)
+                self._roster.start_in_background(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         """Return a session for each requirement; those that must be created start concurrently.
@@ -124,7 +124,7 @@ class Pool:
             session.in_use = session.is_new = False
         self._roster.reconcile()
         done = [session for session in self._roster.idle() if session.unusable or not is_needed(session.requirement)]
-        for session in self._roster.starting_ahead():
+        for session in self._roster.prefetching():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
         self._roster.end(done, may_stay=True)
@@ -174,7 +174,7 @@ class Pool:
         session.in_use = False
         session.deliver()
         if not session.is_ready:
-            self._roster.start_ahead(session)
+            self._roster.start_in_background(session)
 
     # Starting sessions.
 

@@ -30,7 +30,8 @@ _PASSING: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
 _SERVER_ERRORS: Final = 500
 _NOT_FOUND: Final = 404
 _SUCCEEDED: Final = range(200, 300)
-_REFUSED: Final = range(300, 500)
+REFUSED: Final = frozenset({*range(300, 500)} - {408})
+"""Statuses that only a refusal has. Proxies return 408 for a response that they no longer wait for, as others 504."""
 _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
@@ -62,7 +63,7 @@ def is_missing(status: int, body: bytes) -> bool:
 
 def is_refusal(status: int, body: bytes) -> bool:
     """Return whether the service itself refuses a call in a way that waiting briefly is unlikely to change."""
-    return status in _REFUSED and not is_temporary_status(status) and not is_page(body)
+    return status in REFUSED and not is_temporary_status(status) and not is_page(body)
 
 
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
@@ -77,7 +78,7 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
     if url_in(body):
         return False
     if status != _UNAVAILABLE:
-        return status in _REFUSED
+        return status in REFUSED
     if session_id_in(body) is not None or is_page(body):
         return False
     return retry_after_seconds is not None or _has_code(body)

@@ -71,7 +71,7 @@ class Roster:
 
     def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a prefetched session for a requirement; raises the error that ended its start."""
-        session = next((one for one in self.starting_ahead() if one.requirement == requirement), None)
+        session = next((one for one in self.prefetching() if one.requirement == requirement), None)
         if session is None:
             return None
         self._background.withdraw(session)
@@ -85,13 +85,13 @@ class Roster:
             session.count_from()
         return session
 
-    def starting_ahead(self) -> list[DeviceSession]:
+    def prefetching(self) -> list[DeviceSession]:
         ahead = [session for session in self.sessions if session.advanced_by is AdvancedBy.BACKGROUND]
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
         """Update the list after stops in the background."""
-        if self._dropped or self.starting_ahead():
+        if self._dropped or self.prefetching():
             self._background.wake()
         for session in [session for session in self._dropped if session.is_over]:
             self._dropped.remove(session)
@@ -105,14 +105,14 @@ class Roster:
             upcoming.remove(but)
         return upcoming
 
-    def start_ahead(self, session: DeviceSession) -> None:
+    def start_in_background(self, session: DeviceSession) -> None:
         """Let the background thread advance a session, for later tests."""
         session.advanced_by = AdvancedBy.BACKGROUND
         self._background.add(session)
 
     def release_idle_session(self) -> bool:
         """Stop a session that no test uses, so that others can start; False if there is none."""
-        for session in self.starting_ahead():
+        for session in self.prefetching():
             if not session.is_over:
                 self._stop_ahead(session)
                 return True

@@ -127,8 +127,12 @@ _COMPARED: Final = (
 
 
 def differences(expected: Constants, observed: Constants) -> list[str]:
-    """Compare an app's constants with the model's; return strings such as ``update_id: 'a', expected 'b'``."""
-    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in _COMPARED)
+    """Compare an app's constants with the model's; return strings such as ``update_id: 'a', expected 'b'``.
+
+    The channel is compared if one is expected.
+    """
+    names = _COMPARED if expected.channel is None else (*_COMPARED, "channel")
+    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in names)
     return [f"{name}: {found!r}, expected {wanted!r}" for name, wanted, found in pairs if wanted != found]
 
 

@@ -1,4 +1,4 @@
-"""What is said of ``--dist``, by what the tests need."""
+"""The advice on ``--dist``, depending on the tests' needs."""
 
 import pytest
 
@@ -16,7 +16,7 @@ Groups = tuple[DeviceGroup, ...]
 
 
 def said(dist: str, groups: Groups, suffix: str = "") -> str:
-    """Return what is said where each group has one test."""
+    """Return the advice for groups of one test each."""
     tests = [(number, NO_BOND) for number in range(len(groups))]
     return dist_cost(
         dist, TestPlan(groups, ("android", "ios"), tests, may_order=True), [f"test_it.py::test_{suffix}"] * len(tests)

@@ -1,4 +1,4 @@
-"""The local device as a suite sees it: real service, real Chromium, real Appium with our driver, real client."""
+"""The local device as a suite sees it: real service, Chromium, Appium with our driver, and client."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ def service() -> Generator[LocalService]:
 
 @contextmanager
 def booted(service: LocalService, platform: Platform) -> Generator[Session]:
-    """Hold a session of the local device."""
+    """Provide a session of the local device."""
     request = SessionRequest(
         app_id=UUID(LOCAL_APP_ID), platform=platform, type=SessionType.APPIUM, device_identifier="chromium"
     )
@@ -115,7 +115,7 @@ def seen(driver: Remote, name: str) -> WebElement:
 
 
 def fresh(driver: Remote) -> Remote:
-    """Return a driver whose app is there, is in front and has nothing stored."""
+    """Return a driver with the app installed, in front and without stored data."""
     driver.switch_to.context("NATIVE_APP")
     driver.implicitly_wait(WAIT_SECONDS)
     if not driver.is_app_installed(APP_ID):

@@ -1,4 +1,4 @@
-"""The buttons of an alert, by the labels that a suite names."""
+"""The buttons of an alert, by their labels."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fields that are no text fields: dates, times, ranges, files, choices, switches."""
+"""Fields other than text fields: dates, times, ranges, files, choices, switches."""
 
 import pytest
 from appium.webdriver import Remote

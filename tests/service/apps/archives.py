@@ -1,4 +1,4 @@
-"""Archives made by hand, the hostile ones too."""
+"""Handmade archives, including hostile ones."""
 
 import io
 import stat
@@ -60,7 +60,7 @@ def zip_with_device(path: Path) -> Path:
 
 
 def zip_that_lies(path: Path, content: bytes) -> Path:
-    """Write a zip with one stored file that is said to be of one byte."""
+    """Write a zip with one stored file whose declared size is one byte."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("small.txt", content)
     size = len(content).to_bytes(4, "little")
@@ -69,7 +69,7 @@ def zip_that_lies(path: Path, content: bytes) -> Path:
 
 
 def encrypted(path: Path) -> Path:
-    """Set the sign of encryption on the one file of a zip: in its header, and in the directory at the end."""
+    """Set the encryption flag on the only file of a zip: in its header, and in the central directory."""
     zipped(path, {"index.html": PAGE})
     data = bytearray(path.read_bytes())
     data[6] |= 1

@@ -1,4 +1,4 @@
-"""Unpacking: what is in an archive, and nothing that it may want besides."""
+"""Unpacking: the contents of an archive, and nothing outside of the target."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The directory of builds: what is found there, and what is said of what is not."""
+"""The directory of builds: builds that are found, and errors for those that are not."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an archive or a directory is, and whether the device takes it."""
+"""The type of an archive or directory, and whether the device accepts it."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ def test_cancelling_waits_for_the_end_of_unpacking(tmp_path: Path) -> None:
     async def cancelled() -> None:
         need = NEEDS["chromium"]
         work = asyncio.create_task(app_of(archive, title="the app", need=need, directory=tmp_path, limits=Limits()))
-        while not list(tmp_path.glob("app-*/*")):  # noqa: ASYNC110, ASYNC240  nothing reports when it has begun
+        while not list(tmp_path.glob("app-*/*")):  # noqa: ASYNC110, ASYNC240  nothing reports when it has started
             await asyncio.sleep(0.001)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):

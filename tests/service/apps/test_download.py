@@ -1,4 +1,4 @@
-"""Downloads: what arrives, what is reported of it, and what is given up."""
+"""Downloads: results, reports and limits."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""A web build in a browser's view."""
+"""A web build as a browser sees it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

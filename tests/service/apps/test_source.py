@@ -19,7 +19,7 @@ BUILD_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
 @pytest.fixture
 def builds_dir(tmp_path: Path) -> Path:
-    """Give a directory of builds with one web build, which is the current development client for Android, too."""
+    """Provide a directory of builds with one web build, also the current development client for Android."""
     directory = tmp_path / "builds"
     (directory / BUILD_ID).mkdir(parents=True)
     zipped(directory / BUILD_ID / "notes.zip", WEB_BUILD)

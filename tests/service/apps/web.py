@@ -1,4 +1,4 @@
-"""A web server that answers byte for byte as a test reports it to."""
+"""A web server whose responses a test sets byte for byte."""
 
 import threading
 from collections.abc import Generator, Mapping

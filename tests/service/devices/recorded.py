@@ -1,4 +1,4 @@
-"""A tool of real devices that prints what one has printed, and notes what it was asked."""
+"""A fake command-line tool that prints recorded output and records its calls."""
 
 import re
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ class Recorded:
 
     @classmethod
     def made(cls, program: Path) -> "Recorded":
-        """Put a tool at a path that answers nothing yet."""
+        """Create a tool without any recorded output."""
         program.parent.mkdir(parents=True, exist_ok=True)
         recorded = cls(program, program.with_suffix(".log"))
         recorded.answers({})
         return recorded
 
     def answers(self, answers: Mapping[str, str]) -> None:
-        """Print these from here on, nothing to all other commands, and forget what was asked."""
+        """Print this output from now on, nothing for all other commands, and forget earlier calls."""
         cases = "\n".join(f"{_pattern(command)}) {_printing(printed)};;" for command, printed in answers.items())
         self.program.write_text(f'#!/bin/sh\necho "$*" >>\'{self.log}\'\ncase "$*" in\n{cases}\n*) ;;\nesac\n')
         self.program.chmod(0o755)
@@ -33,7 +33,7 @@ class Recorded:
 
     @property
     def asked(self) -> list[str]:
-        """The commands since the answers were given."""
+        """The commands since the output was set."""
         return self.log.read_text().splitlines()
 
 

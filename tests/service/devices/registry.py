@@ -1,4 +1,4 @@
-"""A registry of npm packages on this machine, which does not give what it should."""
+"""A local npm registry with wrong packages."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ WRONG = b"this is no package" * 1000
 
 
 class Registry:
-    """Knows the packages of a project; each archive is another one than the pinned one, or is broken off half-way."""
+    """Knows the packages of a project; each archive differs from the pinned one, or is truncated."""
 
     def __init__(self, project: Project, *, half: bool = False) -> None:
         packages = json.loads(project.files[1].read_text())["packages"]
@@ -31,7 +31,7 @@ class Registry:
 
 @contextmanager
 def serving(registry: Registry) -> Generator[str]:
-    """Let it answer; return its address."""
+    """Start it; return its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -48,7 +48,7 @@ def serving(registry: Registry) -> Generator[str]:
             self.wfile.write(body[: len(body) // 2] if half else body)
 
         def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Keep quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         url = f"http://127.0.0.1:{server.server_port}"

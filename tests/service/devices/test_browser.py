@@ -1,4 +1,4 @@
-"""A browser as a process that does not come up as it should."""
+"""A browser process that fails to start."""
 
 import asyncio
 import os

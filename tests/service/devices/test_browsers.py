@@ -1,4 +1,4 @@
-"""Which browser a session gets, and what is said where the pinned one cannot be installed."""
+"""Which browser a session gets, and the errors if the pinned one cannot be installed."""
 
 import asyncio
 import os
@@ -121,7 +121,7 @@ def toolbox(guard: Guard, cache_dir: Path, npm: str = REFUSING, pip: str = REFUS
 
 
 def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
-    """Return why the browser cannot be installed; nothing of it is left."""
+    """Return why the browser cannot be installed; check that nothing is left."""
     with pytest.raises(ConfigError) as error:
         asyncio.run(Pinned(cache_dir).install(toolbox(guard, cache_dir, npm), APPIUM, print))
     assert [path.name for path in cache_dir.iterdir()] == ["install.lock"]

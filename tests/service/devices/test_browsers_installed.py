@@ -1,4 +1,4 @@
-"""The pinned browser as it is really installed, and what goes wrong then."""
+"""The real installation of the pinned browser, and its failures."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The connection to a browser over its pipe, with a handler in the place of the browser."""
+"""The connection to a browser through its pipe, with a handler instead of the browser."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""An Android device by adb, in whose place stands what it has printed."""
+"""An Android device through adb, which is replaced by recorded output."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ class Phone:
     reported: list[str] = field(default_factory=list)
 
     def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
-        """Carry something out while adb answers so; in a name ``_`` stands for any sign."""
+        """Run an action with this adb output; ``_`` in a name stands for any character."""
         self.adb.answers({f"-s {SERIAL} *{name.replace('_', '?')}*": printed for name, printed in answers.items()})
         return asyncio.run(work)
 
@@ -262,7 +262,7 @@ def test_its_end_is_noticed(phone: Phone) -> None:
 
 
 def give_back(phone: Phone, **answers: str) -> list[str]:
-    """Borrow a device of the same adb, install an app, turn it, give it back; return what was asked at the end."""
+    """Borrow a device of the same adb, install an app, rotate it, release it; return the last commands."""
     found, reported = Found("emulator", program=phone.adb.program), list[str]()
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Which device a session gets: what this machine has, what the session asks for, what others have."""
+"""Which device a session gets, depending on the machine, the request and other sessions."""
 
 import asyncio
 import json
@@ -147,7 +147,7 @@ def test_without_any_device_the_install_command_is_reported(
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home where Appium's driver for Android is installed."""
+    """An Appium home with the driver for Android."""
     package = tmp_path / "home/.appium/node_modules/appium-uiautomator2-driver/package.json"
     package.parent.mkdir(parents=True)
     package.write_text("{}")

@@ -1,4 +1,4 @@
-"""Which address of a web app a deep link leads to."""
+"""Which URL of a web app a deep link opens."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The phones that a browser can pass for."""
+"""The phones that a browser can emulate."""
 
 import pytest
 

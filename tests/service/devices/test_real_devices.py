@@ -1,4 +1,4 @@
-"""Devices of a machine that the user named: found, started once, waited for, shared one after the other, ended."""
+"""Devices that the user named: found, started once, waited for, shared in turn, shut down."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ def simctl(**states: str) -> str:
 
 @dataclass
 class Desk:
-    """A machine with adb, emulator and xcrun in whose places stand what they print."""
+    """A machine with adb, emulator and xcrun replaced by recorded output."""
 
     directory: Path
     reported: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Who may drive the browser through its relay, and that programs do not get in each other's way."""
+"""Access to the browser through its relay, and isolation of the programs that use it."""
 
 import asyncio
 import json

@@ -24,7 +24,7 @@ ORIGIN = "http://127.0.0.1:1"
 
 
 class Phone(Chromium):
-    """A device that notes what is asked of it."""
+    """A device that records its commands."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []

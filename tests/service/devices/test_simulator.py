@@ -1,4 +1,4 @@
-"""An iOS simulator by simctl, in whose place stands what it has printed."""
+"""An iOS simulator through simctl, which is replaced by recorded output."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ class Phone:
     reported: list[str] = field(default_factory=list)
 
     def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
-        """Carry something out while a simctl command of a name answers so."""
+        """Run an action with this output of a simctl command."""
         self.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})
         return asyncio.run(work)
 
@@ -209,7 +209,7 @@ def test_its_end_is_noticed(phone: Phone) -> None:
 
 
 def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
-    """Borrow a simulator of the same xcrun, install the app, give it back; return what was asked at the end."""
+    """Borrow a simulator of the same xcrun, install the app, release it; return the last commands."""
     found = Found("simulator", program=phone.xcrun.program)
 
     async def scenario() -> None:

@@ -24,7 +24,7 @@ APPIUM = LAUNCHERS[SessionType.APPIUM]
 
 
 class RealDevice(Fake):
-    """A device that is driven by what the user has installed."""
+    """A device with a driver that the user installed."""
 
     def __init__(self, appium_home: Path) -> None:
         super().__init__(Platform.ANDROID)
@@ -77,7 +77,7 @@ class Stand:
         asyncio.run(scenario())
 
     def of(self, directory: Path, javascript: str) -> "Stand":
-        """The same Node.js with another program in the place of Appium."""
+        """The same Node.js with another program instead of Appium."""
         script = directory / "index.js"
         script.parent.mkdir(parents=True)
         script.write_text(javascript)

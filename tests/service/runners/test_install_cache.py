@@ -177,11 +177,11 @@ def test_a_cancelled_installation_leaves_no_process_and_no_directory(
     script: Script,
     cache: Path,
 ) -> None:
-    thing = package(script("install", "#!/bin/sh\nsleep 99 & echo > begun; wait\n"))
+    thing = package(script("install", "#!/bin/sh\nsleep 99 & echo > started; wait\n"))
 
     async def scenario() -> None:
         installing = asyncio.create_task(installer.ensure(thing))
-        await eventually(lambda: list(cache.glob("*/begun")))
+        await eventually(lambda: list(cache.glob("*/started")))
         partial = only(cache)
         installing.cancel()
         await asyncio.wait({installing})

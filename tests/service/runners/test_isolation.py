@@ -1,4 +1,4 @@
-"""Programs in a network namespace of their own, and without one where the system refuses it."""
+"""Programs in a network namespace, and without one if the system refuses it."""
 
 import asyncio
 import os

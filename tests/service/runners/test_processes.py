@@ -41,7 +41,7 @@ def stranger() -> Iterator[psutil.Popen]:
 
 
 def start(command: list[str], directory: Path) -> "subprocess.Popen[str]":
-    """Return once it has printed its first word: by then it is as the test wants it."""
+    """Return after its first output, when it is in the state that the test needs."""
     process = subprocess.Popen(
         command,
         env=marked(os.environ, directory),
@@ -55,7 +55,7 @@ def start(command: list[str], directory: Path) -> "subprocess.Popen[str]":
 
 
 def nobody_holds(output: IO[str] | None) -> bool:
-    """Tell whether all who inherited an output have ended: only then comes the end of the file."""
+    """Return whether all processes that inherited an output have ended: only then does it end."""
     assert output is not None
     readable, _, _ = select.select([output], [], [], 5)
     return bool(readable) and not output.read()
@@ -150,15 +150,15 @@ def test_an_already_removed_directory_is_not_an_error(tmp_path: Path) -> None:
 def test_work_is_finished_before_its_cancellation_takes_effect() -> None:
     done: list[str] = []
 
-    async def work(begun: asyncio.Event, go_on: asyncio.Event) -> None:
-        begun.set()
+    async def work(started: asyncio.Event, go_on: asyncio.Event) -> None:
+        started.set()
         await go_on.wait()
         done.append("work")
 
     async def scenario() -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(finish_despite_cancellation(work(begun, go_on)))
-        await begun.wait()
+        started, go_on = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(finish_despite_cancellation(work(started, go_on)))
+        await started.wait()
         task.cancel()
         asyncio.get_running_loop().call_later(0.01, go_on.set)
         await asyncio.wait({task})

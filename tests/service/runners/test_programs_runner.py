@@ -1,4 +1,4 @@
-"""Sessions on real programs: how they come up, what happens to them, and that nothing is left of them."""
+"""Sessions with real programs: startup, events, and no leftovers."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ MakeRunner = Callable[..., ProgramsRunner]
 
 @pytest.fixture
 def state_dir(tmp_path: Path) -> Iterator[Path]:
-    """Whoever is left in it when a test has failed is ended."""
+    """Processes left in it after a failed test are killed."""
     yield tmp_path / "state"
     end(list(tmp_path.glob("state/programs/*")), grace_seconds=0)
 

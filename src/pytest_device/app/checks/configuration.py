@@ -1,8 +1,10 @@
 """Checks of the app config against the reference."""
 
 import difflib
+import re
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +20,8 @@ _FILES = (
     *("icon", "ios.icon", "ios.icon.light", "ios.icon.dark", "ios.icon.tinted", "ios.servicesFile"),
     *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
 )
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_ALTERNATIVES = 100
 _OF_PATHS = "-._~!$&'()*+,;=:@"
 """Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
@@ -167,10 +171,20 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
+    patterns = islice(_without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern), _MOST_ALTERNATIVES)
     try:
-        return any(path.is_file() for path in root.glob(pattern))
+        return any(path.is_file() for one in patterns for path in root.glob(one))
     except (OSError, ValueError, NotImplementedError):  # a pattern that is too long, empty or absolute
         return False
+
+
+def _without_braces(pattern: str) -> Iterator[str]:
+    """Yield the alternatives of a pattern such as ``*.{png,jpg}``, which Python's glob doesn't know."""
+    if not (found := _BRACES.search(pattern)):
+        yield pattern
+        return
+    for one in found[1].split(","):
+        yield from _without_braces(f"{pattern[: found.start()]}{one}{pattern[found.end() :]}")
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:

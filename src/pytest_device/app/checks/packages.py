@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, settled
 from pytest_device.app.document import Place, text_at
@@ -15,15 +15,17 @@ from pytest_device.errors import ProjectError
 
 PATTERN_SECONDS: Final = 3.0
 
-Version: TypeAlias = tuple[int, int, int]
-
 _SYNCED = (
     *("ios", "android", "plugins", "icon", "scheme", "userInterfaceStyle", "splash", "updates", "orientation"),
     *("backgroundColor", "primaryColor", "notification", "androidStatusBar", "androidNavigationBar", "jsEngine"),
     "locales",
 )
 
-_VERSION: Final = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d+)(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?[^\s|,]*")
+_VERSION: Final = re.compile(
+    r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,16})(?:\.(\d{1,16}|[xX*]))?(?:\.(\d{1,16}|[xX*]))?(?:-([\w.-]{1,256}))?[^\s|,]*",
+    re.ASCII,
+)
+_HYPHEN: Final = re.compile(r"(\S+)\s+-\s+(\S+)")
 _SEARCH: Final = """\
 import json, re, sys
 patterns, names = json.load(sys.stdin)
@@ -105,30 +107,50 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Return whether a version, or the lowest version of a range, satisfies a range."""
+    """Return whether a version, or the lowest version of a range, satisfies a range.
+
+    As in npm, a prerelease fits only where the range names one of the same version.
+    """
     found = _VERSION.search(version)
-    if not found:
-        return False
-    actual = _numbers(found)[0]
-    return any(all(_holds(actual, part) for part in _VERSION.finditer(one)) for one in wanted.split("||"))
+    return found is not None and any(_fits(_version(found), one) for one in wanted.split("||"))
 
 
-def _numbers(part: re.Match[str]) -> tuple[Version, int]:
-    """Return the three numbers of a version, and how many of them were given."""
-    given = [int(one) for one in part.groups()[1:] if one and one.isdecimal()]
-    return (given[0], (given[1:2] or [0])[0], (given[2:3] or [0])[0]), len(given)
+def _fits(actual: "_Version", wanted: str) -> bool:
+    parts = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", wanted)))
+    named = [base.numbers for part in parts if not (base := _version(part)).is_release]
+    return (actual.is_release or actual.numbers in named) and all(_holds(actual, part) for part in parts)
 
 
-def _holds(actual: Version, part: re.Match[str]) -> bool:
-    base, given = _numbers(part)
-    operator = part[1] or "="
-    if operator in (">=", "<=", ">", "<"):
-        return {">=": actual >= base, "<=": actual <= base, ">": actual > base, "<": actual < base}[operator]
-    same = {"^": _caret(base, given), "~": min(given, 2), "=": given}[operator]
-    return actual >= base and actual[:same] == base[:same]
+class _Version(NamedTuple):
+    """A version that compares by precedence: a prerelease by its identifiers, of which numbers come first."""
+
+    numbers: tuple[int, ...]
+    is_release: bool = True
+    identifiers: tuple[tuple[bool, int, str], ...] = ()
+    is_past: bool = False
+    """Whether it stands for whatever follows the version."""
 
 
-def _caret(base: Version, given: int) -> int:
+def _version(part: re.Match[str]) -> _Version:
+    names = part[5].split(".") if part[5] else []
+    identifiers = tuple((not one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in names)
+    return _Version(tuple([*_given(part), 0, 0][:3]), not names, identifiers)
+
+
+def _given(part: re.Match[str]) -> list[int]:
+    """Return the numbers of a version that are given: one to three."""
+    return [int(one) for one in part.groups()[1:4] if one and one.isdecimal()]
+
+
+def _holds(actual: _Version, part: re.Match[str]) -> bool:
+    base, given, operator = _version(part), _given(part), part[1]
+    same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
+    numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
+    after = base._replace(is_past=True) if same == len(base.numbers) else _Version(numbers)
+    is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
+    return is_above and (operator in (">", ">=") or actual < (base if operator == "<" else after))
+
+
+def _caret(given: list[int]) -> int:
     """Return how many leading numbers must match: up to and including the first that is not 0."""
-    leading = next((index for index, number in enumerate(base) if number), given - 1)
-    return min(leading + 1, given)
+    return next((index + 1 for index, number in enumerate(given) if number), len(given))

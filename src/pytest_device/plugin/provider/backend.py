@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
@@ -24,8 +24,7 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
+    from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
@@ -64,7 +63,7 @@ class _Backend:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
-        place = slots_directory(self._state_dir, f"{self.service.url}/{session_id}")
+        place = slots_directory(self._state_dir, f"{self.service.url}/{UUID(session_id)}")  # the same in any spelling
         return self._slots(place, 1, holder, of=session_id)
 
     def _shared_store(self, gate: Gate) -> Store | None:
@@ -89,7 +88,7 @@ class LocalBackend(_Backend):
         given: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         self._open = ExitStack()
         if given is None:
@@ -140,7 +139,7 @@ class RemoteBackend(_Backend):
         run: OwnRun | None,
         worker: str | None,
         reporter: Reporter,
-        redactor: Redactor | None = None,
+        redactor: "Redactor | None" = None,
     ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)

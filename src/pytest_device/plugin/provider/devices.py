@@ -100,7 +100,7 @@ class Devices:
                 check(item, plan.needs)
             if defaults:
                 self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
-            self._boot_ahead(plan, policy)
+            self._prefetch(plan, policy)
             if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
                 return self.sessions(item)
             acquired = self._acquire(item, plan.timed_needs, policy)
@@ -115,15 +115,15 @@ class Devices:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
         self.held_drivers.resume(item, self._requirements.with_test_minutes(item, needs_of(item).values()))
         if sessions_of(item) and self._plan:
-            self._boot_ahead(self._plan, self.policy())
+            self._prefetch(self._plan, self.policy())
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
         self._plan = self._requirements.plan(item, needs_of(item), self._lookahead)
         if not (self._plan.needs or is_forked(item)):
-            self._boot_ahead(self._plan, self.policy())
+            self._prefetch(self._plan, self.policy())
 
-    def _boot_ahead(self, plan: Plan, policy: "WaitPolicy") -> None:
+    def _prefetch(self, plan: Plan, policy: "WaitPolicy") -> None:
         if not plan.ahead or self._is_forked or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session

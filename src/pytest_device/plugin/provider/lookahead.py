@@ -36,7 +36,7 @@ class Lookahead(Protocol):
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield later tests whose devices should boot now, in their order.
 
-        Shared devices boot ahead for one test, unshared devices for up to ``prefetch`` tests.
+        Shared devices are prefetched for one test, unshared devices for up to ``prefetch`` tests.
         """
         ...
 
