@@ -24,6 +24,8 @@ GRACE_SECONDS: Final = 5.0
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+_POLLS_PER_LISTING: Final = 5
+"""Polls of the known processes: all of them together take a hundredth of a listing of every process."""
 _SCANS: Final = 3
 _KERNEL_PARENTS: Final = (0, 2)
 """Parents of kernel threads on Linux, which never have an environment."""
@@ -69,7 +71,7 @@ def end(
             signalled |= left
             if clock() >= deadline:
                 break
-            sleep(_POLL_SECONDS)
+            _wait_for_an_exit(left, sleep)
         else:
             return
     raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in known)}")
@@ -165,6 +167,14 @@ def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psut
     known |= find_processes(directories)
     known -= {process for process in known if not _alive(process)}
     return set(known)
+
+
+def _wait_for_an_exit(processes: Collection[psutil.Process], sleep: Callable[[float], None]) -> None:
+    """Wait until one of the processes exits, but only briefly: meanwhile they may start others."""
+    for _ in range(_POLLS_PER_LISTING):
+        sleep(_POLL_SECONDS)
+        if not all(_alive(process) for process in processes):
+            return
 
 
 def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
