@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest_device
 
 SOURCE: Final = f"{Path(pytest_device.__file__).parent}{os.sep}"
-_ASKED: Final = {"take", "acquire"}
+_ACQUIRE: Final = "acquire"
 """The provider's method that gives a test its sessions."""
-_CLIENTS: Final = ("sessions/owner.py", "sessions/reaper_client.py", "sessions/client.py")
+_CLIENTS: Final = ("sessions/reaper_client.py", "sessions/client.py")
 """Where the calls to the service are made, by way of the reaper or without it."""
 
 
@@ -23,18 +23,18 @@ class Calls:
     def __init__(self) -> None:
         self.create: list[str] = []
         self.stop: list[str] = []
-        self._is_asked = self._is_created = False
+        self._has_acquired = self._is_created = False
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Record a call within the package."""
         if event != "call" or not frame.f_code.co_filename.startswith(SOURCE):
             return
         file, name = frame.f_code.co_filename.removeprefix(SOURCE), frame.f_code.co_name
-        if self._is_asked and not self._is_created:
+        if self._has_acquired and not self._is_created:
             self.create.append(file)
             self._is_created = file in _CLIENTS and name == "create"
-        elif not self._is_asked and file.startswith("plugin/") and name in _ASKED:
-            self._is_asked = True
+        elif not self._has_acquired and file.startswith("plugin/") and name == _ACQUIRE:
+            self._has_acquired = True
             self.create.append(file)
         elif self._is_created and not self.stop and file in _CLIENTS and name == "stop":
             self.stop = list(_stack(frame))[::-1]

@@ -13,6 +13,7 @@ html_theme = "furo"
 html_copy_source = html_show_copyright = False
 myst_heading_anchors = 3
 nitpicky = True
+smartquotes_action = "qe"  # no dashes: an option's `--` in plain text would become one
 
 
 def setup(app: Sphinx) -> None:

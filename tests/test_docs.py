@@ -33,7 +33,7 @@ def first_column(page: str, title: str) -> list[str]:
 
 def row_of(option: Option[Any]) -> str:
     default = "" if option.default in (None, ()) else f"`{str(option.default).removesuffix('.0').lower()}`"
-    return f"| `{option.flag}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
+    return f"| `{option.flag}` | `{option.variable}`, `{option.ini}` | {default} | {option.help} |"
 
 
 def test_every_marker_argument_is_listed() -> None:

@@ -121,8 +121,12 @@ def test_a_bundle_and_its_map_have_the_same_debug_id(tmp_path: Path) -> None:
     put(tmp_path / "dist", {"a.js": f"x\n//# debugId={mine}", "a.js.map": {"debugId": mine}})
     bundle = _inspect(tmp_path)
     assert (bundle.findings, bundle.debug_ids) == ((), {"a.js": mine, "a.js.map": mine})
-    put(tmp_path / "dist", {"a.js.map": {"debugId": other}})
-    assert [one.id for one in _inspect(tmp_path).findings] == ["bundle-debug-id"]
+    for content, problem in (({"debugId": other}, "the map has a different debug ID"), ({}, "the map has no debug ID")):
+        put(tmp_path / "dist", {"a.js.map": content})
+        [finding] = _inspect(tmp_path).findings
+        assert (finding.id, finding.rule.partition(":")[0]) == ("bundle-debug-id", problem)
+    put(tmp_path / "dist", {"a.js": "bytecode has no comment", "a.js.map": {"debugId": mine}})
+    assert _inspect(tmp_path).findings == ()
 
 
 def test_an_unsearchable_build_is_an_error(tmp_path: Path) -> None:

@@ -71,6 +71,8 @@ API = "process.env.VENDOR_PUBLIC_API"
         *((f"{API} {sign} x", ["inlined"]) for sign in ("==", "===", "!=", ">=", "<=", "=>", "+ -", "/", "??", "||")),
         ("process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)", ["kept"] * 3),
         ("const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env", ["kept"] * 3),
+        ("const {env} = process; const {argv, env: e} = process; process['env'].VENDOR_PUBLIC_API", ["kept"] * 3),
+        ("const {argv} = process; const {env} = process.other; process[env]; const {env} = other", []),
         (f"globalThis.{API}; myprocess.env.X; process.environment", []),
         ("process\n  .env\n  .VENDOR_PUBLIC_API; process/* c */.env.VENDOR_PUBLIC_API", ["inlined", "inlined"]),
         (f"a = b / c / {API}; d = /{API}['\"`]/g.test(e); return /'/", ["inlined"]),

@@ -120,6 +120,20 @@ def test_an_environment_file_reaches_the_configuration_but_never_its_error(tmp_p
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("mode", "environ", "seen"),
+    [
+        (None, {}, "development"),
+        ("production", {"NODE_ENV": "development"}, "production"),
+        (None, {"NODE_ENV": "test"}, "test"),
+    ],
+)
+def test_the_configuration_sees_the_mode(mode: str | None, environ: dict[str, str], seen: str, tmp_path: Path) -> None:
+    files = {"app.config.js": "module.exports={name:process.env.NODE_ENV}", ".env": "NODE_ENV=other"}
+    put(tmp_path, project_files({}, **files))
+    assert load_project(tmp_path, mode=mode, environ={"PATH": os.environ["PATH"], **environ}).config["name"] == seen
+
+
 def test_our_own_variables_do_not_reach_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "secret-of-the-account")
     project = _load(tmp_path, "module.exports = {extra: {token: process.env.DEVICE_TOKEN ?? null}}")

@@ -140,6 +140,8 @@ def test_platform_files_replace_common_files() -> None:
     ("route", "params", "written"),
     [
         ("/notes/[id]", {"id": 7}, "/notes/7"),
+        ("/notes/[id]", {"id": 7.0}, "/notes/7"),
+        ("/docs/[...rest]", {"rest": [1.5, 2.0]}, "/docs/1.5/2"),
         ("/notes/[id]", {"id": "ä/ö ü"}, "/notes/%C3%A4%2F%C3%B6%20%C3%BC"),
         ("/docs/[...rest]", {"rest": ["a", 1]}, "/docs/a/1"),
         ("/docs/[...rest]", {"rest": []}, "/docs"),
@@ -155,9 +157,9 @@ def test_a_route_is_formatted_with_its_parameters(route: str, params: dict[str, 
 
 def test_a_query_is_appended_to_the_routes_own() -> None:
     routes = routes_of("index.tsx")
-    assert routes.href("/?a=1#f", query={"b": [True, "x y"]}) == "/?a=1&b=true&b=x%20y#f"
+    assert routes.href("/?a=1#f", query={"b": [True, "x y", 2.0]}) == "/?a=1&b=true&b=x%20y&b=2#f"
     assert [routes.href(route, query={"b": 2}) for route in ("/", "/?", "/?#f")] == ["/?b=2", "/?b=2", "/?b=2#f"]
-    assert routes.href("/#f", query={"b": []}) == "/#f"
+    assert [routes.href("/#f", query={"b": value}) for value in ([], None, [None])] == ["/#f"] * 3
 
 
 @pytest.mark.parametrize(

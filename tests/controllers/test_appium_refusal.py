@@ -71,6 +71,21 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_faul
     assert not any(secret in str(error) for secret in ("sig=", "user:pw"))
 
 
+@pytest.mark.parametrize(
+    ("app", "fix"),
+    [
+        ("https://builds.example/notes.zip", "Appium's machine downloads it: the URL must be correct"),
+        ("/builds/notes", "Appium looks for it on its own machine: set the URL of an archive"),
+    ],
+)
+def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_it_has_a_url(
+    far: Controller, app: str, fix: str
+) -> None:
+    error = _error(far, f"A new session could not be created. Details: {app} cannot be read", {"app": app})
+
+    assert f"\nFix: {fix}" in str(error)
+
+
 @pytest.mark.parametrize("message", OF_THE_SERVER)
 def test_other_failures_are_not_reported_as_the_apps_fault(far: Controller, message: str) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})

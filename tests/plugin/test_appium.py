@@ -450,6 +450,46 @@ def test_no_traceback_style_shows_frames_of_clients(pytester: pytest.Pytester, f
     result.stdout.no_fnmatch_line("*/selenium/*")
 
 
+UNITTEST = """
+import unittest
+import pytest
+
+@pytest.mark.device(platform="android", type="appium")
+class Notes(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def open_app(self, device_driver):
+        self.driver = device_driver
+
+    def test_looks(self):
+        {body}
+"""
+
+
+def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_servers(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    suite(pytester, UNITTEST, body='self.driver.find_element("id", "x")')
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([">*self.driver.find_element*", "E *Message: no element found", "*device ---*"])
+    result.stdout.no_fnmatch_line("*/selenium/*")
+    result.stdout.no_fnmatch_line("*at a line*")
+
+
+@pytest.mark.usefixtures("far")
+def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
+    lost = "from pytest_device import ControllerLostError; raise ControllerLostError('the controller is gone')"
+    suite(pytester, UNITTEST, body=lost)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["ERROR *test_looks - infrastructure: the controller is gone"])
+
+
 def test_full_trace_shows_the_frames_of_clients_and_servers(pytester: pytest.Pytester, far: Controller) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)

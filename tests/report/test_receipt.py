@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import color_of, line_of, needs_line
+from pytest_device.report.lines import Incident, color_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
@@ -238,6 +237,36 @@ def test_an_error_is_reported_with_each_page_once_on_its_own_line() -> None:
     )
     assert Incident("infrastructure", "test_a.py::test_x", f"gone ({PAGE})", pages).line() == f"{test}: gone{listed}"
     assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
+
+
+def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects() -> None:
+    receipt = receipt_of()
+    receipt.incidents += [Incident("config", f"test_a.py::{test}", "forbidden") for test in ("x", "x", "y", "y")]
+
+    assert [line.text for line in receipt.lines()] == [
+        "4 config errors (not test failures)",
+        "config: forbidden: 2 tests affected, first test_a.py::x",
+    ]
+
+
+def test_the_only_test_that_a_cause_affects_is_named_however_often_it_is_rerun() -> None:
+    receipt = receipt_of()
+    receipt.incidents += [
+        Incident("infrastructure", "test_a.py::x", "gone", [page]) for page in ("https://1", "https://2")
+    ]
+
+    assert [line.text for line in receipt.lines()][1:] == [
+        "infrastructure: test_a.py::x: gone\n    https://1\n    https://2",
+    ]
+
+
+def test_a_cause_that_ends_with_a_full_stop_has_none_before_the_number_of_its_tests() -> None:
+    receipt = receipt_of()
+    receipt.incidents += [Incident("config", f"test_a.py::{test}", "forbidden: ask the owner.") for test in "xy"]
+
+    lines = [line.text for line in receipt.lines()]
+
+    assert lines[-1] == "config: forbidden: ask the owner: 2 tests affected, first test_a.py::x"
 
 
 def test_the_receipt_converts_to_json() -> None:

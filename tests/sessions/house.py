@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, skip_controller_check
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import Gate, Judge
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
@@ -76,7 +76,7 @@ class House(Recorder):
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)
 
-    def take(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
+    def acquire(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
         return self.pool.acquire(needs, _policy(timeout_seconds))
 
     def prefetch(self, *needs: DeviceRequirement) -> None:
@@ -84,7 +84,7 @@ class House(Recorder):
 
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
         """Acquire a session for a test and release it."""
-        (held,) = self.take(need)
+        (held,) = self.acquire(need)
         self.pool.release([held], lambda _need: again)
         return held.session
 

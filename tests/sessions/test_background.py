@@ -133,7 +133,7 @@ class Crowd:
         house = House(self._client, self._world, slots=slots)
         kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:
-            held = house.take(kept, fresh)
+            held = house.acquire(kept, fresh)
             self._count(len(held))
             self._count(-len(held))
             house.pool.release(held, lambda need: need == kept)

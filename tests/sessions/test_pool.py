@@ -19,10 +19,11 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
-from tests.sessions.world import World
+from tests.sessions.world import Fault, World
 
 
 class HookError(Exception):
@@ -38,12 +39,39 @@ def test_equal_requirements_share_a_session_one_after_the_other(house: House) ->
     assert house.use(ANDROID).id == house.use(ANDROID).id != house.use(IOS).id
 
 
+def _returns(**fields: object) -> Fault:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(200, json={"data": carry_out().json()["data"] | fields})
+
+    return fault
+
+
+def test_the_next_test_gets_the_current_connection_details_of_a_session(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    rotated = {"appiumUrl": "http://127.0.0.1:2/rotated", "capabilities": {}}
+    world.faults["get"] = [_returns(remoteConfig=rotated)]
+
+    second = house.use(ANDROID)
+
+    assert (second.id, second.remote_config) == (first.id, AppiumConfig.model_validate(rotated))
+
+
+def test_the_next_test_keeps_the_connection_details_if_the_service_returns_another_session(
+    house: House, world: World
+) -> None:
+    first = house.use(ANDROID)
+    rotated = {"appiumUrl": "http://127.0.0.1:2/other", "capabilities": {}}
+    world.faults["get"] = [_returns(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d", remoteConfig=rotated)]
+
+    assert house.use(ANDROID) == first
+
+
 def test_sessions_with_another_sharing_key_are_not_shared(house: House) -> None:
     assert house.use(ANDROID).id != house.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
 
 
 def test_two_equal_devices_of_one_test_are_two_sessions(house: House) -> None:
-    first, second = house.take(ANDROID, ANDROID)
+    first, second = house.acquire(ANDROID, ANDROID)
 
     assert first.session.id != second.session.id
 
@@ -51,7 +79,7 @@ def test_two_equal_devices_of_one_test_are_two_sessions(house: House) -> None:
 def test_several_devices_boot_concurrently(house: House, world: World) -> None:
     began = world.clock()
 
-    house.take(ANDROID, IOS)
+    house.acquire(ANDROID, IOS)
 
     assert world.clock() - began == 15  # as one does: a boot of 12 s, looked at every 5
     assert world.requests[:2] == ["create", "create"]
@@ -96,7 +124,7 @@ def test_a_session_that_cannot_be_looked_up_is_used(house: House, world: World) 
 
 
 def test_a_lost_session_is_not_reused(house: House, world: World) -> None:
-    (held,) = house.take(ANDROID)
+    (held,) = house.acquire(ANDROID)
     held.unusable = True
 
     house.pool.release([held], lambda _need: True)
@@ -108,7 +136,7 @@ def test_a_failed_boot_is_retried_with_a_new_session_and_counted(client: DeviceC
     house = House(client, world, attempts=2)
     world.faults["get"] = turns_errored(1)
 
-    house.take(ANDROID, IOS)
+    house.acquire(ANDROID, IOS)
 
     assert [type(event) for event in world.events if isinstance(event, StartFailed)] == [StartFailed]
     assert world.requests.count("create") == 3
@@ -122,7 +150,7 @@ def test_a_session_is_ready_when_its_controller_responds(house: House, world: Wo
 
     began = world.clock()
 
-    (held,) = house.take(ANDROID)
+    (held,) = house.acquire(ANDROID)
 
     assert world.clock() - began == 18  # a boot of 12 s, looked at every 5, and three times for the controller
     assert world.kinds() == [Created, StateChanged, Ready]
@@ -140,7 +168,7 @@ def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(client
 
     house.problem_of = problem_of
 
-    house.take(ANDROID, IOS)
+    house.acquire(ANDROID, IOS)
 
     (failed,) = [event for event in world.events if isinstance(event, StartFailed)]
     assert failed.reason == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
@@ -154,7 +182,7 @@ def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_session_
     house.problem_of = lambda _session: "its daemon answers with status 502"
 
     with pytest.raises(SessionFailedError, match=r"in progress, but its daemon answers with status 502 \(http"):
-        house.take(ANDROID)
+        house.acquire(ANDROID)
 
     assert world.statuses() == ["stopped", "stopped"]
 
@@ -164,7 +192,7 @@ def test_start_attempts_are_limited(client: DeviceClient, world: World) -> None:
     world.faults["get"] = turns_errored(3)
 
     with pytest.raises(SessionFailedError):
-        house.take(ANDROID)
+        house.acquire(ANDROID)
 
     assert world.requests.count("create") == world.requests.count("stop") == 3
 
@@ -173,7 +201,7 @@ def test_a_session_that_times_out_is_not_retried(client: DeviceClient, world: Wo
     house = House(client, world, attempts=3)
 
     with pytest.raises(SessionTimeoutError):
-        house.take(ANDROID, timeout_seconds=5)
+        house.acquire(ANDROID, timeout_seconds=5)
 
     house.pool.close()
     assert world.statuses() == ["stopped"]
@@ -185,10 +213,10 @@ def test_concurrent_boots_time_out_together(client: DeviceClient, world: World) 
 
     for house in (first, second):
         with pytest.raises(SessionTimeoutError):
-            house.take(ANDROID, timeout_seconds=5)
+            house.acquire(ANDROID, timeout_seconds=5)
     assert world.statuses()[1] == "stopped"
     with pytest.raises(NotAttemptedError, match="not ready after 5 s"):
-        first.take(ANDROID, timeout_seconds=5)
+        first.acquire(ANDROID, timeout_seconds=5)
 
     assert world.statuses() == ["stopped", "stopped"]
     assert world.requests.count("create") == 2
@@ -203,7 +231,7 @@ def test_an_interrupt_leaves_nothing(house: House, world: World, at: str) -> Non
     world.faults[at] = [lambda _request, carry_out: carry_out(), interrupt]
 
     with pytest.raises(KeyboardInterrupt):
-        house.pool.release(house.take(ANDROID, IOS), lambda _need: False)
+        house.pool.release(house.acquire(ANDROID, IOS), lambda _need: False)
     house.pool.close()
 
     assert set(world.statuses()) <= {"stopped", "new"}
@@ -215,14 +243,14 @@ def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay
     world.faults["get"] = [lambda _request, carry_out: carry_out(), *turns_errored(1)]
 
     with pytest.raises(SessionFailedError):
-        house.take(ANDROID, IOS, IOS)
+        house.acquire(ANDROID, IOS, IOS)
 
     assert sorted(world.statuses()) == ["in-progress", "stopped", "stopped"]
     assert house.use(ANDROID).id == first.id
 
 
 def test_all_sessions_are_stopped_even_if_a_hook_raises(house: House, world: World) -> None:
-    taken = house.take(ANDROID, IOS)
+    taken = house.acquire(ANDROID, IOS)
 
     def hook(_session: Session) -> None:
         raise HookError
@@ -236,7 +264,7 @@ def test_all_sessions_are_stopped_even_if_a_hook_raises(house: House, world: Wor
 
 
 def test_all_sessions_are_stopped_even_if_one_cannot_be(house: House, world: World) -> None:
-    taken = house.take(ANDROID, IOS)
+    taken = house.acquire(ANDROID, IOS)
     refused = str(taken[0].session.id)
 
     def refuse(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
@@ -259,7 +287,7 @@ def test_several_sessions_are_stopped_concurrently_and_reported_in_order(house: 
 
     world.faults["stop"] = [meet, meet]
 
-    house.pool.release(house.take(ANDROID, IOS), lambda _need: False)
+    house.pool.release(house.acquire(ANDROID, IOS), lambda _need: False)
 
     assert world.statuses() == ["stopped", "stopped"]
     assert world.kinds()[-2:] == [Stopped, Stopped]
@@ -276,7 +304,7 @@ def test_the_hook_is_called_before_the_stop(house: House, world: World) -> None:
 
 
 def test_a_kept_session_is_reported_and_not_reused(house: House, world: World) -> None:
-    (held,) = house.take(ANDROID)
+    (held,) = house.acquire(ANDROID)
 
     house.pool.keep(held)
     house.pool.close()
@@ -294,15 +322,15 @@ def test_the_session_limit_is_never_exceeded(client: DeviceClient, world: World,
 
     here, there = House(client, world, slots=slots()), House(client, world, slots=slots())
     here.use(ANDROID)
-    (taken,) = there.take(ANDROID)
+    (taken,) = there.acquire(ANDROID)
 
     here.use(IOS)  # what lies idle here gives way
     with pytest.raises(LeaseTimeoutError):
-        there.take(IOS)
+        there.acquire(IOS)
 
     assert world.statuses() == ["stopped", "in-progress", "in-progress"]
     here.pool.close()
-    there.take(IOS)
+    there.acquire(IOS)
     there.pool.release([taken], lambda _need: False)
     here.use(IOS)
 
@@ -315,7 +343,7 @@ def test_each_devices_time_counts_from_when_it_was_ready(house: House, world: Wo
     both = [lambda _request, carry_out: carry_out()] * 5
     world.faults["get"] = [*both, *[still_new] * 120]  # the first one is ready with the third look
 
-    first, second = house.take(ANDROID, IOS)
+    first, second = house.acquire(ANDROID, IOS)
 
     assert not first.has_left(15)
     assert second.has_left(15)

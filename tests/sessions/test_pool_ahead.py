@@ -98,7 +98,7 @@ def test_a_prefetched_session_is_available_immediately(house: House, world: Worl
     assert boot_on(house, nothing_boots)
     began = world.clock()
 
-    (held,) = house.take(ANDROID)
+    (held,) = house.acquire(ANDROID)
 
     assert world.clock() == began
     assert str(held.session.status) == "in-progress"
@@ -111,7 +111,7 @@ def test_a_test_waits_for_a_prefetched_session_that_still_boots(house: House, wo
     assert answered(world, "create", 1)
     began = world.clock()
 
-    house.take(ANDROID)
+    house.acquire(ANDROID)
 
     assert world.clock() - began == 15
     assert world.requests == ["create", "get", "get", "get"]
@@ -123,7 +123,7 @@ def test_background_events_are_reported_in_the_tests_thread_with_their_delay(hou
     world.clock.sleep(5)
     assert world.events == []
 
-    house.take(ANDROID)
+    house.acquire(ANDROID)
 
     created, *_, ready = world.events
     assert (type(created), type(ready)) == (Created, Ready)
@@ -132,7 +132,7 @@ def test_background_events_are_reported_in_the_tests_thread_with_their_delay(hou
 
 
 def test_existing_and_starting_sessions_are_not_prefetched_again(house: House, world: World) -> None:
-    house.take(ANDROID)
+    house.acquire(ANDROID)
     house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
 
@@ -155,7 +155,7 @@ def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
-    (taken,) = house.take(ANDROID)
+    (taken,) = house.acquire(ANDROID)
 
     house.prefetch(IOS, *FRESH)
     assert answered(world, "create", 2)
@@ -173,7 +173,7 @@ def test_an_error_is_raised_at_acquire_and_the_slot_is_free(house_of: MakeHouse,
     assert answered(world, "create", 1)
 
     with pytest.raises(InvalidRequestError, match="no such app"):
-        house.take(ANDROID)
+        house.acquire(ANDROID)
 
     house.prefetch(ANDROID)
     assert answered(world, "create", 2)
@@ -185,7 +185,7 @@ def test_a_failed_background_boot_is_retried_and_reported(house_of: MakeHouse, w
     house.prefetch(ANDROID)
     assert boot_on(house, lambda: world.answered.count("create") == 2)
 
-    house.take(ANDROID)
+    house.acquire(ANDROID)
 
     assert [type(event) for event in world.events if not isinstance(event, StateChanged)] == [
         Created,
@@ -203,7 +203,7 @@ def test_a_session_refused_for_lack_of_capacity_is_retried_in_the_background(hou
 
     assert boot_on(house, lambda: world.answered.count("create") == 2)
 
-    assert str(house.take(ANDROID)[0].session.status) == "in-progress"
+    assert str(house.acquire(ANDROID)[0].session.status) == "in-progress"
 
 
 def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
@@ -213,7 +213,7 @@ def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(hous
     assert world.clock() > 900
     world.faults.clear()
 
-    assert str(house.take(ANDROID)[0].session.status) == "in-progress"
+    assert str(house.acquire(ANDROID)[0].session.status) == "in-progress"
 
 
 def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, world: World) -> None:
@@ -223,7 +223,7 @@ def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, wo
 
     began = world.clock()
     with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 900 s"):
-        house.take(ANDROID)
+        house.acquire(ANDROID)
 
     assert world.clock() - began == pytest.approx(900)
 
@@ -236,7 +236,7 @@ def test_a_failed_stop_to_make_room_is_not_the_error_of_the_new_session(
     assert answered(world, "create", 1)
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     with pytest.raises(StopFailedError):
-        house.take(IOS)
+        house.acquire(IOS)
 
     house.prefetch(ANDROID)
 
@@ -311,7 +311,7 @@ def test_the_thread_exists_only_while_something_boots(house: House, world: World
     assert answered(world, "create", 1)
     assert not nothing_boots()
 
-    house.take(ANDROID)
+    house.acquire(ANDROID)
 
     house.prefetch()
     assert eventually(nothing_boots)
@@ -327,7 +327,7 @@ def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(hou
     threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
 
     with pytest.raises(KeyboardInterrupt):
-        house.take(ANDROID)
+        house.acquire(ANDROID)
 
     assert not held.may_go.is_set()
     held.may_go.set()
@@ -356,7 +356,7 @@ def test_a_session_that_is_being_stopped_is_not_used(house: House, world: World)
     assert held.reached.wait(60)
     house.pool.release([], lambda _need: False)
 
-    house.take(ANDROID)
+    house.acquire(ANDROID)
 
     held.may_go.set()
     assert answered(world, "stop", 1)
@@ -369,7 +369,7 @@ def test_unused_sessions_make_room_before_used_ones(house_of: MakeHouse, world: 
     house.prefetch(ANDROID, *FRESH)
     assert boot_on(house, nothing_boots)
 
-    house.take(IOS)
+    house.acquire(IOS)
 
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
 
@@ -381,7 +381,7 @@ def test_idle_sessions_make_room_before_those_of_the_same_test(
     android = house.use(ANDROID)
     house.use(FRESH[0])
 
-    first, _second = house.take(ANDROID, IOS)
+    first, _second = house.acquire(ANDROID, IOS)
 
     assert first.session.id == android.id
 
@@ -392,7 +392,7 @@ def test_prefetched_sessions_make_room_for_those_needed_now(house_of: MakeHouse,
     house.prefetch(*FRESH)
     assert answered(world, "create", 2)
 
-    house.take(IOS)
+    house.acquire(IOS)
 
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
     assert house.use(ANDROID).id == idle.id
@@ -419,9 +419,9 @@ def test_a_process_that_waits_for_slots_holds_none_not_even_for_reuse(
 ) -> None:
     here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
     here.use(ANDROID)
-    there.take(IOS)
+    there.acquire(IOS)
 
-    here.take(ANDROID, IOS)
+    here.acquire(ANDROID, IOS)
 
     assert seen[0] == ["stopped", "in-progress"]
     assert world.statuses() == ["stopped", "stopped", "in-progress", "in-progress"]
@@ -431,22 +431,22 @@ def test_one_of_two_prefetched_sessions_is_stopped_before_waiting_for_slots(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
-    there.take(IOS)
+    there.acquire(IOS)
     here.prefetch(ANDROID)
     assert answered(world, "create", 2)
 
-    here.take(ANDROID, IOS)
+    here.acquire(ANDROID, IOS)
 
     assert seen[0] == ["in-progress", "stopped"]
 
 
 def test_a_warm_session_is_used_instead_of_a_boot(house_of: MakeHouse) -> None:
     earlier = house_of()
-    (left,) = earlier.take(ANDROID)
+    (left,) = earlier.acquire(ANDROID)
     found = {ANDROID: WarmSession(left.session, left.ready_at or 0.0)}
     house = house_of(claim=lambda requirement: found.pop(requirement, None))
 
-    first, second = house.take(ANDROID, ANDROID)
+    first, second = house.acquire(ANDROID, ANDROID)
 
     assert first.session.id == left.session.id != second.session.id
 
@@ -457,7 +457,7 @@ def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
     house = house_of(slots=slots_at(tmp_path, world, 1), keep_warm=lambda _held: "12:34")
 
     house.use(ANDROID, again=False)
-    house.take(IOS)
+    house.acquire(IOS)
     house.pool.close()
 
     assert world.statuses() == ["in-progress", "stopped"]
@@ -466,7 +466,7 @@ def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
 @pytest.mark.parametrize("how", ["lost", "spent"])
 def test_an_unusable_session_is_not_kept_warm(house_of: MakeHouse, world: World, how: str) -> None:
     house = house_of(keep_warm=lambda _held: "12:34")
-    (held,) = house.take(ANDROID)
+    (held,) = house.acquire(ANDROID)
     held.unusable = how == "lost"
     world.clock.sleep(19 * 60)
 
@@ -482,7 +482,7 @@ def test_an_error_of_one_device_stops_the_others_that_still_boot_for_the_test(ho
     world.faults["create"] = [refused]
 
     with pytest.raises(InvalidRequestError):
-        house.take(ANDROID, IOS)
+        house.acquire(ANDROID, IOS)
 
     assert world.statuses() == ["stopped"]
 
@@ -515,10 +515,10 @@ class Full:
 
 def test_idle_sessions_make_room_if_the_service_has_no_capacity(house: House, world: World) -> None:
     Full(world, 2)
-    kept, idle = house.take(ANDROID, FRESH[0])
+    kept, idle = house.acquire(ANDROID, FRESH[0])
     house.pool.release([idle], lambda _need: True)
 
-    house.take(IOS)
+    house.acquire(IOS)
 
     assert world.requests.count("create") == 5  # asked once more before anything is given up
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
@@ -527,14 +527,14 @@ def test_idle_sessions_make_room_if_the_service_has_no_capacity(house: House, wo
 
 def test_a_process_that_waits_for_capacity_holds_no_session(house: House, world: World) -> None:
     full = Full(world, 2)
-    other = house.take(FRESH[0])[0].session
+    other = house.acquire(FRESH[0])[0].session
 
     def end_other(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         world.held.stop(str(other.id), "its run has ended")
         return full(request, carry_out)
 
     world.faults["create"][5] = end_other
-    taken = house.take(ANDROID, IOS)
+    taken = house.acquire(ANDROID, IOS)
 
     assert full.seen[4] == ["in-progress", "stopped"]  # what was to be used beside what is refused again
     assert [str(held.session.status) for held in taken] == ["in-progress", "in-progress"]
@@ -543,11 +543,11 @@ def test_a_process_that_waits_for_capacity_holds_no_session(house: House, world:
 
 def test_a_wait_for_capacity_that_times_out_leaves_nothing(house: House, world: World) -> None:
     Full(world, 2)
-    other = house.take(FRESH[0])[0]
+    other = house.acquire(FRESH[0])[0]
     began = world.clock()
 
     with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 120 s"):
-        house.take(ANDROID, IOS, timeout_seconds=120)
+        house.acquire(ANDROID, IOS, timeout_seconds=120)
 
     assert world.clock() - began == pytest.approx(120)
     assert world.requests.count("create") < 15

@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter as Silent
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).acquire(int(sys.argv[2]))
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -42,7 +42,7 @@ import os, sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter as Silent
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).acquire(int(sys.argv[2]))
 if os.fork() == 0:
     for slot in slots:
         slot.release()
@@ -97,7 +97,7 @@ def are_free(slots_of: MakeSlots) -> Callable[[int], bool]:
 
     def can_take(count: int) -> bool:
         try:
-            give_back(slots_of(timeout_seconds=0).take(count))
+            release(slots_of(timeout_seconds=0).acquire(count))
         except LeaseTimeoutError:
             return False
         return True
@@ -105,7 +105,7 @@ def are_free(slots_of: MakeSlots) -> Callable[[int], bool]:
     return can_take
 
 
-def give_back(slots: list[Slot]) -> None:
+def release(slots: list[Slot]) -> None:
     for slot in slots:
         slot.release()
 
@@ -125,21 +125,21 @@ def another_process(program: str, directory: Path, count: int) -> Generator[subp
 def test_slots_up_to_the_limit_are_taken_without_waiting(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
-    taken = slots_of(3, clock=clock).take(1) + slots_of(3, clock=clock).take(2)
+    taken = slots_of(3, clock=clock).acquire(1) + slots_of(3, clock=clock).acquire(2)
 
     assert (len(taken), clock()) == (3, 0)
-    give_back(taken)
+    release(taken)
 
 
 def test_zero_sessions_need_no_slot(slots_of: MakeSlots) -> None:
-    held = slots_of().take(2)
+    held = slots_of().acquire(2)
 
-    assert slots_of().take(0) == []
-    give_back(held)
+    assert slots_of().acquire(0) == []
+    release(held)
 
 
 def test_beyond_the_limit_a_claim_waits_for_a_release(slots_of: MakeSlots) -> None:
-    first, second = slots_of().take(2)
+    first, second = slots_of().acquire(2)
     clock, pauses = FakeClock(), list[float]()
 
     def give_one_back_in_the_third_pause(seconds: float) -> None:
@@ -148,32 +148,32 @@ def test_beyond_the_limit_a_claim_waits_for_a_release(slots_of: MakeSlots) -> No
         if len(pauses) == 3:
             second.release()
 
-    third = slots_of(clock=clock, sleep=give_one_back_in_the_third_pause).take(1)
+    third = slots_of(clock=clock, sleep=give_one_back_in_the_third_pause).acquire(1)
 
     assert len(pauses) == 3
-    give_back([first, *third])
+    release([first, *third])
 
 
 def test_the_pauses_are_short_and_random(slots_of: MakeSlots) -> None:
-    held, clock, pauses = slots_of().take(2), FakeClock(), list[float]()
+    held, clock, pauses = slots_of().acquire(2), FakeClock(), list[float]()
 
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
         clock.sleep(seconds)
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(clock=clock, sleep=sleep, timeout_seconds=10).take(1)
+        slots_of(clock=clock, sleep=sleep, timeout_seconds=10).acquire(1)
 
     *pauses, last = pauses
     assert all(0.03 <= pause <= 0.09 for pause in pauses)
     assert len(set(pauses)) > len(pauses) / 2
     assert 0 < last <= 0.09
     assert clock() == pytest.approx(10)
-    give_back(held)
+    release(held)
 
 
 def test_dispensable_slots_are_released_before_the_wait(slots_of: MakeSlots) -> None:
-    (held, spare), clock = slots_of().take(2), FakeClock()
+    (held, spare), clock = slots_of().acquire(2), FakeClock()
     others = [held, spare]
 
     def give_one_way() -> bool:
@@ -182,26 +182,26 @@ def test_dispensable_slots_are_released_before_the_wait(slots_of: MakeSlots) -> 
             return True
         return False
 
-    taken = slots_of(clock=clock, sleep=clock.sleep).take(1, give_one_way)
+    taken = slots_of(clock=clock, sleep=clock.sleep).acquire(1, give_one_way)
 
     assert (others, clock()) == ([held], 0)
-    give_back([held, *taken])
+    release([held, *taken])
 
 
 def test_slots_that_cannot_be_released_are_waited_for(slots_of: MakeSlots) -> None:
-    held, clock = slots_of().take(2), FakeClock()
+    held, clock = slots_of().acquire(2), FakeClock()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).take(1, lambda: False)
+        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).acquire(1, lambda: False)
 
     assert clock() == pytest.approx(10)
-    give_back(held)
+    release(held)
 
 
 def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
     slots_of: MakeSlots, are_free: Callable[[int], bool]
 ) -> None:
-    free, held = slots_of().take(2)
+    free, held = slots_of().acquire(2)
     free.release()
     clock, seen = FakeClock(), list[bool]()
 
@@ -210,11 +210,11 @@ def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
         seen.append(are_free(1))
         held.release()
 
-    both = slots_of(clock=clock, sleep=look_and_give_back).take(2)
+    both = slots_of(clock=clock, sleep=look_and_give_back).acquire(2)
 
     assert seen == [False]
     assert len(both) == 2
-    give_back(both)
+    release(both)
 
 
 @pytest.mark.timing
@@ -227,7 +227,7 @@ def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: 
         slots = slots_of(3, clock=time.monotonic, sleep=lambda _seconds: time.sleep(0.001))
         for _ in range(20):
             try:
-                taken = slots.take(count)
+                taken = slots.acquire(count)
             except (ConfigError, LeaseTimeoutError) as error:
                 problems.append(str(error))
                 return
@@ -236,7 +236,7 @@ def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: 
                 most_held = max(held, most_held)
             with counting:
                 held -= count
-            give_back(taken)
+            release(taken)
 
     threads = [threading.Thread(target=take_again_and_again, args=(count,)) for count in (1, 2, 2, 3, 3)]
     for thread in threads:
@@ -249,10 +249,10 @@ def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: 
 
 
 def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) -> None:
-    held = slots_of(3, "run a gw0").take(2) + slots_of(3, "run b").take(1)
+    held = slots_of(3, "run a gw0").acquire(2) + slots_of(3, "run b").acquire(1)
 
     with pytest.raises(LeaseTimeoutError) as caught:
-        slots_of(3, timeout_seconds=90).take(2)
+        slots_of(3, timeout_seconds=90).acquire(2)
 
     pid = os.getpid()
     assert str(caught.value) == (
@@ -261,39 +261,39 @@ def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) 
         "Increase --device-max-sessions or --device-wait-timeout-seconds"
     )
     assert verdict_of(caught.value) == Verdict.INFRASTRUCTURE
-    give_back(held)
+    release(held)
 
 
 def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
-    held = slots_of(holder="run a").take(1) + slots_of(holder="run b").take(1)
+    held = slots_of(holder="run a").acquire(1) + slots_of(holder="run b").acquire(1)
 
     with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\);"):
-        slots_of().take(1)
-    give_back(held)
+        slots_of().acquire(1)
+    release(held)
 
 
 def test_a_slot_names_its_current_holder_only(slots_of: MakeSlots) -> None:
-    give_back(slots_of(1, "a run with a long name").take(1))
-    held = slots_of(1, "run b").take(1)
+    release(slots_of(1, "a run with a long name").acquire(1))
+    held = slots_of(1, "run b").acquire(1)
 
     with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run b \(process \d+\);"):
-        slots_of(1).take(1)
-    give_back(held)
+        slots_of(1).acquire(1)
+    release(held)
 
 
 def test_a_run_that_released_its_slots_leaves_nothing(slots_of: MakeSlots, tmp_path: Path) -> None:
-    give_back(slots_of().take(2))
+    release(slots_of().acquire(2))
 
     assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == ["0.lock", "1.lock", "turn.lock"]
 
 
 def test_a_holder_with_an_unreadable_name_still_counts(slots_of: MakeSlots, tmp_path: Path) -> None:
-    held = slots_of(1).take(1)
+    held = slots_of(1).acquire(1)
     (tmp_path / "slots" / "0.txt").unlink()
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by an unknown process"):
-        slots_of(1).take(1)
-    give_back(held)
+        slots_of(1).acquire(1)
+    release(held)
 
 
 class Timed(Recorder):
@@ -309,55 +309,55 @@ class Timed(Recorder):
 
 
 def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(slots_of: MakeSlots) -> None:
-    held, clock = slots_of(1, "run a").take(1), FakeClock()
+    held, clock = slots_of(1, "run a").acquire(1), FakeClock()
     reporter = Timed(clock)
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70).take(1)
+        slots_of(1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70).acquire(1)
 
     assert reporter.seconds == pytest.approx([5, 35, 65], abs=1)
     assert reporter.lines[0] == (
         "waited 5 s for 1 of 1 sessions (--device-max-sessions); "
         f"in use: 1 by run a (process {os.getpid()}); position in the queue: 1"
     )
-    give_back(held)
+    release(held)
 
 
 def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
-    held, reporter = slots_of().take(2), Recorder()
+    held, reporter = slots_of().acquire(2), Recorder()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(reporter=reporter, timeout_seconds=4.9).take(1)
+        slots_of(reporter=reporter, timeout_seconds=4.9).acquire(1)
 
     assert reporter.lines == []
-    give_back(held)
+    release(held)
 
 
 def test_more_slots_than_the_limit_are_refused_immediately(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
     with pytest.raises(ConfigError, match=r"3 sessions are needed at once, but .* allows 2: increase it"):
-        slots_of(clock=clock).take(3)
+        slots_of(clock=clock).acquire(3)
 
     assert clock() == 0
 
 
 def test_releasing_a_slot_twice_does_not_free_another(slots_of: MakeSlots) -> None:
-    (slot,) = slots_of(1).take(1)
+    (slot,) = slots_of(1).acquire(1)
     slot.release()
-    held = slots_of(1, "the next run").take(1)
+    held = slots_of(1, "the next run").acquire(1)
 
     slot.release()
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by the next run"):
-        slots_of(1).take(1)
-    give_back(held)
+        slots_of(1).acquire(1)
+    release(held)
 
 
 def test_another_thread_can_release_a_slot(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
-    slots = slots_of().take(2)
+    slots = slots_of().acquire(2)
 
-    thread = threading.Thread(target=give_back, args=(slots,))
+    thread = threading.Thread(target=release, args=(slots,))
     thread.start()
     thread.join(10)
 
@@ -367,7 +367,7 @@ def test_another_thread_can_release_a_slot(slots_of: MakeSlots, are_free: Callab
 def test_a_killed_process_frees_its_slots(slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path) -> None:
     with another_process(HOLDS, tmp_path / "slots", 2) as process:
         with pytest.raises(LeaseTimeoutError, match=rf"in use: 2 by run other \(process {process.pid}\)"):
-            slots_of().take(2)
+            slots_of().acquire(2)
         assert not are_free(1)
 
         process.kill()
@@ -391,13 +391,13 @@ def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
 
 
 def test_an_interrupted_wait_leaves_no_slot_taken(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
-    (held,) = slots_of().take(1)
+    (held,) = slots_of().acquire(1)
 
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        slots_of(sleep=interrupt).take(2)
+        slots_of(sleep=interrupt).acquire(2)
 
     assert are_free(1)
     held.release()
@@ -409,16 +409,16 @@ def test_an_interrupted_wait_leaves_no_slot_taken(slots_of: MakeSlots, are_free:
 def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     slots_of: MakeSlots, are_free: Callable[[int], bool], held: int
 ) -> None:
-    others = slots_of().take(2)
-    give_back(others[: 2 - held])  # the first, so that it is taken and given back again
+    others = slots_of().acquire(2)
+    release(others[: 2 - held])  # the first, so that it is taken and given back again
     point = 0
-    while interrupt := interrupted(lambda: slots_of(timeout_seconds=0).take(2), at=point):
+    while interrupt := interrupted(lambda: slots_of(timeout_seconds=0).acquire(2), at=point):
         assert are_free(2 - held), f"not after the interrupt at point {point}"
         del interrupt  # only now, since what it refers to is freed with it
         point += 1
 
     assert point > 100
-    give_back(others)
+    release(others)
 
 
 def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | None:
@@ -447,26 +447,26 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
         return interrupt
     finally:
         sys.settrace(before)
-    give_back(taken)
+    release(taken)
     return None
 
 
 def is_over(frame: FrameType) -> bool:
-    """Return whether nothing but the return is left of ``take``: what is interrupted then is its caller."""
+    """Return whether nothing but the return is left of ``acquire``: what is interrupted then is its caller."""
     code = frame.f_code
-    return code.co_name == "take" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
+    return code.co_name == "acquire" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
 
 
 def test_runs_with_different_limits_never_exceed_the_highest(slots_of: MakeSlots) -> None:
-    (first,), second = slots_of(1, "small").take(1), slots_of(3, "great").take(2)
+    (first,), second = slots_of(1, "small").acquire(1), slots_of(3, "great").acquire(2)
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by small"):
-        slots_of(1).take(1)
+        slots_of(1).acquire(1)
     with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by small .*, 2 by great"):
-        slots_of(3).take(1)
+        slots_of(3).acquire(1)
 
     first.release()
-    give_back([*slots_of(1).take(1), *second])
+    release([*slots_of(1).acquire(1), *second])
 
 
 def test_each_service_has_its_own_slots_whose_name_does_not_reveal_its_url(tmp_path: Path) -> None:
@@ -485,13 +485,13 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT).take(1)
+        held = Slots(directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT).acquire(1)
     finally:
         os.umask(before)
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.rglob("*")]}
     assert modes == {"state": 0o700, "slots": 0o700, "0.lock": 0o600, "0.txt": 0o600, "turn.lock": 0o600}
-    give_back(held)
+    release(held)
 
 
 def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) -> None:
@@ -499,11 +499,11 @@ def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) ->
     slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, reporter=SILENT)
 
     with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be enforced: .*state.*--device-state-dir"):
-        slots.take(1)
+        slots.acquire(1)
 
 
 def test_a_run_in_another_process_continues_when_a_slot_is_released(slots_of: MakeSlots, tmp_path: Path) -> None:
-    held = slots_of().take(2)
+    held = slots_of().acquire(2)
     command = [sys.executable, "-c", HOLDS, str(tmp_path / "slots"), "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -512,4 +512,4 @@ def test_a_run_in_another_process_continues_when_a_slot_is_released(slots_of: Ma
             assert eventually(lambda: words.exists() and "run other" in words.read_text())
         finally:
             process.kill()
-    give_back(held)
+    release(held)

@@ -34,7 +34,7 @@ if address.startswith("redis:"):
     place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), slot_seconds={SLOT_SECONDS}))
 else:
     place = Path(address)
-slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).take(1)
+slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).acquire(1)
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -100,7 +100,7 @@ def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
 
     def place(most: int) -> int:
         try:
-            give_back(slots_of(most, timeout_seconds=0).take(1))
+            release(slots_of(most, timeout_seconds=0).acquire(1))
         except LeaseTimeoutError as error:
             found = re.search(r"position in the queue: (\d+)", str(error))
             return int(found[1]) if found else 0
@@ -120,7 +120,7 @@ def another_process(address: str, key: Path, most: int) -> Generator["subprocess
             process.kill()
 
 
-def give_back(slots: Iterable[Slot]) -> None:
+def release(slots: Iterable[Slot]) -> None:
     for slot in slots:
         slot.release()
 
@@ -136,15 +136,15 @@ def in_turn(*acts: Callable[[], object]) -> Callable[[float], None]:
 
 
 def test_waiting_claims_are_served_in_order(slots_of: MakeSlots, place_of_next: Callable[[int], int]) -> None:
-    (held,), served = slots_of(1).take(1), list[int]()
+    (held,), served = slots_of(1).acquire(1), list[int]()
 
     def is_place_of_next(place: int) -> bool:
         return place_of_next(1) == place
 
     def wait(number: int) -> None:
-        taken = slots_of(1, is_real=True).take(1)
+        taken = slots_of(1, is_real=True).acquire(1)
         served.append(number)
-        give_back(taken)
+        release(taken)
 
     threads: list[threading.Thread] = []
     for number in range(5):
@@ -159,106 +159,106 @@ def test_waiting_claims_are_served_in_order(slots_of: MakeSlots, place_of_next: 
 
 
 def test_a_claim_on_two_slots_does_not_starve(slots_of: MakeSlots) -> None:
-    held, passed = slots_of(2).take(2), list[object]()
+    held, passed = slots_of(2).acquire(2), list[object]()
 
     def give_one_back_and_take_it_again() -> None:
         held.pop().release()
-        passed.append(slots_of(2).try_take(1))
+        passed.append(slots_of(2).try_acquire(1))
 
-    both = slots_of(2, sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again)).take(2)
+    both = slots_of(2, sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again)).acquire(2)
 
     assert passed == [None, None]
     assert len(both) == 2
-    give_back(both)
+    release(both)
 
 
 def test_insufficient_slots_are_not_counted_twice(slots_of: MakeSlots) -> None:
-    held, looks = slots_of(2).take(1), list[float]()
+    held, looks = slots_of(2).acquire(1), list[float]()
 
     def wait(seconds: float) -> None:
         looks.append(seconds)
         if len(looks) == 3:  # one of two was free at each look
-            give_back(held)
+            release(held)
 
-    both = slots_of(2, sleep=wait).take(2)
+    both = slots_of(2, sleep=wait).acquire(2)
 
     assert len(looks) == 3
     assert [slot.is_held for slot in both] == [True, True]
-    assert slots_of(2).try_take(1) is None
-    give_back(both)
+    assert slots_of(2).try_acquire(1) is None
+    release(both)
 
 
 def test_the_next_claim_in_the_queue_checks_most_often(slots_of: MakeSlots) -> None:
-    held, pauses = slots_of(1).take(1), list[float]()
+    held, pauses = slots_of(1).acquire(1), list[float]()
 
     def wait_behind() -> None:
         with pytest.raises(LeaseTimeoutError):
-            slots_of(1, sleep=pauses.append, timeout_seconds=5).take(1)
-        give_back(held)
+            slots_of(1, sleep=pauses.append, timeout_seconds=5).acquire(1)
+        release(held)
 
-    taken = slots_of(1, sleep=in_turn(wait_behind)).take(1)
+    taken = slots_of(1, sleep=in_turn(wait_behind)).acquire(1)
 
     assert all(0.1 <= pause <= 0.3 for pause in pauses[:-1])
-    give_back(taken)
+    release(taken)
 
 
 def test_a_try_takes_slots_immediately_or_not_at_all(slots_of: MakeSlots) -> None:
-    first = slots_of(2).try_take(1)
+    first = slots_of(2).try_acquire(1)
     assert first is not None
 
-    assert slots_of(2).try_take(2) is None
-    second = slots_of(2).try_take(1)
+    assert slots_of(2).try_acquire(2) is None
+    second = slots_of(2).try_acquire(1)
 
     assert second is not None
-    assert slots_of(2).try_take(1) is None
-    assert slots_of(2).try_take(3) is None
-    give_back([*first, *second])
+    assert slots_of(2).try_acquire(1) is None
+    assert slots_of(2).try_acquire(3) is None
+    release([*first, *second])
 
 
 def test_a_process_with_a_slot_in_use_is_served_before_those_without(slots_of: MakeSlots) -> None:
-    other, process = slots_of(2).take(1), slots_of(2)
-    in_use, more = process.take(1), list[Slot]()
+    other, process = slots_of(2).acquire(1), slots_of(2)
+    in_use, more = process.acquire(1), list[Slot]()
     acts = (
-        lambda: give_back(other),
-        lambda: more.extend(process.take(1)),  # else both would wait until their time is over
-        lambda: give_back([*in_use, *more]),
+        lambda: release(other),
+        lambda: more.extend(process.acquire(1)),  # else both would wait until their time is over
+        lambda: release([*in_use, *more]),
     )
 
-    both = slots_of(2, sleep=in_turn(*acts)).take(2)
+    both = slots_of(2, sleep=in_turn(*acts)).acquire(2)
 
     assert (len(more), len(both)) == (1, 2)
-    give_back(both)
+    release(both)
 
 
 def test_a_process_with_a_slot_in_use_is_not_overtaken(slots_of: MakeSlots) -> None:
-    others, refused = slots_of(3).take(2), list[LeaseTimeoutError]()
+    others, refused = slots_of(3).acquire(2), list[LeaseTimeoutError]()
 
     def free_one_that_another_wants() -> None:
         others.pop().release()
         with pytest.raises(LeaseTimeoutError) as caught:
-            slots_of(3).take(1)
+            slots_of(3).acquire(1)
         refused.append(caught.value)
-        give_back(others)
+        release(others)
 
     process = slots_of(3, sleep=in_turn(free_one_that_another_wants))
-    in_use = process.take(1)
-    more = process.take(2)
+    in_use = process.acquire(1)
+    more = process.acquire(2)
 
     assert len(refused) == 1
-    give_back([*in_use, *more])
+    release([*in_use, *more])
 
 
 def test_idle_slots_are_released_only_for_claims_served_earlier(
     slots_of: MakeSlots, place_of_next: Callable[[int], int]
 ) -> None:
     taken = list[Slot]()
-    first = threading.Thread(target=lambda: taken.extend(slots_of(3, is_real=True).take(1)))
+    first = threading.Thread(target=lambda: taken.extend(slots_of(3, is_real=True).acquire(1)))
 
     def until_the_first_is_served(_seconds: float) -> None:
         assert eventually(lambda: bool(taken))
 
     process = slots_of(3, sleep=until_the_first_is_served)
-    idle = process.take(3)
+    idle = process.acquire(3)
     first.start()
     assert eventually(lambda: place_of_next(3) == 2)
 
@@ -266,56 +266,56 @@ def test_idle_slots_are_released_only_for_claims_served_earlier(
         idle.pop().release()
         return True
 
-    mine = process.take(1, give_one_way)
+    mine = process.acquire(1, give_one_way)
 
     first.join(60)
     assert (len(idle), len(taken), len(mine)) == (1, 1, 1)
-    give_back([*idle, *taken, *mine])
+    release([*idle, *taken, *mine])
 
 
 def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(slots_of: MakeSlots) -> None:
-    held, more = slots_of(1).take(1), list[object]()
+    held, more = slots_of(1).acquire(1), list[object]()
 
     def take_what_is_not_waited_for() -> None:
-        taken = slots_of(3).try_take(2)
+        taken = slots_of(3).try_acquire(2)
         more.append(taken)
-        give_back(taken or ())
+        release(taken or ())
 
-    one = slots_of(1, sleep=in_turn(take_what_is_not_waited_for, lambda: give_back(held))).take(1)
+    one = slots_of(1, sleep=in_turn(take_what_is_not_waited_for, lambda: release(held))).acquire(1)
 
     assert more != [None]
-    give_back(one)
+    release(one)
 
 
 def test_a_killed_waiter_loses_its_place(
     slots_of: MakeSlots, address: str, tmp_path: Path, place_of_next: Callable[[int], int]
 ) -> None:
-    (held,) = slots_of(1).take(1)
+    (held,) = slots_of(1).acquire(1)
     with another_process(address, tmp_path, 1) as process:
         assert eventually(lambda: place_of_next(1) == 2)
         process.kill()
         process.wait()
         held.release()
 
-        give_back(slots_of(1, is_real=True).take(1))
+        release(slots_of(1, is_real=True).acquire(1))
 
 
 def test_a_killed_holder_releases_its_slots(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
     with another_process(address, tmp_path, 1) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "taken\n"
-        assert slots_of(1).try_take(1) is None
+        assert slots_of(1).try_acquire(1) is None
         process.kill()
         process.wait()
 
-        give_back(slots_of(1, is_real=True).take(1))
+        release(slots_of(1, is_real=True).acquire(1))
 
 
 @pytest.mark.parametrize("seconds", [0.5, 60])
 def test_interrupts_and_timeouts_leave_no_queue_place(
     slots_of: MakeSlots, place_of_next: Callable[[int], int], seconds: float
 ) -> None:
-    held = slots_of(1).take(1)
+    held = slots_of(1).acquire(1)
 
     def interrupt() -> None:
         assert place_of_next(1) == 2
@@ -323,8 +323,8 @@ def test_interrupts_and_timeouts_leave_no_queue_place(
             raise KeyboardInterrupt
 
     with pytest.raises((LeaseTimeoutError, KeyboardInterrupt)) as caught:
-        slots_of(1, sleep=in_turn(interrupt), timeout_seconds=seconds).take(1)
+        slots_of(1, sleep=in_turn(interrupt), timeout_seconds=seconds).acquire(1)
 
     assert place_of_next(1) == 1
     del caught  # only now, since what it refers to is freed with it
-    give_back(held)
+    release(held)

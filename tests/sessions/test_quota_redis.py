@@ -31,7 +31,7 @@ from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
 from pytest_device.sessions.reporter import SilentReporter as Silent
 store = RedisStore(RedisConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
-(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).take(1)
+(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).acquire(1)
 child = os.fork()
 if child == 0:
     slot.release()
@@ -120,7 +120,7 @@ def slots_on(client: Any, key: str) -> dict[str, str]:
     return dict[str, str](client.hgetall(f"{{pytest-device:{key}}}:slots"))
 
 
-def give_back(slots: Iterable[Slot]) -> None:
+def release(slots: Iterable[Slot]) -> None:
     for slot in slots:
         slot.release()
 
@@ -140,19 +140,19 @@ def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
 
 
 def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) -> None:
-    held = machine().slots(holder="run b gw1").take(1)
+    held = machine().slots(holder="run b gw1").acquire(1)
 
     with pytest.raises(
         LeaseTimeoutError, match=rf"in use: 1 by run b gw1 \(process {os.getpid()} on .+\); position in .*: 1"
     ):
-        machine().slots().take(1)
-    give_back(held)
+        machine().slots().acquire(1)
+    release(held)
 
 
 def test_a_released_slot_is_removed_from_the_server(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
-    (first, second) = machine().slots(2).take(2)
+    (first, second) = machine().slots(2).acquire(2)
     assert set(held_slots()) == {"0", "1"}
 
     first.release()
@@ -165,18 +165,18 @@ def test_a_released_slot_is_removed_from_the_server(
 
 def test_a_slot_is_renewed_repeatedly(machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]) -> None:
     here = machine()
-    held = here.slots(2).take(2)
+    held = here.slots(2).acquire(2)
     before = max(ends(held_slots()))
 
     assert renew_until(here, lambda: min(ends(held_slots())) > before)
-    give_back(held)
+    release(held)
 
 
 def test_a_slot_that_the_server_lost_is_reclaimed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here = machine()
-    held = here.slots().take(1)
+    held = here.slots().acquire(1)
     with redis.Redis(port=running_server.port) as client:
         client.flushall()
 
@@ -184,17 +184,17 @@ def test_a_slot_that_the_server_lost_is_reclaimed(
 
     assert eventually(lambda: set(held_slots()) == {"0"})
     assert here.warnings == []
-    give_back(held)
+    release(held)
 
 
 def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here, there = machine(), machine()
-    (lost,) = here.slots().take(1)
+    (lost,) = here.slots().acquire(1)
     with redis.Redis(port=running_server.port) as client:
         client.flushall()
-    taken = there.slots().take(1)
+    taken = there.slots().acquire(1)
 
     here.renew()
 
@@ -207,13 +207,13 @@ def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
     assert not lost.is_held
     lost.release()
     assert set(held_slots()) == {"0"}
-    give_back(taken)
+    release(taken)
 
 
 def test_an_unusable_response_costs_no_slot(machine: Callable[[], Machine]) -> None:
-    here, other = machine(), machine().slots(3).take(1)
+    here, other = machine(), machine().slots(3).acquire(1)
     first = here.store.look("a claim", 1, 3, "run a", "")
-    give_back(other)
+    release(other)
 
     assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
 
@@ -222,33 +222,33 @@ def test_a_withdrawn_claim_is_not_renewed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
     here = machine()
-    kept = here.slots(2).take(1)
+    kept = here.slots(2).acquire(1)
     claim = here.store.claim(1, 2, "run a")
     assert claim.try_acquire()
     claim.withdraw()
     before = max(ends(held_slots()))
     assert renew_until(here, lambda: max(ends(held_slots())) > before)
     assert set(held_slots()) == {"0"}
-    give_back(kept)
+    release(kept)
 
 
 def test_all_data_expires_a_day_after_the_last_run(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
-    held = machine().slots().take(1)
+    held = machine().slots().acquire(1)
     with pytest.raises(LeaseTimeoutError):
-        machine().slots(timeout_seconds=1).take(1)
+        machine().slots(timeout_seconds=1).acquire(1)
 
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         keys = [f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")]
         assert all(0 < client.ttl(key) <= 24 * 3600 for key in keys)
-    give_back(held)
+    release(held)
 
 
 def test_each_attempt_renews_the_queue_place(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
-    held, seen = machine().slots().take(1), list[int]()
+    held, seen = machine().slots().acquire(1), list[int]()
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
 
         class Look(Recorder):
@@ -257,45 +257,45 @@ def test_each_attempt_renews_the_queue_place(
                 seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
 
         with pytest.raises(LeaseTimeoutError):
-            machine().slots(timeout_seconds=70, reporter=Look()).take(1)
+            machine().slots(timeout_seconds=70, reporter=Look()).acquire(1)
 
     assert len(seen) == 3
     assert seen[0] < seen[2]
-    give_back(held)
+    release(held)
 
 
 def test_a_slot_released_with_its_queue_place_is_not_renewed(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
-    here, others = machine(), machine().slots(2).take(2)
+    here, others = machine(), machine().slots(2).acquire(2)
 
     def free_one_meanwhile() -> bool:
         others.pop().release()
         return False
 
-    (slot,) = here.slots(2).take(1, free_one_meanwhile)
-    give_back(others)
-    rest = here.slots(2).take(1)
+    (slot,) = here.slots(2).acquire(1, free_one_meanwhile)
+    release(others)
+    rest = here.slots(2).acquire(1)
     slot.release()
     before = max(ends(held_slots()))
     assert renew_until(here, lambda: max(ends(held_slots())) > before)
     assert len(held_slots()) == 1
-    give_back(rest)
+    release(rest)
 
 
 def test_after_a_day_the_server_has_no_data(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
-    held = machine().slots().take(1)
+    held = machine().slots().acquire(1)
     with pytest.raises(LeaseTimeoutError):
-        machine().slots().take(1)
+        machine().slots().acquire(1)
 
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         left: dict[str, Any] = {key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")}
 
     assert len(left) == 2
     assert all(0 < seconds <= 86_400 for seconds in left.values())
-    give_back(held)
+    release(held)
 
 
 def test_no_repr_contains_the_url() -> None:
@@ -310,7 +310,7 @@ def test_a_server_that_never_responds_is_a_configuration_error(tmp_path: Path) -
     with pytest.raises(
         ConfigError, match=r"--device-max-sessions cannot be enforced: .* of DEVICE_SLOTS_URL does not"
     ) as it:
-        here.slots().take(1)
+        here.slots().acquire(1)
 
     assert "sesame" not in str(it.value)
 
@@ -318,61 +318,61 @@ def test_a_server_that_never_responds_is_a_configuration_error(tmp_path: Path) -
 def test_a_wrong_password_is_a_configuration_error_that_does_not_show_it(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--requirepass", "open-sesame") as server:
         right, wrong = (server.url.replace("//", f"//:{password}@") for password in ("open-sesame", "open-barley"))
-        give_back(Machine(right, "key").slots().take(1))
+        release(Machine(right, "key").slots().acquire(1))
 
         with pytest.raises(ConfigError, match="DEVICE_SLOTS_URL") as caught:
-            Machine(wrong, "key").slots().take(1)
+            Machine(wrong, "key").slots().acquire(1)
 
     assert "open-" not in str(caught.value)
 
 
 def test_a_server_that_goes_away_is_waited_for_and_then_reported(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
-    give_back(here.slots().take(1))
+    release(here.slots().acquire(1))
     own_server.stop()
 
     with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not respond"):
-        here.slots().take(1)
+        here.slots().acquire(1)
 
 
 def test_after_one_timeout_other_tests_do_not_wait_for_the_server(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
-    give_back(here.slots().take(1))
+    release(here.slots().acquire(1))
     own_server.stop()
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
-        here.slots().take(1)
+        here.slots().acquire(1)
 
     for _ in range(2):
         with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
-            here.slots(timeout_seconds=10_000).take(1)
+            here.slots(timeout_seconds=10_000).acquire(1)
 
     own_server.start()
-    give_back(here.slots().take(1))
+    release(here.slots().acquire(1))
 
 
 def test_after_one_timeout_other_processes_of_the_run_do_not_wait(own_server: RedisServer) -> None:
     breaker = Breaker(2, FakeClock())
     workers = [Machine(own_server.url, "key", gate=Gate(breaker)) for _ in range(2)]
     for worker in workers:
-        give_back(worker.slots().take(1))
+        release(worker.slots().acquire(1))
     own_server.stop()
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
-        workers[0].slots().take(1)
+        workers[0].slots().acquire(1)
 
     with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
-        workers[1].slots(timeout_seconds=10_000).take(1)
+        workers[1].slots(timeout_seconds=10_000).acquire(1)
 
     own_server.start()
     for worker in workers:
-        give_back(worker.slots().take(1))
+        release(worker.slots().acquire(1))
     own_server.stop()
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
-        workers[1].slots().take(1)
+        workers[1].slots().acquire(1)
 
 
 def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
-    held = here.slots().take(1)
+    held = here.slots().acquire(1)
     own_server.stop()
     for _ in range(3):
         here.clock.sleep(30)
@@ -392,7 +392,7 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
     here.clock.sleep(30)
     here.renew()
     assert eventually(lambda: len(here.warnings) == 2)
-    give_back(held)
+    release(held)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
@@ -402,7 +402,7 @@ def test_a_forked_child_does_not_release_its_parents_slots(running_server: Redis
         try:
             assert parent.stdout is not None
             assert parent.stdout.readline() == "0 True\n"
-            assert Machine(running_server.url, tmp_path.name).slots().try_take(1) is None
+            assert Machine(running_server.url, tmp_path.name).slots().try_acquire(1) is None
         finally:
             parent.kill()
 
@@ -414,8 +414,8 @@ def test_a_tls_server_needs_a_trusted_certificate(tmp_path: Path, monkeypatch: p
     with redis_server(tmp_path) as server, tls_relay(server.port, authority.issue_cert(name)) as port:
         url = f"rediss://localhost:{port}"
         with pytest.raises(ConfigError, match="certificate"):
-            Machine(url, "key").slots().take(1)
+            Machine(url, "key").slots().acquire(1)
 
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         with nullcontext() if name == "localhost" else pytest.raises(ConfigError, match="mismatch"):
-            give_back(Machine(url, "key").slots().take(1))
+            release(Machine(url, "key").slots().acquire(1))

@@ -225,6 +225,19 @@ def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> Device
     return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
 
 
+def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_error_changes(
+    watched: Watched,
+) -> None:
+    down, away = answer(502, "down", after="10"), answer(503, "away", after="10")
+    watched.fault("get", *[down] * 5, away)
+
+    watched.lease()
+
+    reported = [(event, detail_of(event)) for event in watched.world.events if isinstance(event, StateChanged)]
+    said = [(ref_of(event).waited_seconds, text[-4:]) for event, text in reported]
+    assert said == [(5, "down"), (35, "down"), (55, "away")]
+
+
 def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
     client: DeviceClient, world: World
 ) -> None:

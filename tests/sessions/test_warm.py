@@ -99,13 +99,13 @@ class Run:
         config = SessionConfig(self.owner, time.monotonic, Relay(self.recorder))
         self.pool = Pool(config, sleep=lambda _seconds: None, warm=self.warm)
 
-    def take(self, need: DeviceRequirement) -> DeviceSession:
+    def acquire(self, need: DeviceRequirement) -> DeviceSession:
         (held,) = self.pool.acquire([need], WaitPolicy(30, 0.01))
         return held
 
     def use(self, need: DeviceRequirement) -> str:
         """Use a session for a test and release it; return its ID."""
-        held = self.take(need)
+        held = self.acquire(need)
         self.pool.release([held], lambda _need: False)
         return str(held.session.id)
 
@@ -156,7 +156,7 @@ class Runs:
 
     def keep(self, run: Run, need: DeviceRequirement, after: timedelta) -> str:
         """Let a run keep a session warm for this long; return its ID."""
-        held, now = run.take(need), datetime.now(UTC)
+        held, now = run.acquire(need), datetime.now(UTC)
         wanted = request_digest(need, self.state_dir)
         assert run.owner.keep_warm(
             held.session.id, until=now + after, ends=now + timedelta(hours=1), request_digest=wanted
@@ -201,7 +201,7 @@ def test_the_next_run_with_an_equal_requirement_takes_over_the_session(runs: Run
     assert first.close() == []
     second = runs.start()
 
-    held = second.take(need)
+    held = second.acquire(need)
 
     assert str(held.session.id) == session_id
     assert [(entry.session_id, entry.owner, entry.state) for entry in runs.entries()] == [
@@ -244,7 +244,7 @@ def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(runs: Runs)
 
 def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
-    held = run.take(need)
+    held = run.acquire(need)
     held.unusable = True
 
     run.pool.release([held], lambda _need: False)
@@ -254,7 +254,7 @@ def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) ->
 
 def test_an_expired_session_is_not_reported_as_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
-    held = run.take(need)
+    held = run.acquire(need)
     runs.at.expire(str(held.session.id))
 
     run.pool.release([held], lambda _need: False)
@@ -265,7 +265,7 @@ def test_an_expired_session_is_not_reported_as_warm(runs: Runs, need: DeviceRequ
 
 def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(runs: Runs) -> None:
     run = runs.start()
-    held = run.take(need_at(runs.at, minutes=29))
+    held = run.acquire(need_at(runs.at, minutes=29))
     run.later = timedelta(seconds=50)
 
     run.pool.release([held], lambda _need: False)
@@ -318,7 +318,9 @@ def test_concurrent_runs_never_take_over_the_same_session(runs: Runs, need: Devi
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
     starting = [runs.start(watched=IN_THE_RUN) for _ in range(4)]
-    threads = [threading.Thread(target=lambda run=run: had.append(str(run.take(need).session.id))) for run in starting]
+    threads = [
+        threading.Thread(target=lambda run=run: had.append(str(run.acquire(need).session.id))) for run in starting
+    ]
 
     for thread in threads:
         thread.start()
@@ -425,7 +427,7 @@ def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
     runs.keep(run, need, timedelta(minutes=5))
     (former,) = reapers(str(tmp_path))
     former.suspend()
-    runs.start(watched=IN_THE_RUN).take(need)
+    runs.start(watched=IN_THE_RUN).acquire(need)
 
     former.kill()
     assert eventually(lambda: len(set(reapers(str(tmp_path))) - {former}) == 1)
@@ -441,7 +443,7 @@ def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
     runs.left(need)
     (former,) = reapers(str(tmp_path))
 
-    runs.start(watched=IN_THE_RUN).take(need)
+    runs.start(watched=IN_THE_RUN).acquire(need)
 
     assert eventually(lambda: former not in reapers(str(tmp_path)))
     assert runs.at.statuses() == ["in-progress"]
@@ -451,7 +453,7 @@ def test_a_taken_over_session_is_supervised_by_its_new_run(runs: Runs, need: Dev
     runs.left(need)
     (former,) = reapers(str(tmp_path))
     second = runs.start()
-    second.take(need)
+    second.acquire(need)
     os.kill(former.pid, signal.SIGKILL)
 
     second.leave_at_once()
@@ -512,7 +514,7 @@ def test_warm_sessions_of_an_interrupted_run_are_stopped(runs: Runs, need: Devic
 def test_sessions_already_claimed_by_others_are_left_alone(runs: Runs, need: DeviceRequirement) -> None:
     first, second = runs.start(), runs.start()
     first.use(need)
-    second.take(need)
+    second.acquire(need)
 
     first.warm.end()
 
@@ -525,7 +527,7 @@ def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
     runs: Runs, need: DeviceRequirement, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
-    session = run.take(need).session
+    session = run.acquire(need).session
     entry = entry_of(str(session.id), runs.at, owner="gw0", until="2999-01-01T00:00:00+00:00")
     run.run.ledger.keep_warm(entry)
 
@@ -538,7 +540,7 @@ def test_with_a_session_limit_a_warm_session_makes_room(runs: Runs, need: Device
     session_id = runs.left(need)
     run = runs.start(has_room=False)
 
-    run.take(need_at(runs.at, platform="ios"))
+    run.acquire(need_at(runs.at, platform="ios"))
 
     assert {session["id"]: session["status"] for session in runs.at.sessions()}[session_id] == "stopped"
 
@@ -562,7 +564,7 @@ def test_a_session_about_to_be_taken_over_does_not_make_room(
 def test_a_fresh_device_can_replace_a_warm_one(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
 
-    runs.start(has_room=False).take(need_at(runs.at, "test test_a.py::test_x"))
+    runs.start(has_room=False).acquire(need_at(runs.at, "test test_a.py::test_x"))
 
     assert runs.at.statuses() == ["stopped", "in-progress"]
 
@@ -571,7 +573,7 @@ def test_a_run_that_stops_its_own_warm_session_reports_its_end(runs: Runs, need:
     run = runs.start(has_room=False)
     session_id = run.use(need)
 
-    run.take(need_at(runs.at, platform="ios"))
+    run.acquire(need_at(runs.at, platform="ios"))
 
     assert [
         type(event) for event in run.events if session_id_of(event) == session_id and not isinstance(event, Ready)
@@ -628,7 +630,7 @@ def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
 def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run, psutil.Process]:
     """Interrupt the takeover by a run whose reaper is suspended; return both."""
     formers, run = reapers(str(tmp_path)), runs.start()
-    run.take(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
+    run.acquire(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
     (reaper,) = set(reapers(str(tmp_path))) - set(formers)
     reaper.suspend()
 
@@ -639,7 +641,7 @@ def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     with pytest.raises(KeyboardInterrupt):
-        run.take(need)
+        run.acquire(need)
     interrupting.join(60)
     return run, reaper
 
@@ -657,7 +659,7 @@ def test_a_process_without_a_ledger_keeps_nothing_warm(runs: Runs, need: DeviceR
 def test_the_time_of_use_counts_from_the_takeover(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
     run = runs.start()
-    held = run.take(need)
+    held = run.acquire(need)
     held.unusable = True
     before = time.monotonic()
 
@@ -683,7 +685,7 @@ def test_the_ledger_reveals_nothing_of_a_request(runs: Runs) -> None:
 
 def test_a_kept_session_is_not_taken_over(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
-    held = run.take(need)
+    held = run.acquire(need)
     run.owner.keep(held.session.id)
     run.pool.keep(held)
     run.close()

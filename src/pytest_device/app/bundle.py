@@ -73,7 +73,7 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
         search.debug_ids,
         tuple(sorted({name for name, _ in (public | secrets) - long})),
         count,
-        (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search.debug_ids)),
+        (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search)),
     )
 
 
@@ -93,22 +93,18 @@ def _leak(path: Path, name: str, where: str) -> Finding:
     return failed("bundle-secret", path / where if where else path, f"contains the value of {name}", fix)
 
 
-def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding]:
-    for name, identifier in debug_ids.items():
-        if debug_ids.get(f"{name}.map", identifier) != identifier:
-            yield failed("bundle-debug-id", path / name, "the map has a different debug ID", "export both together")
-
-
 @dataclass
 class _Search:
     needles: dict[Variable, set[bytes]]
     found: set[tuple[Variable, str]] = field(default_factory=set[tuple[Variable, str]])
     """Variables with the names of the files that contain their values."""
     debug_ids: dict[str, str] = field(default_factory=dict[str, str])
+    maps: set[str] = field(default_factory=set[str])
     total: int = 0
 
     def file(self, name: str, content: IO[bytes]) -> int:
         """Search one file and return 1, so that callers can sum up the files."""
+        self.maps |= {name} if name.endswith(".map") else set()
         tail = b""
         while chunk := content.read(_CHUNK):
             self.total += len(chunk)
@@ -124,6 +120,14 @@ class _Search:
                 self.found.add((variable, name))
         for identifier in _DEBUG_ID.finditer(text):
             self.debug_ids[name] = identifier[1].decode().lower()
+
+
+def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
+    """Yield the bundles with another debug ID than their map; bytecode has none, even if its map has one."""
+    for name, identifier in search.debug_ids.items():
+        if f"{name}.map" in search.maps and (other := search.debug_ids.get(f"{name}.map")) != identifier:
+            what = f"the map has {'a different' if other else 'no'} debug ID"
+            yield failed("bundle-debug-id", path / name, what, "export both together")
 
 
 def _contents(path: Path) -> Iterator[Entry]:

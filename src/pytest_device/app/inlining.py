@@ -95,6 +95,16 @@ def _reads(tokens: Sequence[Token]) -> Iterator[_Read]:
             following = [_text(tokens, index + step) for step in (1, 2)]
             if following[0] in (".", "?.") and following[1] == "env":
                 yield from _of_environment(tokens, index, plain=following[0] == ".")
+            elif _takes_environment(tokens, index):
+                yield _Read(token.offset, _end(token), "")
+
+
+def _takes_environment(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether the ``process`` at an index is taken apart or read with brackets to get its environment."""
+    if _text(tokens, index + 1) == "[":
+        return _text(tokens, index + 2) in ("'env'", '"env"')
+    before = [_text(tokens, index - step) for step in (2, 1)]
+    return before == ["}", "="] and _text(tokens, index + 1) != "." and "env" in _taken_apart(tokens, index - 3)
 
 
 def _text(tokens: Sequence[Token], index: int) -> str:

@@ -19,8 +19,7 @@ from typing import (
 )
 
 from pytest_device.app.document import Json, Object, at
-from pytest_device.app.key import NEWEST_SDK, OLDEST_SDK, Key
-from pytest_device.app.sections import AppConfig, Section
+from pytest_device.app.sections import NEWEST_SDK, OLDEST_SDK, AppConfig, Key, Section
 from pytest_device.errors import ProjectError
 
 _KINDS: Final[Mapping[object, str]] = {

@@ -12,12 +12,11 @@ from pytest_device.app.defaults import with_defaults
 from pytest_device.app.document import Document, Json, Object, Place, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
-from pytest_device.app.key import NEWEST_SDK
 from pytest_device.app.keys import typed_config
 from pytest_device.app.needles import is_secret, secret_trails
 from pytest_device.app.package import PackageConfig, read_package, workspace_root
 from pytest_device.app.routes.scan import Routes
-from pytest_device.app.sections import AppConfig
+from pytest_device.app.sections import NEWEST_SDK, AppConfig
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
 
@@ -157,6 +156,7 @@ def load_project(
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
+    environ = {**environ, "NODE_ENV": mode}  # for the project's code
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
     project = _evaluated(project, path, dynamic) if path else project

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args
 
 from pytest_device.app.document import Json, Object, at, text_at
-from pytest_device.app.key import SCHEME, SDK
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
-from pytest_device.app.sections import Policy
+from pytest_device.app.sections import SCHEME, SDK, Policy
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
 

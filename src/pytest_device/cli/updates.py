@@ -2,12 +2,14 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_device.cli.app.formats import add_format, report
 from pytest_device.cli.app.options import add_project, project_of
 from pytest_device.cli.command import Command, group
+from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_device.app import Finding, Project
@@ -70,8 +72,6 @@ def _pair(
     path: Path, project: "Project", exports: "dict[str, Export]", parsed: argparse.Namespace
 ) -> "tuple[Build, Update]":
     """Return a build, with the project's certificate if it states none, and the update that it would be offered."""
-    from dataclasses import replace
-
     from pytest_device.app import resolve_runtime_version
     from pytest_device.updates import UpdateSettings
     from pytest_device.updates.builds import read_build
@@ -89,7 +89,6 @@ def _pair(
 
 def _signature(settings: "UpdateSettings", project: "Project", key: Path | None) -> str | None:
     """Return the state of the update's signature; None (unknown) without the key or the certificate."""
-    from pytest_device.errors import ConfigError
     from pytest_device.updates import CertificateError, validate_certificate
 
     if key is None or settings.code_signing_certificate is None:

@@ -45,11 +45,7 @@ class AgentDevice(Daemon):
     def snapshot(self, *, interactive: bool = False, depth: int | None = None, scope: str | None = None) -> Snapshot:
         """Return the nodes on the screen: all meaningful ones, or only interactive ones."""
         given = self.command(
-            "snapshot",
-            is_read=True,
-            snapshotInteractiveOnly=interactive,
-            snapshotDepth=depth,
-            snapshotScope=scope,
+            "snapshot", is_read=True, snapshotInteractiveOnly=interactive, snapshotDepth=depth, snapshotScope=scope
         )
         return Snapshot.from_wire(given)
 

@@ -31,11 +31,7 @@ _IOS_REPEATING_SECONDS: Final = 60
 
 
 def next_trigger_date(
-    trigger: Trigger | Mapping[str, Any] | None,
-    now: datetime,
-    tz: tzinfo | str,
-    *,
-    platform: Platform = "android",
+    trigger: Trigger | Mapping[str, Any] | None, now: datetime, tz: tzinfo | str, *, platform: Platform = "android"
 ) -> datetime | None:
     """Return the next date of a trigger scheduled at ``now``, in the time zone, or None if it never fires.
 

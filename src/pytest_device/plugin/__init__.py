@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.selection import WITH_DEVICE, adopt_package_marks, requests_device
+from pytest_device.plugin.selection import WITH_DEVICE, add_package_marks, requests_device
 
 pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
@@ -72,7 +72,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize tests that are marked for several platforms."""
-    adopt_package_marks(metafunc.definition)
+    add_package_marks(metafunc.definition)
     if metafunc.definition.get_closest_marker("device") or not WITH_DEVICE.isdisjoint(metafunc.fixturenames):
         from pytest_device.plugin.collection import parametrize
 

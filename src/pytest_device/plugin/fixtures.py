@@ -146,9 +146,7 @@ def _held_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
 
 @pytest.fixture
 def device_agent_devices(
-    request: pytest.FixtureRequest,
-    device_sessions: "Mapping[str, Session]",
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
     from pytest_device.controllers.agent_device import AgentDevice
@@ -168,9 +166,7 @@ def device_agent_device(device_agent_devices: "Mapping[str, AgentDevice]") -> "A
 
 @pytest.fixture
 def device_argents(
-    request: pytest.FixtureRequest,
-    device_sessions: "Mapping[str, Session]",
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide an argent client for each device of the test, by its marker's name."""
     from pytest_device.controllers.argent import Argent

@@ -8,7 +8,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.project import opened
-from pytest_device.plugin.selection import adopt_package_marks
+from pytest_device.plugin.selection import add_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,
@@ -40,7 +40,7 @@ _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     """Return the device markers of a test, closest first: those of its parameter set before its own."""
-    adopt_package_marks(node)
+    add_package_marks(node)
     if node.get_closest_marker("device") is None:
         return []
     callspec = getattr(node, "callspec", None)

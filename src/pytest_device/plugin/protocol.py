@@ -101,14 +101,24 @@ class DeviceTests(TimerNotes):
         session = next(iter([*at_fault, *sessions.values()]), None)
         item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
 
+    @pytest.hookimpl(specname="pytest_runtest_makereport")  # after pytest's own, which sets the error of unittest
+    def pytest_runtest_shorten_error(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Leave out the frames of an error that don't help users, before pytest represents it."""
+        if call.excinfo is None:
+            return
+        error = _device_error(item, call)
+        if call.excinfo.value is error and not isinstance(error, ControllerLostError):
+            represent_briefly(call.excinfo)  # it is reported as its message
+        elif not item.config.getoption("fulltrace", default=False):  # which -p no:terminal removes
+            shorten(call.excinfo)
+
     @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Mark errors that are not the test's fault, and add details of the devices."""
-        error, directory = _device_error(item, call), None
-        self._shorten(item, call.excinfo, error)
         report = yield
+        error, directory = _device_error(item, call), None
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         if report.failed and call.excinfo and call.when != "teardown":
             directory = artifacts.save(item, self.devices.sessions(item), self._settings, self._redactor, self._log)
@@ -122,14 +132,6 @@ class DeviceTests(TimerNotes):
         if self._signals.exit_status is not None:  # still running: the test caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"
         return report
-
-    def _shorten(
-        self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None, error: DeviceError | None
-    ) -> None:
-        if excinfo and excinfo.value is error and not isinstance(error, ControllerLostError):
-            represent_briefly(excinfo)  # it is reported as its message
-        elif excinfo and not item.config.getoption("fulltrace", default=False):  # which -p no:terminal removes
-            shorten(excinfo.value)
 
     def _look_up(
         self, item: pytest.Item, report: pytest.TestReport, raised: BaseException, error: DeviceError | None

@@ -31,19 +31,19 @@ WITH_DEVICE: Final = SINGLE_DEVICE | MULTI_DEVICE
 _FIXTURES: Final = WITH_DEVICE | {"device_client", "device_lease"}
 """The same, and those that create sessions without a marker."""
 _READ: Final = pytest.StashKey[bool]()
-"""Whether the markers of a package or module were adopted."""
+"""Whether the markers of a package or module were added."""
 
 
 def requests_device(item: pytest.Item) -> bool:
     """Return whether a test's markers or fixtures request a device."""
-    adopt_package_marks(item)
+    add_package_marks(item)
     if item.get_closest_marker("device") is not None:
         # A doctest has no fixtures: it can only inherit a marker, which is not meant for it.
         return not isinstance(item, pytest.DoctestItem)
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def adopt_package_marks(node: pytest.Item) -> None:
+def add_package_marks(node: pytest.Item) -> None:
     """Add the device markers of a test's packages to their nodes, as pytest does for classes and modules.
 
     pytest itself ignores ``pytestmark`` in a package's ``__init__.py``.

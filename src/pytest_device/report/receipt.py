@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
-from pytest_device.report.incidents import Incident, group_incidents, normalize
-from pytest_device.report.lines import cause_of, color_of, line_of, with_pages
+from pytest_device.report.lines import Incident, cause_of, color_of, group_incidents, line_of, normalize, with_pages
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,

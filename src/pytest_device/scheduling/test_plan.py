@@ -60,11 +60,7 @@ class TestPlan:
         return (self.groups[number] for number in {group for group, _ in self.tests})
 
     def dispatcher(
-        self,
-        nodeids: Sequence[str],
-        history: "History",
-        boots: MutableSequence[float | None],
-        limits: Limits,
+        self, nodeids: Sequence[str], history: "History", boots: MutableSequence[float | None], limits: Limits
     ) -> Dispatcher[Any]:
         """Return a dispatcher for ``limits.width`` workers; ``boots`` must hold ``self.boots(history)``."""
         width = limits.width

@@ -32,7 +32,7 @@ def main() -> int:
         config = parse(_first_line(), cache_dir=cache_directory(os.environ, Path.home()))
         serve(config, _announce, watch=lambda end: _watch(parent, end))
     except ConfigError as error:
-        _say(event="error", text=str(error))
+        _print(event="error", text=str(error))
         return 1
     return 0
 
@@ -40,14 +40,14 @@ def main() -> int:
 def _announce(event: Progress | Ready | Changed) -> None:
     match event:
         case Progress(text):
-            _say(event="progress", text=text)
+            _print(event="progress", text=text)
         case Ready(url, app_id):
-            _say(event="ready", url=url, app_id=app_id)
+            _print(event="ready", url=url, app_id=app_id)
         case Changed():
             pass  # the run polls its sessions itself
 
 
-def _say(**event: str) -> None:
+def _print(**event: str) -> None:
     with suppress(BrokenPipeError):  # the parent has exited: the service stops as soon as it notices
         os.write(_STDOUT, json.dumps(event).encode() + b"\n")
 

@@ -72,10 +72,7 @@ def create_app(
     ]
     if faults:
         routes += testing_routes(faults, sessions, api.authenticate)
-    starlette = Starlette(
-        routes=routes,
-        exception_handlers=dict.fromkeys(_ANSWERED, _refusal),
-    )
+    starlette = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, _refusal))
     starlette.router.redirect_slashes = False
     app: ASGIApp = _Bounded(starlette)
     if faults:

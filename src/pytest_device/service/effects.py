@@ -62,10 +62,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 
 
 def _route(
-    authenticate: Callable[[Request], Caller],
-    method: str,
-    path: str,
-    carry_out: Callable[[Request], Awaitable[object]],
+    authenticate: Callable[[Request], Caller], method: str, path: str, carry_out: Callable[[Request], Awaitable[object]]
 ) -> Route:
     async def endpoint(request: Request) -> Response:
         authenticate(request)

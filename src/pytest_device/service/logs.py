@@ -34,7 +34,7 @@ def logging_to(path: Path | None, token: str) -> Generator[None]:
     """
     handler = _handler(path)
     handler.setFormatter(_Redacted(token))
-    handler.addFilter(_is_discreet)
+    handler.addFilter(_may_be_logged)
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -59,7 +59,7 @@ def _handler(path: Path | None) -> logging.Handler:
         raise ConfigError(f"log_path {path} cannot be written ({error.strerror}): choose another") from error
 
 
-def _is_discreet(record: logging.LogRecord) -> bool:
+def _may_be_logged(record: logging.LogRecord) -> bool:
     """Return whether a record may be logged: httpx logs each URL, whose query is often a signature."""
     return record.name != "httpx" or record.levelno > logging.INFO
 

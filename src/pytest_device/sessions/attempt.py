@@ -33,6 +33,7 @@ from pytest_device.sessions.lifecycle import (
     check_kind,
     lost_answer,
     next_poll,
+    skip_controller_check,
     timed_out,
 )
 from pytest_device.sessions.models import Session
@@ -53,10 +54,6 @@ _REQUESTED: Final = ("type", "platform", "max_duration_minutes")
 
 ProblemOf = Callable[[Session], str | None]
 """Returns the problem with the controller of an in-progress session, or None."""
-
-
-def skip_controller_check(_session: Session) -> None:
-    """Skip the controller check."""
 
 
 class WarmSession(NamedTuple):
@@ -192,19 +189,22 @@ class Attempt:
 
     def refresh(self) -> None:
         """Poll it once; temporary errors are tolerated until the wait times out."""
-        known = self.known
         try:
-            session = self._config.client.get(known.id)
+            session = self._config.client.get(self.known.id)
         except ServiceError as error:
             if not is_temporary(error) and not self._is_tolerated(error):
                 raise
-            self._tolerate(error, known)
+            self._tolerate(error, self.known)
             return
-        if session.id != known.id:
-            raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
-        self.is_known = self._is_answered = True
-        self._suspicious_since = None
-        self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # normalized to one spelling
+        self.record(session)
+        self._is_answered, self._suspicious_since = True, None
+
+    def record(self, session: Session) -> None:
+        """Record the service's current response; raises UnexpectedReplyError if it is about another session."""
+        if session.id != self.known.id:
+            raise UnexpectedReplyError(f"get: requested session {self.known.id}, the service returned {session.id}")
+        self.is_known = True
+        self.session = self._as_requested(session.model_copy(update={"id": self.known.id}))  # in one spelling
 
     def _as_requested(self, session: Session) -> Session:
         """Fill in fields missing from the service's response with the requested values, and note their names."""
@@ -226,7 +226,6 @@ class Attempt:
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
-        self._reported = ("", 0.0)  # report each failure
         self._report_state(str(error))
 
     def next_delay(self) -> float:

@@ -69,14 +69,14 @@ class Background:
 
     def _serve(self) -> None:
         sessions: dict[DeviceSession, None] = {}
-        while self._take_news(sessions):
+        while self._await_work(sessions):
             for session in sessions:
                 if session.due <= self._clock() or session.advanced_by is AdvancedBy.DROPPED:
                     self._step(session)
 
-    def _take_news(self, sessions: dict[DeviceSession, None]) -> bool:
+    def _await_work(self, sessions: dict[DeviceSession, None]) -> bool:
         """Wait for new sessions until one is due; False when no work is left."""
-        for session in [session for session in sessions if _is_settled(session)]:
+        for session in [session for session in sessions if _is_finished(session)]:
             del sessions[session]
         with self._lock:
             if not sessions and self._news.empty():
@@ -92,7 +92,7 @@ class Background:
 
     def _step(self, session: DeviceSession) -> None:
         with session.lock, self._relay.aside(session.deferred):
-            if _is_settled(session):  # withdrawn meanwhile
+            if _is_finished(session):  # withdrawn meanwhile
                 return
             try:
                 if session.advanced_by is AdvancedBy.DROPPED:
@@ -104,7 +104,7 @@ class Background:
                 session.stop_after(error)
 
 
-def _is_settled(session: DeviceSession) -> bool:
+def _is_finished(session: DeviceSession) -> bool:
     """Return whether the thread has no work left for a session."""
     if session.advanced_by is AdvancedBy.BACKGROUND:
         return session.is_ready or session.is_over

@@ -1,8 +1,8 @@
-"""The three calls of the REST interface: create, get, stop."""
+"""The three calls of the REST interface: create, get, stop; for the run's own local service with its details."""
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -11,13 +11,7 @@ from uuid import UUID
 import httpx
 
 from pytest_device import parsers
-from pytest_device.errors import (
-    ConfigError,
-    NoCapacityError,
-    ServiceError,
-    StatusError,
-    TransportError,
-)
+from pytest_device.errors import ConfigError, NoCapacityError, ServiceError, StatusError, TransportError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
@@ -29,7 +23,7 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
 
 REPLY_SECONDS: Final = 30.0
 """Maximum seconds of a call once it is connected, however slowly the response trickles in."""
@@ -260,3 +254,17 @@ def _is_soon(error: ServiceError) -> bool:
 
 def _never_left(error: ServiceError) -> bool:
     return isinstance(error, TransportError) and not error.sent
+
+
+class LocalClient(DeviceClient):
+    """Adds the device's name, and the reason why a session ended."""
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session; raises ConfigError if its request made it fail."""
+        session, facts = super().get(session_id), dict[str, Any]()
+        if session.status != Status.NEW:
+            with suppress(httpx.HTTPError, ValueError):
+                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
+        if facts.get("failedByRequest"):
+            raise ConfigError(str(facts["reason"]))
+        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})

@@ -262,15 +262,14 @@ class DeviceSession:
         self._end()
 
     def check_alive(self) -> SessionError | None:
-        """Ask the service whether it is still in progress; return the error that describes its end if it is not.
-
-        Returns None if it is, or if the service does not respond: the next call will show.
-        """
+        """Look it up; return the error that describes its end, None if it is in progress, or without a response."""
         try:
-            answer: Session | ServiceError = self._config.client.get(self.session.id)
+            session = self._config.client.get(self.session.id)
+            if (end := end_error(self.ref(), session)) is None:
+                self._attempt.record(session)  # its connection details may have changed
         except ServiceError as error:
-            answer = error
-        return end_error(self.ref(), answer)
+            return end_error(self.ref(), error)
+        return end
 
     # Reporting.
 

@@ -72,6 +72,10 @@ class WaitPolicy:
         return 1 + share * (2 * self.random() - 1)
 
 
+def skip_controller_check(_session: Session) -> None:
+    """Skip the controller check."""
+
+
 def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
     """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 

@@ -84,7 +84,7 @@ class Pool:
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif (slots := self._slots.try_take(1) if self._slots else [None]) is None:
+                elif (slots := self._slots.try_acquire(1) if self._slots else [None]) is None:
                     return
                 else:
                     started.append(self._new(requirement, policy, slots[0]))
@@ -151,7 +151,7 @@ class Pool:
         if not requirement.attach:
             return None
         slots = self._exclusive(requirement.attach)
-        slot = slots.take(1, self._roster.release_idle_session)[0] if slots else None
+        slot = slots.acquire(1, self._roster.release_idle_session)[0] if slots else None
         session = self._new(requirement, policy, slot)
         session.in_use = True
         return session
@@ -224,12 +224,12 @@ class Pool:
         if slots is None or not missing:
             return [None] * missing
         self._check(missing, slots.most)
-        while (free := slots.try_take(missing)) is None:
+        while (free := slots.try_acquire(missing)) is None:
             if not self._roster.release_idle_session():
                 self._give_up(acquiring)
                 since = self._config.clock()
                 try:
-                    return list(slots.take(len(acquiring), self._roster.release_idle_session))
+                    return list(slots.acquire(len(acquiring), self._roster.release_idle_session))
                 finally:
                     self._config.relay.event(Queued(self._config.clock() - since))
         return list(free)

@@ -57,7 +57,7 @@ class Roster:
         Raises the error that ended the start of a prefetched session.
         """
         self.reconcile()
-        session = self._reusable(requirement) or self._expected(requirement)
+        session = self._reusable(requirement) or self._prefetched(requirement)
         if session:
             session.in_use = True
         return session
@@ -69,7 +69,7 @@ class Roster:
             self.end([session])
         return None
 
-    def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
+    def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a prefetched session for a requirement; raises the error that ended its start."""
         session = next((one for one in self.prefetching() if one.requirement == requirement), None)
         if session is None:
@@ -114,13 +114,13 @@ class Roster:
         """Stop a session that no test uses, so that others can start; False if there is none."""
         for session in self.prefetching():
             if not session.is_over:
-                self._stop_ahead(session)
+                self._stop_prefetched(session)
                 return True
         idle = sorted(self.idle(), key=lambda session: not session.is_unused)[:1]
         self.end(idle)
         return bool(idle)
 
-    def _stop_ahead(self, session: DeviceSession) -> None:
+    def _stop_prefetched(self, session: DeviceSession) -> None:
         self._background.withdraw(session)
         self.sessions.remove(session)
         self._unused.append(session)

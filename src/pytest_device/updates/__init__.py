@@ -1,15 +1,5 @@
 """Over-the-air updates: load checks, a launch model, code signing and a service; independent of pytest."""
 
-from pytest_device.updates.events import NOT_SPECIFIED as NOT_SPECIFIED
-from pytest_device.updates.events import Checked as Checked
-from pytest_device.updates.events import Cleaned as Cleaned
-from pytest_device.updates.events import Downloaded as Downloaded
-from pytest_device.updates.events import EmergencyFallback as EmergencyFallback
-from pytest_device.updates.events import Launched as Launched
-from pytest_device.updates.events import Mode as Mode
-from pytest_device.updates.events import NotSpecified as NotSpecified
-from pytest_device.updates.events import Offer as Offer
-from pytest_device.updates.events import Rejected as Rejected
 from pytest_device.updates.loading import will_load as will_load
 from pytest_device.updates.model import LaunchModel as LaunchModel
 from pytest_device.updates.model import play as play
@@ -32,12 +22,22 @@ from pytest_device.updates.snapshots import broken_rules as broken_rules
 from pytest_device.updates.snapshots import constants_of as constants_of
 from pytest_device.updates.snapshots import differences as differences
 from pytest_device.updates.snapshots import state_of as state_of
+from pytest_device.updates.values import NOT_SPECIFIED as NOT_SPECIFIED
 from pytest_device.updates.values import NOTHING as NOTHING
 from pytest_device.updates.values import Asset as Asset
 from pytest_device.updates.values import Build as Build
 from pytest_device.updates.values import CertificateError as CertificateError
+from pytest_device.updates.values import Checked as Checked
+from pytest_device.updates.values import Cleaned as Cleaned
 from pytest_device.updates.values import Code as Code
+from pytest_device.updates.values import Downloaded as Downloaded
+from pytest_device.updates.values import EmergencyFallback as EmergencyFallback
+from pytest_device.updates.values import Launched as Launched
+from pytest_device.updates.values import Mode as Mode
+from pytest_device.updates.values import NotSpecified as NotSpecified
+from pytest_device.updates.values import Offer as Offer
 from pytest_device.updates.values import Reason as Reason
+from pytest_device.updates.values import Rejected as Rejected
 from pytest_device.updates.values import Update as Update
 from pytest_device.updates.values import UpdateError as UpdateError
 from pytest_device.updates.values import Verdict as Verdict

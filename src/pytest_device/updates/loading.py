@@ -5,18 +5,7 @@ from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import problem_of
-from pytest_device.updates.values import (
-    INVALID,
-    MISSING,
-    VALID,
-    Asset,
-    Build,
-    Code,
-    Reason,
-    Update,
-    Verdict,
-    in_utc,
-)
+from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Build, Code, Reason, Update, Verdict, in_utc
 
 
 def will_load(update: Update, build: Build) -> Verdict:

@@ -5,10 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self, TypeAlias, TypeVar
 
-from pytest_device.updates.events import (
+from pytest_device.updates.loading import asset_reasons, will_load
+from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
+from pytest_device.updates.values import (
     NOT_SPECIFIED,
+    NOTHING,
+    Build,
     Checked,
     Cleaned,
+    Code,
     Downloaded,
     EmergencyFallback,
     Event,
@@ -18,11 +23,11 @@ from pytest_device.updates.events import (
     NotSpecified,
     Offer,
     Operation,
+    Reason,
     Rejected,
+    Update,
+    in_utc,
 )
-from pytest_device.updates.loading import asset_reasons, will_load
-from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
-from pytest_device.updates.values import NOTHING, Build, Code, Reason, Update, in_utc
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 _Model = TypeVar("_Model", bound="LaunchModel")

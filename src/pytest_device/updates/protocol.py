@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from pytest_device.updates.events import Offer
+from pytest_device.updates.values import Offer
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,20 @@ from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.events import Offer
 from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
 from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, Sign, UpdateRequest
 from pytest_device.updates.signing import ALGORITHM, verify
-from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, CertificateError, Update, UpdateError, in_utc
+from pytest_device.updates.values import (
+    INVALID,
+    MISSING,
+    VALID,
+    Asset,
+    CertificateError,
+    Offer,
+    Update,
+    UpdateError,
+    in_utc,
+)
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 _JSON: Final = "application/json"

@@ -7,10 +7,9 @@ from typing import Self, cast
 from urllib.parse import urlsplit
 
 from pytest_device.app.document import Object, at, text_at
-from pytest_device.app.key import NEWEST_SDK
 from pytest_device.app.keys import typed_config
 from pytest_device.app.project import Project
-from pytest_device.app.sections import Updates
+from pytest_device.app.sections import NEWEST_SDK, Updates
 from pytest_device.errors import ConfigError
 
 

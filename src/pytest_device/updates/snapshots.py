@@ -8,9 +8,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
-from pytest_device.updates.events import Mode
 from pytest_device.updates.model import LaunchModel
-from pytest_device.updates.values import UpdateError, moment_of
+from pytest_device.updates.values import Mode, UpdateError, moment_of
 
 _TEXT: Final = (str, type(None))
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {

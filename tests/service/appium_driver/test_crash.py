@@ -60,6 +60,18 @@ def test_a_crash_is_reported_until_the_app_is_launched_again(driver: Remote) -> 
     assert (seen(driver, "title").text, driver.query_app_state(APP_ID)) == ("Notes", 4)
 
 
+def test_a_crash_of_the_web_view_is_reported_in_the_native_context_too(driver: Remote) -> None:
+    driver.switch_to.context(f"WEBVIEW_{APP_ID}")
+    crash(driver)
+
+    driver.switch_to.context("NATIVE_APP")
+    with pytest.raises(WebDriverException, match=CRASHED):
+        seen(driver, "title")
+
+    driver.activate_app(APP_ID)
+    assert seen(driver, "title").text == "Notes"
+
+
 def test_a_crash_in_the_background_is_reported_when_the_app_returns(phone: Remote) -> None:
     phone.background_app(-1)
     phone.switch_to.context(f"WEBVIEW_{APP_ID}")

@@ -261,7 +261,7 @@ def test_its_end_is_noticed(phone: Phone) -> None:
     assert reported == "adb no longer reaches emulator-5554"
 
 
-def give_back(phone: Phone, **answers: str) -> list[str]:
+def commands_at_release(phone: Phone, **answers: str) -> list[str]:
     """Borrow a device of the same adb, install an app, rotate it, release it; return the last commands."""
     found, reported = Found("emulator", program=phone.adb.program), list[str]()
 
@@ -278,7 +278,7 @@ def give_back(phone: Phone, **answers: str) -> list[str]:
 
 
 def test_a_device_is_released_in_its_original_state(phone: Phone) -> None:
-    asked = give_back(phone, pm_list=NOTES, uninstall="Success")
+    asked = commands_at_release(phone, pm_list=NOTES, uninstall="Success")
 
     assert "uninstall com.example.notes" in asked
     assert asked[-1] == "shell settings put system accelerometer_rotation 1"
@@ -286,7 +286,7 @@ def test_a_device_is_released_in_its_original_state(phone: Phone) -> None:
 
 
 def test_a_device_that_cannot_be_cleaned_is_reported(phone: Phone) -> None:
-    give_back(phone, pm_list="!error: device offline")
+    commands_at_release(phone, pm_list="!error: device offline")
 
     [line] = phone.reported
     assert line.startswith("apps of the session may remain on emulator-5554: adb shell")

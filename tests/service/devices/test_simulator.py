@@ -208,7 +208,7 @@ def test_its_end_is_noticed(phone: Phone) -> None:
     assert reported == f"the simulator {UDID} was shut down"
 
 
-def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
+def commands_at_release(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
     """Borrow a simulator of the same xcrun, install the app, release it; return the last commands."""
     found = Found("simulator", program=phone.xcrun.program)
 
@@ -223,11 +223,11 @@ def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
 
 
 def test_a_simulator_is_released_without_the_app(phone: Phone, tmp_path: Path) -> None:
-    assert give_back(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
+    assert commands_at_release(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
 
 
 def test_a_simulator_that_cannot_be_cleaned_is_reported(phone: Phone, tmp_path: Path) -> None:
-    give_back(phone, tmp_path, uninstall="!Invalid device state")
+    commands_at_release(phone, tmp_path, uninstall="!Invalid device state")
 
     [line] = phone.reported
     assert line.startswith(f"apps of the session may remain on {UDID}: xcrun simctl uninstall")

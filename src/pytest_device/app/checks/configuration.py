@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
 from pytest_device.app.document import Json, Object, at, object_at, text_at
-from pytest_device.app.key import NEWEST_SDK, Key
 from pytest_device.app.keys import KEYS, setting
 from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
+from pytest_device.app.sections import NEWEST_SDK, Key
 
 _FIX_DELETE = "delete the key"
 _FILES = (

@@ -84,7 +84,7 @@ def failed(id: str, path: Path, what: str, fix: str, place: Place | None = None)
     return Finding(id, severity, "failed", path, line, column, f"{what}: {rule}", fix)
 
 
-def settled(id: str, project: Project, status: Status, fix: str = "") -> Finding:  # noqa: A002
+def project_finding(id: str, project: Project, status: Status, fix: str = "") -> Finding:  # noqa: A002
     """Return a finding for a check that passed or was skipped."""
     severity, rule = RULES[id]
     return Finding(id, severity, status, config_path(project), 0, 0, rule, fix)

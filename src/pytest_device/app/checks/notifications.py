@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.checks.finding import Finding, in_config, missing_file, settled
+from pytest_device.app.checks.finding import Finding, in_config, missing_file, project_finding
 from pytest_device.app.document import Json, Object, at, object_at
-from pytest_device.app.key import HEX, Key
 from pytest_device.app.png import PngError, read_png
 from pytest_device.app.project import Project
+from pytest_device.app.sections import HEX, Key
 
 ICON_SIZE: Final = (96, 96)
 _MODE: Final = "remote-notification"
@@ -34,7 +34,7 @@ def check_notifications(project: Project) -> Iterator[Finding]:
         yield from _icon(project, (*trail, "icon"), icon)
     yield from _sounds(project, (*trail, "sounds"), options.get("sounds"))
     if options.get("defaultChannel") is not None:
-        yield settled("notifications-channel", project, "skipped", "the app creates its channels while it runs")
+        yield project_finding("notifications-channel", project, "skipped", "the app creates its channels while it runs")
     if (
         _uses_tasks(project)
         and options.get("enableBackgroundRemoteNotifications") is not True

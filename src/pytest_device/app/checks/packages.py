@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from pytest_device.app.checks.finding import Finding, config_path, failed, settled
+from pytest_device.app.checks.finding import Finding, config_path, failed, project_finding
 from pytest_device.app.document import Place, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
@@ -42,10 +42,10 @@ print(json.dumps(list(found)))
 def app_config_fields_not_synced(project: Project) -> list[Finding]:
     """Report app config keys that have no effect because the project maintains its own native directories."""
     if not project.package.sync_check_enabled:
-        return [settled("native-not-synced", project, "skipped", "enable doctor.appConfigFieldsNotSyncedCheck")]
+        return [project_finding("native-not-synced", project, "skipped", "enable doctor.appConfigFieldsNotSyncedCheck")]
     written = [key for key in project.config if key in _SYNCED]
     if not written or not native_files(project.root, "ios", "android"):
-        return [settled("native-not-synced", project, "passed")]
+        return [project_finding("native-not-synced", project, "passed")]
     what = f"builds do not sync {', '.join(written)}"
     return [failed("native-not-synced", config_path(project), what, "ignore /ios and /android, or delete the keys")]
 
@@ -54,7 +54,7 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
     """Compare the libraries with a table of the versions that the SDK expects; skipped without a table."""
     package = project.package
     if versions is None:
-        return [settled("install-version", project, "skipped", "pass a table of the expected versions")]
+        return [project_finding("install-version", project, "skipped", "pass a table of the expected versions")]
     found: list[Finding] = []
     for name, wanted in versions.items():
         kind = package.kind_of(name)
@@ -65,16 +65,16 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
             what, place = f"{name} is {actual}, expected {wanted}", package.document.place(kind, name)
             fix = f"install {name}@{wanted}, or add it to install.exclude"
             found.append(failed("install-version", package.document.path, what, fix, place))
-    return found or [settled("install-version", project, "passed")]
+    return found or [project_finding("install-version", project, "passed")]
 
 
 def directory_check(project: Project, directory: Mapping[str, str] | None) -> list[Finding]:
     """Look up the libraries in a table of problems (an empty string for none); skipped without a table."""
     check = project.package.directory_check
     if not check.enabled:
-        return [settled("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
+        return [project_finding("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
     if directory is None:
-        return [settled("library-directory", project, "skipped", "pass a table of the known libraries")]
+        return [project_finding("library-directory", project, "skipped", "pass a table of the known libraries")]
     excluded = _excluded(project, check.exclude, list(project.package.dependencies))
     names = [name for name in project.package.dependencies if name not in excluded]
     unknown = "is unknown" if check.list_unknown_packages else ""
@@ -83,7 +83,7 @@ def directory_check(project: Project, directory: Mapping[str, str] | None) -> li
     return [
         failed("library-directory", document.path, f"{name} {problem}", fix, document.place("dependencies", name))
         for name, problem in problems.items()
-    ] or [settled("library-directory", project, "passed")]
+    ] or [project_finding("library-directory", project, "passed")]
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
@@ -146,7 +146,8 @@ def _holds(actual: _Version, part: re.Match[str]) -> bool:
     base, given, operator = _version(part), _given(part), part[1]
     same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
     numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
-    after = base._replace(is_past=True) if same == len(base.numbers) else _Version(numbers)
+    is_whole = same == len(base.numbers) and operator != "^"  # ^0.0.3-rc.1 also takes 0.0.3
+    after = base._replace(is_past=True) if is_whole else _Version(numbers)
     is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
     return is_above and (operator in (">", ">=") or actual < (base if operator == "<" else after))
 

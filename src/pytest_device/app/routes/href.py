@@ -39,7 +39,8 @@ def _split(route: str) -> tuple[str, str]:
 
 
 def _with_query(tail: str, query: Mapping[str, object]) -> str:
-    pairs = urlencode({name: _text(value) for name, value in query.items()}, doseq=True, quote_via=quote)
+    given = {name: _text(value) for name, value in query.items() if value is not None}
+    pairs = urlencode(given, doseq=True, quote_via=quote)
     if not pairs:
         return tail
     before, hash_sign, fragment = tail.partition("#")
@@ -50,8 +51,8 @@ def _text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return [_text(one) for one in cast("Sequence[object]", value)]
-    return str(value)
+        return [_text(one) for one in cast("Sequence[object]", value) if one is not None]
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # 7, as JavaScript writes 7.0
 
 
 def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
@@ -80,7 +81,7 @@ def _segment(route: str, name: str, value: object) -> str:
     of = f"parameter {name!r} of route {route!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigError(f"{of} must be a string or a number, not {value!r}")
-    text = str(value)
+    text = str(_text(value))
     if text in ("", ".", ".."):
         raise ConfigError(f"{of} must not be {text!r}: a URL has no such segment")
     try:

@@ -79,11 +79,7 @@ class Routes:
         return self._matcher.match(url)
 
     def href(
-        self,
-        route: str,
-        params: Mapping[str, object] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
+        self, route: str, params: Mapping[str, object] | None = None, *, query: Mapping[str, object] | None = None
     ) -> str:
         """Build the path of a route. Raises ConfigError unless the route exists and its parameters match."""
         __tracebackhide__ = True  # show the error at the test's line

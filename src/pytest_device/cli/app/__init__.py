@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from pytest_device.cli.app.checks import BUNDLE, CHECK
-from pytest_device.cli.app.project import ENV, RUNTIME_VERSION, SHOW
+from pytest_device.cli.app.project import BUNDLE, CHECK, ENV, RUNTIME_VERSION, SHOW
 from pytest_device.cli.app.routes import ROUTES
 from pytest_device.cli.command import group
 

@@ -1,12 +1,100 @@
-"""``pytest-device app show | env | runtime-version``: print a project's configuration."""
+"""Commands for a project: print its configuration, check it, or check a build of it."""
 
 import argparse
 import json
-from typing import Final
+from pathlib import Path
+from typing import Final, cast
 
-from pytest_device.cli.app.options import add_project, project_of, statuses
+from pytest_device.cli.app.formats import add_format, report
+from pytest_device.cli.app.options import add_include, add_project, project_of, statuses
 from pytest_device.cli.command import Command, add_json
+from pytest_device.errors import ConfigError
 from pytest_device.redact import MASK
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    add_project(parser)
+    add_format(parser)
+    parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
+    parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
+    parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: problems of known libraries, by name")
+    parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
+    add_include(parser)
+    parser.add_argument(
+        "--project-id-path", default="", metavar="PATH", help="where the app config has the project's UUID "
+        "(default: extra.vendor.projectId)",
+    )  # fmt: skip
+
+
+def _check(parsed: argparse.Namespace) -> int:
+    from pytest_device.app import check
+
+    project = project_of(parsed)
+    findings = check(
+        project,
+        sdk=parsed.sdk,
+        versions=_table(parsed.versions),
+        directory=_table(parsed.directory),
+        declaration=parsed.declaration,
+        include=parsed.include,
+        project_id_path=parsed.project_id_path,
+    )
+    return report(findings, parsed.format)
+
+
+def _table(path: Path | None) -> dict[str, str] | None:
+    if path is None:
+        return None
+    try:
+        table: object = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
+    if not all(isinstance(value, str) for value in known.values()):
+        raise ConfigError(f"{path} must be an object with string values")
+    return cast("dict[str, str]", known)
+
+
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", type=Path, metavar="PATH", help="bundle, archive or directory of a build")
+    add_project(parser, option="--root")
+    add_format(parser)
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="NAME", help="variable that may be in the build"
+    )
+
+
+def _bundle(parsed: argparse.Namespace) -> int:
+    from pytest_device.app.bundle import inspect_bundle
+
+    found = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
+    facts = {"public": found.public, "addresses": found.addresses, "debug_ids": found.debug_ids}
+    return report(found.findings, parsed.format, **facts, not_checked=found.unchecked, files=found.files)
+
+
+CHECK: Final = Command(
+    name="check",
+    summary="check the app config, packages, sources and routes",
+    description="Check a project. Each finding has an ID, a place and a fix.",
+    examples={
+        "app check": "check the project in the current directory",
+        "app check ../app --format github": "check another one, with annotations for GitHub",
+    },
+    statuses=statuses("findings that are errors"),
+    add_options=_add_check,
+    run=_check,
+)
+BUNDLE: Final = Command(
+    name="bundle",
+    summary="search a build for secrets, public values and debug IDs",
+    description="""\
+Search a build for the values of the project's environment files: which public ones it carries, and any secret that
+leaked into it. Values shorter than 8 characters are not searched for, but listed.""",
+    examples={"app bundle dist --root ../app": "search the exported files of a project"},
+    statuses=statuses("a secret in the build, or debug IDs that differ"),
+    add_options=_add_bundle,
+    run=_bundle,
+)
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:

@@ -7,14 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_device.cli.command import Command, add_json
 from pytest_device.cli.doctor.finding import NAME_WIDTH, Finding, Status, fail
 from pytest_device.escape import escaped
-
-if TYPE_CHECKING:
-    from pytest_device.settings import Settings
+from pytest_device.settings import Settings
 
 _COLORS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
@@ -56,11 +54,10 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     return not_checked(settings, rented=rent)
 
 
-def _setup(settings: "Settings | None") -> Iterator[Finding]:
+def _setup(settings: Settings | None) -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
     from pytest_device.cli.doctor.service import check_service
-    from pytest_device.settings import Settings
 
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)

@@ -61,10 +61,7 @@ class _Reader:
 
     def _read(self, config: pytest.Config) -> Iterator[Finding]:
         if not config.pluginmanager.is_registered(pytest_device.plugin):
-            fix = (
-                "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
-            )
-            yield fail(_NAME, "pytest does not load the pytest-device plugin here", fix)
+            yield fail(_NAME, "pytest does not load the pytest-device plugin here", _PLUGIN_FIX)
             return
         yield ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
         try:

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok
+from pytest_device.controllers.health import problem_of
 from pytest_device.errors import (
     ConfigError,
     DeviceError,
@@ -26,15 +27,16 @@ from pytest_device.errors import (
 )
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
+from pytest_device.report.lines import line_of
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, detail_of, is_proof
+from pytest_device.sessions.lease import lease
+from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.network import endpoint_at
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings, checked_token
-
-if TYPE_CHECKING:
-    from pytest_device.plugin.provider.backend import Backend
-    from pytest_device.sessions.events import Event
-    from pytest_device.sessions.reporter import Reporter
-    from pytest_device.sessions.request import SessionRequest
 
 LIMIT_SECONDS: Final = 10.0
 RENT_MINUTES: Final = 1
@@ -86,8 +88,6 @@ def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS)
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
     """Create a session, wait until its controller responds, and stop it; yield the findings."""
-    from pytest_device.sessions.events import detail_of, is_proof
-
     reporter = _ProgressPrinter()
     try:
         request = _request(settings)
@@ -173,9 +173,7 @@ def _fix_of_refusal(error: DeviceError) -> str:
 class _ProgressPrinter:
     """Prints the session's events to standard error, since a boot takes minutes."""
 
-    def event(self, event: "Event") -> None:
-        from pytest_device.report.lines import line_of
-
+    def event(self, event: Event) -> None:
         self.progress(line_of(event))
 
     def note(self, text: str) -> None:
@@ -185,9 +183,7 @@ class _ProgressPrinter:
         print(escaped(text), file=sys.stderr, flush=True)
 
 
-def _request(settings: Settings) -> "SessionRequest":
-    from pytest_device.sessions.request import SessionRequest
-
+def _request(settings: Settings) -> SessionRequest:
     return SessionRequest.from_arguments(
         app_id=settings.app_id,
         platform=next(iter(settings.platform), "android"),
@@ -198,21 +194,14 @@ def _request(settings: Settings) -> "SessionRequest":
     )
 
 
-def _backend(settings: Settings, request: "SessionRequest", reporter: "Reporter") -> "Backend":
-    from pytest_device.plugin.provider.backend import MAIN, LocalBackend, RemoteBackend, joined
-    from pytest_device.sessions.runs import new_run
-
+def _backend(settings: Settings, request: SessionRequest, reporter: _ProgressPrinter) -> Backend:
     if settings.local:
         return LocalBackend(settings, None, reporter, [request])
     run = joined(settings, new_run(), MAIN, reporter)
     return RemoteBackend(settings, run=run, worker=None, reporter=reporter)
 
 
-def _rented(settings: Settings, backend: "Backend", request: "SessionRequest", reporter: "Reporter") -> Finding:
-    from pytest_device.controllers.health import problem_of
-    from pytest_device.sessions.lease import lease
-    from pytest_device.sessions.lifecycle import WaitPolicy
-
+def _rented(settings: Settings, backend: Backend, request: SessionRequest, reporter: _ProgressPrinter) -> Finding:
     policy = WaitPolicy(settings.wait_timeout_seconds, settings.poll_interval_seconds)
     began = time.monotonic()
     try:

@@ -18,6 +18,7 @@ _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
 )
+_NOT_DOWNLOADED: Final = "Appium's machine downloads it: the URL must be correct and reachable from there"
 _CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
 """XCUITest's message about a crashed app, and that of the local device about a web app."""
 _CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
@@ -34,7 +35,7 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"cannot download the app from|cannot fetch the (application|remote file)|response data cannot be unzipped",
-        "Appium's machine downloads it: the URL must be correct and reachable from there",
+        _NOT_DOWNLOADED,
     ),
     (
         (
@@ -115,7 +116,7 @@ def _fix_of_app(automation: str, app: str, reason: str) -> str:
         return ""
     if automation.casefold() == _FAKE:
         return "this is Appium's fake device, whose apps are XML files on its own machine"
-    return fix or _NOT_THERE
+    return fix or (_NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE)
 
 
 def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:

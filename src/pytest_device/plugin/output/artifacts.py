@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
 
 import pytest
@@ -12,12 +12,10 @@ import pytest
 from pytest_device.options import Options
 from pytest_device.plugin.state import DRIVERS, USES
 from pytest_device.redact import Redactor, shown
+from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_device.report.receipt import Receipt
 
 _NAME_LENGTH: Final = 100
 _TEXTS: Final = frozenset({".xml", ".json", ".txt"})
@@ -33,11 +31,7 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
 
 
 def save(
-    item: pytest.Item,
-    sessions: Mapping[str, Session],
-    settings: Settings,
-    redactor: Redactor,
-    reporter: Reporter,
+    item: pytest.Item, sessions: Mapping[str, Session], settings: Settings, redactor: Redactor, reporter: Reporter
 ) -> Path | None:
     """Save screenshot, page source and session details of a failed test's devices; return the directory.
 
@@ -60,7 +54,7 @@ def save(
     return directory
 
 
-def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
+def save_receipt(settings: Settings, receipt: Receipt, config: pytest.Config) -> str | None:
     """Save the receipt of the run; return the error message if it cannot be written, else None."""
     root = _root(settings, config)
     if settings.is_default("artifacts_dir") or not receipt.has_sessions:  # a run without failures leaves no files there

@@ -1,7 +1,7 @@
 """The session events of this process since its last test report."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,10 +12,8 @@ from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
 from pytest_device.sessions.events import Attached, Created, Event, Note, TakenOver, masked, session_id_of, to_plain
+from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import PreviewReporter
-
-if TYPE_CHECKING:
-    from pytest_device.sessions.models import Session
 
 
 class EventLog:
@@ -55,7 +53,7 @@ class EventLog:
         else:
             print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
 
-    def preview(self, session: "Session") -> None:
+    def preview(self, session: Session) -> None:
         """Show where to watch a device, if requested."""
         settings = settings_of(self._config)
         if not (settings.preview or settings.preview_open):

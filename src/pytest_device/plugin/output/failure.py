@@ -17,9 +17,9 @@ _CLIENTS: Final = frozenset({"selenium", "appium", "urllib3", "httpx", "httpcore
 """Packages whose frames don't help to understand a test; ``--full-trace`` shows them."""
 
 
-def shorten(error: BaseException) -> None:
+def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
-    for one in list(_chain(error)):
+    for one in list(_chain(error.value)):
         frames = list(_frames(one.__traceback__))
         if not frames or (frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
             continue  # an error in this package: its frames explain it
@@ -30,6 +30,7 @@ def shorten(error: BaseException) -> None:
         message: object = getattr(one, "msg", None)
         if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
             vars(one).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
+    error.traceback = type(error.traceback)(error.tb)  # pytest reads it earlier for a unittest case
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

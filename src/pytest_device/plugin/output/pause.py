@@ -5,21 +5,19 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import pytest
 
+from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.report.lines import with_pages
 from pytest_device.sessions.models import Session
-
-if TYPE_CHECKING:
-    from pytest_device.plugin.output.terminal import Terminal
 
 
 class Pause:
     """Shows URLs, and waits for Enter."""
 
-    def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
+    def __init__(self, config: pytest.Config, terminal: Terminal | None) -> None:
         self._config, self._terminal = config, terminal
 
     @cache  # noqa: B019  # one instance per run

@@ -179,7 +179,7 @@ class Terminal:
             self._note_incident(report, carried[VERDICT], events)
 
     def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
-        from pytest_device.report.incidents import Incident
+        from pytest_device.report.lines import Incident
         from pytest_device.sessions.events import Note, Queued
 
         pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [

@@ -12,9 +12,8 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.breaker import Gate
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.local_client import LocalClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
@@ -145,7 +144,7 @@ class RemoteBackend(_Backend):
         super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
         self._run, self._worker, self._redactor = run, worker, redactor
         self._pid = os.getpid()
-        self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
+        self._is_reconciled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
         its disk."""
         if worker is None and self._shares_slots():
@@ -168,7 +167,7 @@ class RemoteBackend(_Backend):
             config=ReaperConfig(
                 detached=self._settings.reaper,
                 follow=(os.getppid(),) if self._worker is not None or is_forked else (),
-                leaves_tombstones=self._is_settled or is_forked,
+                leaves_tombstones=self._is_reconciled or is_forked,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
             ),
             reporter=self._reporter,

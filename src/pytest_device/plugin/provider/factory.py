@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_device.controllers.health import problem_of
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
@@ -21,8 +22,6 @@ from pytest_device.settings import Settings
 
 def session_config(settings: Settings, backend: Backend, history: History, relay: Relay, gate: Gate) -> SessionConfig:
     """Return the configuration of this process's sessions; a forked child needs its own."""
-    from pytest_device.controllers.health import problem_of
-
     return SessionConfig(
         backend.sessions(), time.monotonic, relay, problem_of, settings.start_attempts, gate, history.boots
     )
@@ -52,8 +51,6 @@ def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None)
 
 def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:
     """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
-    from pytest_device.controllers.health import problem_of
-
     if settings.keep_warm_ignored_because:
         relay.event(Note(settings.keep_warm_ignored_because))
     if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pytest_device.controllers.appium.refusal import crash
+from pytest_device.controllers.health import problem_of
 from pytest_device.errors import ControllerError, DeviceError, ServiceError
 from pytest_device.sessions.device_session import DeviceSession
 
@@ -11,18 +13,16 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 def fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
     """Return the problem with a session or its app; check its controller if the error may come from its client."""
-    from pytest_device.controllers.appium.refusal import crash
-    from pytest_device.controllers.health import problem_of
-
+    used = session.session  # the lookup may return other connection details
     if (over := session.check_alive()) or not _of_client(error):
         return over
     try:
-        problem = problem_of(session.session)
+        problem = problem_of(used)
     except ServiceError:  # a plugin blocks the test's calls
         return None
     if problem:
-        return ControllerError(f"the session is in progress, but {problem} ({session.session.page})")
-    return crash(session.session, error)
+        return ControllerError(f"the session is in progress, but {problem} ({used.page})")
+    return crash(used, error)
 
 
 def _of_client(error: BaseException) -> bool:

@@ -83,7 +83,7 @@ class Housekeeping:
         """
         leaves_warm = not was_interrupted(session, by_signal=by_signal)
         receipt = self._terminal.receipt
-        tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
+        tried = self._reconciled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
         if others:
             left = [
                 Entry.of_session(of.session_id, label=of.label, url=of.url, minutes=of.minutes or LONGEST_MINUTES)
@@ -101,7 +101,7 @@ class Housekeeping:
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _settled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
+    def _reconciled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
         """Return the IDs of the sessions that other processes left."""
         try:
             known = self._terminal.receipt.known()

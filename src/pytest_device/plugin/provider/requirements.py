@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 
@@ -12,19 +12,15 @@ from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_completed_by_fixtures, may_be_skipped
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_REMAINING, needs_of
+from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.request import SHARING
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES, Share
 
-if TYPE_CHECKING:
-    from pytest_device.scheduling.history import History
-
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that must be known before the first test runs."""
-
-
 _WORDS: Final = {"max_duration_minutes": "duration", "max_idle_time_minutes": "idle"}
 """Words in a refusal that identify a limit, in any spelling ("Errors": the message identifies the option)."""
 
@@ -42,7 +38,7 @@ class Plan(NamedTuple):
 class Requirements:
     """The needs of a process's tests."""
 
-    def __init__(self, settings: Settings, names: Names, history: "History") -> None:
+    def __init__(self, settings: Settings, names: Names, history: History) -> None:
         self._settings, self._names, self._history = settings, names, history
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
         """The original of each need that fixtures changed."""

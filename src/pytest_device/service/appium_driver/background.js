@@ -50,6 +50,7 @@ export async function follow(driver) {
   }
   driver.away = null;
   const current = app ?? (await driver.toBrowser('/window', 'GET').catch(() => null)); // none after a crash
+  if (!current && (await driver.device.crash())) return; // in the lost window, each command reports the crash
   if (app || !current) await enter(driver, open.includes(current) ? current : open.at(-1));
 }
 

@@ -4,6 +4,8 @@ import { errors } from 'appium/driver.js';
 
 const GONE = ['no such window', 'invalid session id', 'disconnected'];
 const CRASHED = /tab crashed|page crash/;
+/** Commands for which chromedriver may return null if the page crashes meanwhile. */
+const ANSWERED = /\/(screenshot|url|title|source|elements?)$/;
 
 /** Make chromedriver's errors name the crashed app, even where they are forwarded unchanged. */
 export function explain(driver, proxy) {
@@ -21,8 +23,7 @@ export function explain(driver, proxy) {
       const isCrash = CRASHED.test(message) || (GONE.includes(code) && (await driver.device.crash()));
       throw isCrash ? crashed() : error;
     }
-    // For a page that crashes meanwhile, chromedriver may return null as the screenshot.
-    if (url.endsWith('/screenshot') && !answer[1]?.value && (await driver.device.crash())) throw crashed();
+    if (ANSWERED.test(url) && !answer[1]?.value && (await driver.device.crash())) throw crashed();
     return answer;
   };
 }

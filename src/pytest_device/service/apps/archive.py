@@ -11,8 +11,8 @@ from pytest_device.service.apps.entries import (
     ArchiveError,
     Entry,
     Kind,
+    check_needed,
     entries,
-    go_on,
     reading,
     shown,
     too_large,
@@ -68,7 +68,7 @@ class _Writing:
 
     def add(self, entry: Entry) -> None:
         """Write an entry, or store a link for the end: until then no path can lead elsewhere."""
-        go_on(self._ended)
+        check_needed(self._ended)
         self._count_name()
         path = self._path(entry.name)
         match entry.kind:
@@ -127,7 +127,7 @@ class _Writing:
         self._bytes += size
         if self._bytes > self.most_bytes:
             raise too_large(self.most_bytes)
-        go_on(self._ended)
+        check_needed(self._ended)
 
     def _count_name(self) -> None:
         self._names += 1

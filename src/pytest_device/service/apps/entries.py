@@ -109,7 +109,7 @@ def reading() -> Generator[None]:
         raise ArchiveError(f"cannot be unpacked: {error.strerror or error}") from error
 
 
-def go_on(ended: Callable[[], bool]) -> None:
+def check_needed(ended: Callable[[], bool]) -> None:
     """Raise ArchiveError if the archive is no longer needed."""
     if ended():
         raise ArchiveError("is no longer needed")
@@ -158,7 +158,7 @@ class _Forward(_Bounded):
         self._ended = ended
 
     def read(self, size: int = -1) -> bytes:
-        go_on(self._ended)
+        check_needed(self._ended)
         return super().read(size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

@@ -80,11 +80,7 @@ class _Site(StaticFiles):
         return None if response.status_code == _NOT_FOUND else response
 
     def file_response(
-        self,
-        full_path: PathLike[str] | str,
-        stat_result: stat_result,
-        scope: Scope,
-        status_code: int = 200,
+        self, full_path: PathLike[str] | str, stat_result: stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         known = _TYPES.get(PurePosixPath(full_path).suffix.lower())

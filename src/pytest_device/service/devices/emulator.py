@@ -203,9 +203,9 @@ class Emulator(Borrowed):
         await self._set("accelerometer_rotation", "0")
         await self._set("user_rotation", _ROTATIONS[orientation])
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Remove the apps of this session, and restore auto-rotation."""
-        await super().give_back()
+        await super().release()
         if self._is_turned:
             await self.rotate("PORTRAIT")
             await self._set("accelerometer_rotation", "1")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
@@ -14,11 +14,9 @@ from pytest_device.service.devices.base import BusyError, Device
 from pytest_device.service.devices.found import FORCED, Choice, DevicePreference, Found, choose, usable, with_driver
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
+from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
-
-if TYPE_CHECKING:
-    from pytest_device.service.runners.guard import Guard
 
 HANDOVER_SECONDS: Final = 10.0
 """Maximum seconds to wait for the device of a session that has ended."""
@@ -108,7 +106,7 @@ class Devices:
         *,
         environ: Mapping[str, str],
         home: Path,
-        guard: "Guard",
+        guard: Guard,
         log: Log,
         toolbox: Toolbox | None = None,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen

@@ -62,7 +62,7 @@ class Borrowed(ABC):
 
     async def __aexit__(self, *_error: object) -> None:
         try:
-            await self.give_back()
+            await self.release()
         except ControllerError as error:
             self._log(f"apps of the session may remain on {self.name}: {error}")
 
@@ -74,7 +74,7 @@ class Borrowed(ABC):
             await asyncio.sleep(POLL_SECONDS)
         return self._gone
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Remove the apps of this session."""
         for name in list(self._installed):
             await self.remove(name)

@@ -31,13 +31,7 @@ class ProgramsRunner:
     Call every method from the event loop's thread.
     """
 
-    def __init__(
-        self,
-        shared: Resources,
-        *,
-        log: Log,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, shared: Resources, *, log: Log, clock: Callable[[], float] = time.time) -> None:
         self._shared = shared
         self._directory = shared.directories.programs
         self._log = log
@@ -47,10 +41,7 @@ class ProgramsRunner:
         self._records: dict[str, Record] = {}
 
     async def prepare(
-        self,
-        progress: Log,
-        types: Iterable[SessionType] = (),
-        requests: Iterable[Mapping[str, Any]] = (),
+        self, progress: Log, types: Iterable[SessionType] = (), requests: Iterable[Mapping[str, Any]] = ()
     ) -> None:
         """Find or install the programs for these session types, and the devices for these create requests.
 

@@ -35,11 +35,7 @@ class SimulatedRunner(Runner):
     """
 
     def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        boot_seconds: float | BootSeconds = 0.0,
-        base_url: str | None = None,
+        self, *, clock: Callable[[], float], boot_seconds: float | BootSeconds = 0.0, base_url: str | None = None
     ) -> None:
         self._clock = clock
         self._boot_seconds = boot_seconds

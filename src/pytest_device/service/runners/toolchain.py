@@ -174,12 +174,7 @@ def digest(files: Iterable[Path]) -> str:
 
 
 async def prepare(
-    installer: Installer,
-    cache_dir: Path,
-    project: Project,
-    *,
-    nodes: Iterable[Path],
-    python: str = sys.executable,
+    installer: Installer, cache_dir: Path, project: Project, *, nodes: Iterable[Path], python: str = sys.executable
 ) -> Toolchain:
     """Use the first suitable Node.js, or install one, then install the project if it is missing.
 

@@ -86,12 +86,12 @@ class RedisStore:
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
         """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
-        return self._run(self._look, claim, count, most, words, urgency, self._lease_milliseconds)
+        return self._run(self._look, claim, count, most, words, urgency, self._slot_milliseconds)
 
     def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
         """Return the numbers of lost slots."""
         renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
-        lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(renewed))
+        lost: Sequence[int] = self._run(self._renew, self._slot_milliseconds, json.dumps(renewed))
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
@@ -102,7 +102,7 @@ class RedisStore:
             return
 
     @property
-    def _lease_milliseconds(self) -> int:
+    def _slot_milliseconds(self) -> int:
         return int(self.config.slot_seconds * 1000)
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:

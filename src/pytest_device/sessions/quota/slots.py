@@ -64,7 +64,7 @@ class Slots:
         self._clock, self._sleep, self._reporter = clock, sleep, reporter
         self._given: set[Slot] = set()
 
-    def take(self, count: int, release_idle: Callable[[], bool] = lambda: False) -> list[Slot]:
+    def acquire(self, count: int, release_idle: Callable[[], bool] = lambda: False) -> list[Slot]:
         """Wait for ``count`` slots at once; raises LeaseTimeoutError, and ConfigError if waiting cannot help.
 
         Before each wait, ``release_idle`` is called to release one dispensable slot, and returns whether it did; in the
@@ -81,26 +81,26 @@ class Slots:
         try:
             self._wait(claim, release_idle)
             claim.leave()
-            return self._handed_out(claim)
+            return self._granted(claim)
         except BaseException:
             claim.withdraw()
             raise
 
-    def try_take(self, count: int) -> list[Slot] | None:
+    def try_acquire(self, count: int) -> list[Slot] | None:
         """Take ``count`` slots at once, or return None if another claim waits for one of them; never waits.
 
         Raises ConfigError if slots cannot be kept. An interrupt leaves no slot taken.
         """
         claim = self._store.claim(count, self.most, self._holder)
         try:
-            return self._handed_out(claim) if claim.try_acquire() else None
+            return self._granted(claim) if claim.try_acquire() else None
         except BaseException:
             claim.withdraw()
             raise
 
     def has_room(self, count: int) -> bool:
         """Return whether ``count`` slots are free now."""
-        free = self.try_take(count) if count <= self.most else None
+        free = self.try_acquire(count) if count <= self.most else None
         for slot in free or ():
             slot.release()
         return free is not None
@@ -125,7 +125,7 @@ class Slots:
             pause = _pause(*(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS))
             self._sleep(min(pause, deadline - now))
 
-    def _handed_out(self, claim: Claim) -> list[Slot]:
+    def _granted(self, claim: Claim) -> list[Slot]:
         self._has_some()
         slots = list(claim.slots)
         self._given.update(slots)

@@ -49,10 +49,7 @@ class ReaperLoop:
     """
 
     def __init__(
-        self,
-        channel: socket.socket,
-        start_sender: Callable[[], socket.socket],
-        start: messages.Start,
+        self, channel: socket.socket, start_sender: Callable[[], socket.socket], start: messages.Start
     ) -> None:
         self._channel, self._start_sender = channel, start_sender
         self._supervisor = Supervisor(start, self._report)

@@ -64,15 +64,15 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
 
     def finish(answer: Answer) -> None:
         if claim.acquire(blocking=False):  # only the first one answers
-            patience.cancel()
+            timer.cancel()
             on_answer(Returned(call.number, answer))
 
-    def lose_patience() -> None:
+    def time_out() -> None:
         finish(NoReply(f"no complete response within {call.seconds:.0f} s", True, bytes(seen)))
 
-    patience = threading.Timer(call.seconds, lose_patience)
+    timer = threading.Timer(call.seconds, time_out)
     try:
-        for thread in (patience, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
+        for thread in (timer, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
             thread.daemon = True
             thread.start()
     except RuntimeError as error:  # the system allows no more threads
