@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import forking
 
@@ -58,9 +60,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
-            item.add_marker(pytest.mark.xdist_group(PROGRAMS[place(item.path)]))
     if config.option.markexpr == "programs":
         items.sort(key=lambda item: place(item.path))
+
+
+class _ByEntry(LoadScopeScheduling):
+    """Gives all tests of an entry of PROGRAMS to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return PROGRAMS[place(HERE.parent / nodeid.partition("::")[0])]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return _ByEntry(config, log) if config.option.markexpr == "programs" else None
 
 
 def has_programs(path: Path) -> bool:
