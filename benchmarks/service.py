@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.server import serve_requests
@@ -58,7 +58,7 @@ async def serve(directory: Path) -> None:
 
     with closing(Store.open(directory / "sessions.db")) as store, listen("127.0.0.1", 0) as listener:
         sessions = Sessions(store=store, runner=SimulatedRunner(clock=time.time), clock=time.time)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))])
+        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
         service = create_app(sessions=sessions, accounts=accounts, base_url="http://127.0.0.1")
         beside = Starlette(routes=[Route("/bare", bare)])
 

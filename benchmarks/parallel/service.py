@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.runners.simulated import SimulatedRunner
@@ -63,7 +63,7 @@ async def serve(directory: Path) -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         runner = SimulatedRunner(clock=time.time, boot_seconds=lambda body: boots[_kind(body)], base_url=url)
         sessions = Sessions(store=store, runner=runner, clock=time.time)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))])
+        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
         app = create_app(sessions=sessions, accounts=accounts, base_url=url, more=runner.routes())
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
 

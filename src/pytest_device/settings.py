@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 from pytest_device.redact import shown
-from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES
+from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES, IDLE_MIN_MINUTES
 
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
 """Poll interval of the local service, which runs on this machine and serves this run only."""
@@ -76,6 +76,13 @@ class Settings(Options):
         if self.is_default("max_duration_minutes") and isinstance(longest, int) and isinstance(idle, int):
             return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
         return longest
+
+    def idle_within(self, longest: object) -> int | str | None:
+        """Return the idle limit of a session with this maximum duration: below it; None if it leaves no room."""
+        idle = self.max_idle_time_minutes
+        if isinstance(longest, int) and isinstance(idle, int):
+            idle = min(idle, longest - 1)
+        return None if isinstance(idle, int) and idle < IDLE_MIN_MINUTES else idle
 
     @property
     def most_devices(self) -> float:

@@ -119,6 +119,12 @@ def test_references_are_expanded(text: str, values: dict[str, str], tmp_path: Pa
         assert result.values == values
 
 
+@pytest.mark.parametrize(("own", "value"), [("", "/p"), ("a$B", "a$B/p"), ("$A", "$A/p"), ("${B", "${B/p")])
+def test_a_variable_of_the_process_is_taken_as_it_is(own: str, value: str, tmp_path: Path) -> None:
+    put(tmp_path, {".env": "A=file\nB=other\nC=${A}/p"})
+    assert load_env(tmp_path, environ={"A": own}).values == {"A": own, "B": "other", "C": value}
+
+
 @pytest.mark.parametrize("text", ["A=$B\nB=$A", "A=$B\nB=$C\nC=${A}", "A=${X:-$B}\nB=$A"])
 def test_circular_references_are_an_error_that_names_them(text: str, tmp_path: Path) -> None:
     put(tmp_path, {".env": text})

@@ -129,6 +129,11 @@ def test_the_first_error_code_counts_and_a_fragment_can_start_with_a_question_ma
     assert request.parse_return_url("myapp://redirect#?code=c&state=s").params == {"code": "c", "state": "s"}
 
 
+@pytest.mark.parametrize("end", [" ", "\n", " \t\r\n"])
+def test_blanks_around_a_returned_url_belong_to_no_parameter(end: str) -> None:
+    assert auth.AuthRequest(APP).parse_return_url(f"myapp://redirect?code=c&state=s{end}").type == "success"
+
+
 def test_a_browser_that_returns_a_malformed_url_ends_in_an_error() -> None:
     discovery = {"authorizationEndpoint": "https://idp.example/a"}
     result = auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: "myapp://[redirect?code=c&state=s")

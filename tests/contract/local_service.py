@@ -9,9 +9,9 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Failed, Record, Running
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
 from pytest_device.testing import transport_of
 from tests.contract.document import example_config, example_session, request_body, table
+from tests.service.world import memory_store
 
 BASE_URL: Final = "http://127.0.0.1:8000"
 ROBOT_TOKEN: Final = "made-up-token-of-a-robot"
@@ -70,15 +70,15 @@ class Service:
         owner = Account(
             app_ids=frozenset({example_session()["appId"]}),
             tokens=(
-                AccessToken.robot(ROBOT_TOKEN, Role.DEVELOPER),
-                AccessToken.robot(VIEWER_TOKEN, Role.VIEWER),
-                AccessToken.personal(PERSON_TOKEN),
+                AccessToken.of(ROBOT_TOKEN, Role.DEVELOPER),
+                AccessToken.of(VIEWER_TOKEN, Role.VIEWER),
+                AccessToken.of(PERSON_TOKEN, Role.ADMIN),
             ),
             simulator_access=simulator_access,
             max_duration_minutes=limit_minutes,
         )
-        stranger = Account(app_ids=frozenset(), tokens=(AccessToken.personal(OUTSIDER_TOKEN),))
-        sessions = Sessions(store=Store.in_memory(), runner=self.runner, clock=lambda: self.now)
+        stranger = Account(app_ids=frozenset(), tokens=(AccessToken.of(OUTSIDER_TOKEN, Role.ADMIN),))
+        sessions = Sessions(store=memory_store(), runner=self.runner, clock=lambda: self.now)
         app = create_app(sessions=sessions, accounts=Accounts([owner, stranger]), base_url=BASE_URL)
         self.transport = transport_of(app)
 

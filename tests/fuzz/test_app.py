@@ -46,7 +46,8 @@ def test_expansion_ends_with_values_or_names_a_circular_reference(
         return  # a circle: tests/app/test_env.py
     assert values.keys() == parsed.keys()
     plain = {name for name, value in parsed.items() if "$" not in value and "\\" not in value}
-    assert all(values[name] == parsed[name] for name in plain)
+    assert all(values[name] == parsed[name] for name in plain - environ.keys())
+    assert all(values[name] == environ[name] for name in parsed.keys() & environ.keys())
 
 
 JSON5 = st.lists(st.sampled_from((
@@ -82,7 +83,7 @@ def test_references_to_earlier_variables_are_replaced_by_their_values(
                 continue
             form, number = piece
             name = f"V{number % index}" if index else "NONE"
-            value = environ.get(name) or expected.get(name) or ("d" if "-d" in form else "")
+            value = environ.get(name, expected.get(name)) or ("d" if "-d" in form else "")
             text, wanted = text + form.format(name), wanted + value + "/" * form.endswith("/")
         parsed[f"V{index}"], expected[f"V{index}"] = text, wanted
     values = expanded(parsed, environ)

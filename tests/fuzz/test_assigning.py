@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_device.plugin.output.plan import at_once, sessions_of
-from pytest_device.scheduling.simulation import simulated
+from pytest_device.scheduling.dispatcher import simulated
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.scheduling.work import DeviceGroup
 from tests.scheduling.test_dispatcher import ANDROID, BOTH, IOS, dispatcher_of

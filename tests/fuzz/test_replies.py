@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from pytest_device.errors import DeviceError
-from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
@@ -30,6 +30,7 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session
 from tests.fuzz.mutations import Reply, dumped, mutated
+from tests.service.world import memory_store
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, TOKEN, URL, ref_of
 
@@ -47,7 +48,7 @@ class World:
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = FakeClock(1_800_000_000.0)
         self.held = Sessions(store=store, runner=SimulatedRunner(clock=self.clock), clock=self.clock)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))])
+        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
         self._app = httpx.ASGITransport(create_app(sessions=self.held, accounts=accounts, base_url=URL))
         self._loop = loop
 
@@ -132,7 +133,7 @@ def raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with asyncio.Runner() as runner, closing(Store.in_memory()) as store:
+    with asyncio.Runner() as runner, closing(memory_store()) as store:
         yield World(store, runner.get_loop())
 
 

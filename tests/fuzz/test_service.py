@@ -12,11 +12,10 @@ from hypothesis.strategies import characters, text
 
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.rules import is_uuid
-from pytest_device.service.store import Store
 from pytest_device.spec import UNAUTHORIZED_ERROR
 from tests.service.process import Service, config, running
 from tests.service.test_api import OPERATIONS, VALID
-from tests.service.world import APP_ID, TOKEN, World, error
+from tests.service.world import APP_ID, TOKEN, World, error, memory_store
 
 Case = schemathesis.Case[Any]
 AUTHORIZATION = {"Authorization": f"Bearer {TOKEN}"}
@@ -75,7 +74,7 @@ def test_nothing_is_done_without_a_token(case: Case, service: Service) -> None:
 @example(header=f"Bearer {TOKEN[:-1]}")
 @example(header=f"Basic {TOKEN}")
 def test_nothing_is_done_with_any_other_authorization(method: str, path: str, header: str) -> None:
-    with closing(Store.in_memory()) as store:
+    with closing(memory_store()) as store:
         world = World(store, testing=False)
         reply = world.send(method, path, token=None, headers={"Authorization": header.encode("latin-1")}, json=VALID)
 

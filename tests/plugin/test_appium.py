@@ -450,6 +450,31 @@ def test_no_traceback_style_shows_frames_of_clients(pytester: pytest.Pytester, f
     result.stdout.no_fnmatch_line("*/selenium/*")
 
 
+POLICY = """
+import pytest
+
+@pytest.fixture
+def {fixture}(): return {{"timeout_seconds": 600}}
+"""
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize(
+    ("fixture", "needed"), [("device_wait_policy", "WaitPolicy"), ("device_driver_policy", "DriverPolicy")]
+)
+def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixture(
+    pytester: pytest.Pytester, fixture: str, needed: str
+) -> None:
+    pytester.makeconftest(POLICY.format(fixture=fixture))
+    suite(pytester, ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    reported = f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
+    result.stdout.fnmatch_lines([f"config: {reported}", f"config: test_it.py::test_one: {reported}"])
+
+
 UNITTEST = """
 import unittest
 import pytest

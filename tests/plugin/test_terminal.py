@@ -377,6 +377,17 @@ def test_the_header_reports_service_app_and_limits(pytester: pytest.Pytester, mo
     shown.no_fnmatch_line("device max*")
 
 
+@pytest.mark.parametrize(("minutes", "idle"), [("5", "4"), ("1", "none")])
+def test_the_header_reports_the_idle_limit_that_the_duration_leaves_room_for(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, minutes: str, idle: str
+) -> None:
+    monkeypatch.setenv("DEVICE_URL", "https://devices.example")
+
+    result = pytester.runpytest(f"--device-max-duration-minutes={minutes}")
+
+    result.stdout.fnmatch_lines([f"device: *, sessions up to {minutes} min (idle {idle})"])
+
+
 def test_with_v_the_header_shows_the_source_of_each_setting(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,8 +6,7 @@ from math import inf
 
 import pytest
 
-from pytest_device.scheduling.dispatcher import Dispatcher
-from pytest_device.scheduling.simulation import Step, simulated
+from pytest_device.scheduling.dispatcher import Dispatcher, Step, simulated
 from pytest_device.scheduling.work import DeviceGroup, Limits
 
 ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))

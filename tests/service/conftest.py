@@ -4,12 +4,12 @@ from contextlib import closing
 import pytest
 
 from pytest_device.service.store import Store
-from tests.service.world import World
+from tests.service.world import World, memory_store
 
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    with closing(Store.in_memory()) as store:
+    with closing(memory_store()) as store:
         yield store
 
 

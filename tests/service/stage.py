@@ -32,10 +32,9 @@ from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
 from pytest_device.service.web import listen
 from pytest_device.spec import Platform, SessionType
-from tests.service.world import ACCOUNTS, APP_ID
+from tests.service.world import ACCOUNTS, APP_ID, memory_store
 
 PATIENCE_SECONDS: Final = 60.0
 WIDTH, HEIGHT = 195, 422
@@ -156,7 +155,7 @@ class Stage:
     ) -> None:
         self.runner = DrawnRunner(ready=ready)
         self.device = self.runner.drawn
-        self.sessions = Sessions(store=Store.in_memory(), runner=self.runner, clock=clock)
+        self.sessions = Sessions(store=memory_store(), runner=self.runner, clock=clock)
         keys = Keys(base_url)
         more = routes(self.sessions, keys)
         self.app = create_app(sessions=self.sessions, accounts=Accounts(ACCOUNTS), base_url=base_url, more=more)

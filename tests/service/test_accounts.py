@@ -61,5 +61,5 @@ def test_an_unknown_project_has_no_owner(accounts: Accounts) -> None:
 
 
 def test_only_a_digest_of_a_token_is_stored() -> None:
-    assert TOKEN not in repr(AccessToken.personal(TOKEN))
+    assert TOKEN not in repr(AccessToken.of(TOKEN, Role.ADMIN))
     assert TOKEN not in repr(Caller(ACCOUNTS[0], Role.ADMIN))

@@ -9,11 +9,10 @@ from pytest_device.service.api import create_app
 from pytest_device.service.page import STOPPED_HERE
 from pytest_device.service.runners.base import Failed, LogEntry, Running
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
 from pytest_device.spec import Status
 from tests.service.stage import Stage
 from tests.service.test_preview import FOREIGN
-from tests.service.world import ACCOUNTS, APP_ID, NOW, UNKNOWN_ID, Clock
+from tests.service.world import ACCOUNTS, APP_ID, NOW, UNKNOWN_ID, Clock, memory_store
 
 
 @pytest.fixture
@@ -115,7 +114,7 @@ def test_the_list_shows_all_sessions_with_their_states_newest_first(stage: Stage
 
 
 def test_a_service_without_sessions_has_an_empty_list(stage: Stage, clock: Clock) -> None:
-    none = Sessions(store=Store.in_memory(), runner=stage.runner, clock=clock)
+    none = Sessions(store=memory_store(), runner=stage.runner, clock=clock)
     stage.app = create_app(sessions=none, accounts=Accounts(ACCOUNTS), base_url=stage.base_url)
 
     assert 'id="none" class="hint" data-live="attributes" >No sessions yet' in stage.get(f"{stage.base_url}/").text

@@ -113,7 +113,9 @@ def test_use_of_the_controller_postpones_the_idle_limit(world: World) -> None:
     world.clock.now += BOOT_SECONDS
     world.sessions.sweep()
     world.clock.now += 4 * 60
-    world.runner.use(session_id)
+    record = world.runner.record(session_id)
+    record.begin_request()
+    record.end_request()
     world.clock.now += 4 * 60
 
     assert data(world.get(session_id))["status"] == "in-progress"

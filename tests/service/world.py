@@ -1,6 +1,7 @@
 """The service in-process: its application with a simulated runner and a fake clock."""
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,13 +33,13 @@ ACCOUNTS: Final = (
     Account(
         frozenset({APP_ID}),
         (
-            AccessToken.personal(TOKEN),
-            AccessToken.robot(DEVELOPER, Role.DEVELOPER),
-            AccessToken.robot(VIEWER, Role.VIEWER),
+            AccessToken.of(TOKEN, Role.ADMIN),
+            AccessToken.of(DEVELOPER, Role.DEVELOPER),
+            AccessToken.of(VIEWER, Role.VIEWER),
         ),
     ),
-    Account(frozenset({SMALL_APP_ID}), (AccessToken.personal(SMALL_TOKEN),), max_duration_minutes=40),
-    Account(frozenset({CLOSED_APP_ID}), (AccessToken.personal(CLOSED_TOKEN),), simulator_access=False),
+    Account(frozenset({SMALL_APP_ID}), (AccessToken.of(SMALL_TOKEN, Role.ADMIN),), max_duration_minutes=40),
+    Account(frozenset({CLOSED_APP_ID}), (AccessToken.of(CLOSED_TOKEN, Role.ADMIN),), simulator_access=False),
 )
 
 
@@ -138,3 +139,8 @@ def error(reply: httpx.Response) -> Mapping[str, Any]:
     (only,) = reply.json()["errors"]
     assert isinstance(only, dict)
     return only
+
+
+def memory_store() -> Store:
+    """Open a store in memory, for use in any thread."""
+    return Store(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))

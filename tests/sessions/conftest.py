@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator
 import httpx
 import pytest
 
-from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.store import Store
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.testing import FakeClock, FaultyService, faulty_service, transport_of
+from tests.service.world import memory_store
 from tests.sessions.world import APP_ID, TOKEN, URL, World
 
 
@@ -21,12 +21,12 @@ from tests.sessions.world import APP_ID, TOKEN, URL, World
 def world() -> World:
     clock = FakeClock(1_800_000_000.0)
     runner = SimulatedRunner(clock=clock, boot_seconds=12)
-    return World(clock, runner, Sessions(store=Store.in_memory(), runner=runner, clock=clock))
+    return World(clock, runner, Sessions(store=memory_store(), runner=runner, clock=clock))
 
 
 @pytest.fixture
 def client(world: World) -> DeviceClient:
-    account = Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))
+    account = Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))
     app = transport_of(create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL))
     one_at_a_time = threading.Lock()  # a service has one thread, its clients may have several
 

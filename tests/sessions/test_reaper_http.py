@@ -19,7 +19,8 @@ from pytest_device.errors import TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.reaper.http import MAX_BYTES, send
-from pytest_device.sessions.reaper.messages import Call, Endpoint, NoReply, Reply
+from pytest_device.sessions.reaper.messages import Answer, Call, Endpoint, NoReply, Reply
+from tests.waiting import eventually
 
 TOKEN = "open-sesame-open"
 BODY: Final = b'{"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"}}'
@@ -144,6 +145,18 @@ def test_the_certificate_variables_apply_to_a_service_on_this_machine(
     assert isinstance(send(endpoint, CALL, bytearray()), Reply)
     with DeviceClient(url, TOKEN) as client, pytest.raises(UnexpectedReplyError):
         client.stop("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+
+
+def test_a_silent_service_has_as_long_as_the_call_may_take() -> None:
+    answers: list[Answer] = []
+    call = CALL._replace(seconds=0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = Endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN)
+        threading.Thread(target=lambda: answers.append(send(endpoint, call, bytearray())), daemon=True).start()
+
+        assert eventually(lambda: bool(answers), 20)
+
+    assert answers == [NoReply("TimeoutError: timed out", sent=True)]
 
 
 def test_nothing_is_sent_to_a_service_with_an_untrusted_certificate(far: Far) -> None:

@@ -84,8 +84,8 @@ def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     """
     values = dict(parsed)
     for name, value in parsed.items():
-        if name not in environ:
-            values[name] = _Expansion(values, environ).of(value, (name,)).replace("\\$", "$")
+        own = environ.get(name)  # taken as it is, also if it is empty or contains a $
+        values[name] = _Expansion(values, environ).of(value, (name,)).replace("\\$", "$") if own is None else own
     return values
 
 

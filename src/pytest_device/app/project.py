@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.app.defaults import with_defaults
 from pytest_device.app.document import Document, Json, Object, Place, at, first, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.keys import typed_config
 from pytest_device.app.needles import is_secret, secret_trails
-from pytest_device.app.package import PackageConfig, read_package, workspace_root
+from pytest_device.app.package import PackageConfig, read_package, with_defaults, workspace_root
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import NEWEST_SDK, AppConfig
 from pytest_device.app.vendor import Vendor

@@ -42,7 +42,7 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
     if len(url) > MAX_URL_LENGTH:
         raise AuthConfigError(f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}")
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url.strip(" \t\r\n"))  # as browsers do
     except ValueError as error:
         raise AuthConfigError(f"the returned URL is malformed: {error}") from None
     query = parse_qsl(parts.query, keep_blank_values=True)

@@ -50,7 +50,7 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
 
 @pytest.fixture
 def device_driver_policy() -> "DriverPolicy":
-    """Return timeouts and retries of Appium drivers; override it to change them."""
+    """Return how Appium drivers connect to their servers; override it to change the timeout of commands."""
     from pytest_device.controllers.appium.connection import DriverPolicy
 
     return DriverPolicy()
@@ -63,11 +63,13 @@ def device_sessions(
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.drivers import check_early
     from pytest_device.plugin.provider.timeouts import timer_paused
-    from pytest_device.plugin.state import providing
+    from pytest_device.plugin.state import check_policy, providing
+    from pytest_device.sessions.lifecycle import WaitPolicy
 
     devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
     check = partial(check_early, devices) if "device_appium_options" in request.fixturenames else None
     with providing(request.node), timer_paused(request.node):
+        check_policy(device_wait_policy, "device_wait_policy", WaitPolicy)
         return devices.acquire(request.node, defaults, device_wait_policy, check)
 
 

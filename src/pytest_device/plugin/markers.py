@@ -11,7 +11,6 @@ from pytest_device.plugin.project import opened
 from pytest_device.plugin.selection import add_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
-    IDLE_MIN_MINUTES,
     NAME_MAX_LENGTH,
     OMITTED_VALUES,
     Platform,
@@ -293,8 +292,6 @@ def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, o
     """Yield the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
     longest = arguments.get("max_duration_minutes", settings.duration_with(arguments.get("max_idle_time_minutes")))
     yield "max_duration_minutes", longest
-    idle = settings.max_idle_time_minutes
-    if isinstance(longest, int) and isinstance(idle, int):
-        idle = min(idle, longest - 1)
-    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and not (isinstance(idle, int) and idle < IDLE_MIN_MINUTES):
+    idle = settings.idle_within(longest)
+    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and idle is not None:
         yield "max_idle_time_minutes", idle

@@ -117,7 +117,7 @@ def _facts(settings: "Settings") -> Iterator[str]:
         yield f"app ID {f'{settings.app_id[:8]}…' if settings.app_id else 'not set'}"  # shown in full with -v
     longest = settings.duration_with()
     limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
-    yield f"sessions up to {limit} (idle {settings.max_idle_time_minutes})"
+    yield f"sessions up to {limit} (idle {settings.idle_within(longest) or 'none'})"
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"
 

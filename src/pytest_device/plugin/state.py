@@ -119,6 +119,12 @@ def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
         raise ConfigError(f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}")
 
 
+def check_policy(returned: object, fixture: str, needed: type[object]) -> None:
+    """Raise ConfigError if a suite's fixture does not return a policy."""
+    if not isinstance(returned, needed):
+        raise ConfigError(f"{fixture} returned {returned!r}; it must return a {needed.__name__}")
+
+
 def note_session(item: pytest.Item, session: "SessionRef") -> None:
     """Add a session to the user properties of a test's reports, including JUnit XML; its URL is empty if unknown."""
     item.user_properties += [("device_session", session.session_id), (SESSION_URL, session.url)]

@@ -31,14 +31,9 @@ class AccessToken:
     role: Role
 
     @classmethod
-    def robot(cls, token: str, role: Role) -> Self:
-        """Return a robot user's token."""
+    def of(cls, token: str, role: Role) -> Self:
+        """Return a token. Ours: a personal one has the role of an administrator on the user's own account."""
         return cls(_digest(token), role)
-
-    @classmethod
-    def personal(cls, token: str) -> Self:
-        """Return a personal token. Ours: it may do everything on the user's own account."""
-        return cls(_digest(token), Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,7 @@ class ServiceConfig:
             raise ConfigError(*problems)
 
     def accounts(self) -> Accounts:
-        """Return the one account."""
-        token = AccessToken.robot(self.token, self.role)
+        token = AccessToken.of(self.token, self.role)
         app_ids = frozenset({self.app_id})
         return Accounts([Account(app_ids, (token,), self.simulator_access, self.max_duration_minutes)])
 

@@ -60,7 +60,6 @@ async def client() -> AsyncGenerator[httpx.AsyncClient]:
 
 
 def routes(runner: Runner, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
-    """Return the routes of the gateway."""
     return [
         Route(
             f"/{purpose}/{{session_id}}/{{key}}/{{path:path}}",

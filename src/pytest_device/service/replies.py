@@ -37,7 +37,6 @@ class RefusalError(Exception):
 
 
 def invalid(message: str) -> RefusalError:
-    """Return the error for an invalid request."""
     return RefusalError(400, VALIDATION_ERROR, message)
 
 

@@ -58,13 +58,7 @@ class Store:
             raise ConfigError(f"{path} cannot be used ({error}): move it away, or choose another state_dir") from error
         return store
 
-    @classmethod
-    def in_memory(cls) -> Self:
-        """Open a store in memory, for use in any thread."""
-        return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
-
     def load(self) -> Sequence[Session]:
-        """Return every session."""
         return [_session(row) for row in self._connection.execute("SELECT * FROM session")]
 
     def save(self, session: Session) -> None:

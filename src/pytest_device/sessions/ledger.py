@@ -273,7 +273,6 @@ def in_utc(time: "datetime") -> str:
 
 
 def seconds_until(time: "datetime") -> float:
-    """Return the seconds until a time."""
     from datetime import UTC, datetime
 
     return (time - datetime.now(UTC)).total_seconds()

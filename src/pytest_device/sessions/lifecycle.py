@@ -99,7 +99,6 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
 
 
 def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
-    """Return the error for a wait that timed out."""
     message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 

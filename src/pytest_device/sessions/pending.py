@@ -26,8 +26,9 @@ class PendingSession:
         self.is_claim = is_claim
         """Whether another run kept it warm and the claim has not succeeded yet."""
         self.last: messages.SessionReport | None = None
-        self.sent = False
-        self.wanted = True
+        self.is_sent = False
+        """Whether the reaper has received it."""
+        self.stop_requested = False
         self.is_reported = False
         """Whether its end has been reported."""
         self.is_seen = is_claim
@@ -36,14 +37,14 @@ class PendingSession:
         self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
 
     def note_sent(self) -> None:
-        self.sent = True
+        self.is_sent = True
 
     def on_report(self, report: messages.SessionReport) -> None:
         """Record a report; if the session is kept warm, its end is unknown again."""
         if isinstance(report, messages.Kept) or isinstance(self.last, messages.Kept):
             self.is_reported = isinstance(report, messages.Kept)
         if isinstance(report, messages.Due):
-            self.wanted = False
+            self.stop_requested = True
         if isinstance(report, messages.Answered):
             self.entry = self.entry.created(report.session_id, report.url, report.answer.body)
         self.last = report
@@ -65,7 +66,7 @@ class PendingSession:
     @property
     def is_done(self) -> bool:
         """Whether no work is left for it."""
-        if not self.sent and (self.is_claim or not self.entry.session_id):
+        if not self.is_sent and (self.is_claim or not self.entry.session_id):
             return True
         match self.last:
             case messages.Stopped() | messages.Missing() | messages.GaveUp() | messages.Kept() | messages.Gone():
@@ -99,7 +100,7 @@ class PendingSession:
                 yield StopFailed(of, self.reason())
             case messages.Answered(refused=True) | messages.NotSent():
                 return
-            case _ if self.sent:
+            case _ if self.is_sent:
                 yield CreateUnknown(of, entry.name)
             case _:  # it was never requested
                 return

@@ -245,7 +245,7 @@ class ReaperClient:
         return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
     def _request_stop(self, pending: PendingSession) -> None:
-        pending.wanted = False
+        pending.stop_requested = True
         self._channel.send(messages.Stop(pending.entry.intent))
 
     # Called by the reaper, in a thread of the channel.
@@ -279,19 +279,19 @@ class ReaperClient:
             self._note(pending, messages.Gone(entry.intent))
         elif entry.session_id:
             yield messages.Register(entry)
-            if not pending.wanted:
+            if pending.stop_requested:
                 yield messages.Stop(entry.intent)
-        elif pending.sent:
+        elif pending.is_sent:
             self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
 
     def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
         """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
         entry = pending.entry._replace(state=LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
-        if pending.wanted:
-            yield messages.KeepWarm(entry, seconds_until(datetime.fromisoformat(entry.until)))
-        else:
+        if pending.stop_requested:
             yield messages.Stop(entry.intent)
+        else:
+            yield messages.KeepWarm(entry, seconds_until(datetime.fromisoformat(entry.until)))
 
     def _report_damage(self, problem: str) -> None:
         text = f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"

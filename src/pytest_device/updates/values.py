@@ -1,4 +1,4 @@
-"""Values of over-the-air updates: builds, updates, verdicts, and what happens in a launch."""
+"""Updates, builds, verdicts, and the events of launches, independent of any file or wire format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

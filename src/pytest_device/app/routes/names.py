@@ -103,10 +103,6 @@ def spread(name: str) -> Iterator[str]:
     return map("/".join, itertools.product(*map(alternatives, name.split("/"))))
 
 
-def without_groups(segments: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(segment for segment in segments if not is_group(segment))
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
     """A route; ``segments`` is the file's path with arrays of groups expanded, including a trailing ``index``."""
@@ -129,7 +125,7 @@ class Route:
     @property
     def name(self) -> str:
         """Name for links, without groups and ``/index``."""
-        return "/" + "/".join(without_groups(self.visible))
+        return "/" + "/".join(segment for segment in self.visible if not is_group(segment))
 
     @property
     def grouped_name(self) -> str:

@@ -51,7 +51,6 @@ def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str
 
 
 def message_page(title: str, text: str, status: int) -> Page:
-    """Return a page with a message."""
     return _page(title, f"<p>{escape(text)}</p>", status, "" if status < 400 else text)  # noqa: PLR2004  # errors
 
 

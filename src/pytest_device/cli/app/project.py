@@ -1,4 +1,4 @@
-"""Commands for a project: print its configuration, check it, or check a build of it."""
+"""``pytest-device app show | env | runtime-version | check | bundle``: print or check a project, or check a build."""
 
 import argparse
 import json

@@ -1,19 +1,33 @@
-"""The session events of this process since its last test report."""
+"""The session events of a process since its last test report, and the status line of a run that waits for devices."""
 
+import os
 import time
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pytest
 
 from pytest_device.escape import escaped
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.output.progress import Progress
-from pytest_device.plugin.output.terminal import EVENTS, Terminal
+from pytest_device.plugin.output.terminal import EVENTS, Terminal, is_watched
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
-from pytest_device.sessions.events import Attached, Created, Event, Note, TakenOver, masked, session_id_of, to_plain
+from pytest_device.sessions.events import (
+    Attached,
+    Created,
+    Event,
+    Note,
+    Queued,
+    StateChanged,
+    TakenOver,
+    detail_of,
+    masked,
+    session_id_of,
+    to_plain,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import PreviewReporter
+from pytest_device.spec import STATES, Status
 
 
 class EventLog:
@@ -27,7 +41,7 @@ class EventLog:
     ) -> None:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
-        self._progress = Progress(config, terminal) if terminal else None
+        self._progress = _Progress(config, terminal) if terminal else None
         self.sleep = self._progress.sleep if self._progress else time.sleep
         """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
@@ -66,7 +80,6 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
-        """Return the session IDs of the events."""
         return {session_id for event in self._events if (session_id := session_id_of(event))}
 
     def take(self) -> list[Event]:
@@ -82,3 +95,61 @@ class EventLog:
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[EVENTS] = events
+
+
+_STEP_SECONDS: Final = 1.0
+_STATE_LENGTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    label: str
+    state: str
+    since: float
+
+
+class _Progress:
+    """Shows starting sessions while the code that waits for them sleeps."""
+
+    def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._is_watched = is_watched(config, os.environ)
+        self._boots: dict[str, _Boot] = {}
+        """Sessions that are not ready, by session ID; by label while the service has no capacity."""
+
+    def note(self, event: Event) -> None:
+        """Update the line for an event, which is already masked."""
+        if isinstance(event, Note | Queued):
+            return
+        of = event.session
+        if of.session_id:
+            self._boots.pop(of.label, None)  # no longer waits for capacity
+        if isinstance(event, Created | StateChanged):
+            since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
+            state = detail_of(event) or Status.NEW
+            self._boots[of.session_id or of.label] = _Boot(of.label, STATES.get(state, state), since)
+        else:
+            self._boots.pop(of.session_id, None)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, and meanwhile show the awaited devices on a terminal."""
+        if not (self._is_watched and self._boots):
+            time.sleep(seconds)
+            return
+        until = time.monotonic() + seconds
+        try:
+            while (left := until - time.monotonic()) > 0:
+                self._terminal.draw(f"  device {' · '.join(map(self._text, self._boots.values()))}")
+                time.sleep(min(left, _STEP_SECONDS))
+        finally:
+            self._terminal.draw("")
+
+    def _text(self, boot: _Boot) -> str:
+        usual = self._terminal.history.usual_boot(boot.label)
+        usually = "" if usual is None else f" (usually {usual:.0f} s)"
+        return f"{boot.label}: {_plain(boot.state)}, {time.monotonic() - boot.since:.0f} s{usually}"
+
+
+def _plain(text: str) -> str:
+    """Return the start of a service's text, limited to single-column characters that don't move the cursor."""
+    return "".join(sign if " " <= sign <= "~" else "?" for sign in " ".join(text.split())[:_STATE_LENGTH])

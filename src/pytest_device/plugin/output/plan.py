@@ -15,8 +15,8 @@ from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, conflicting_distribution_options
 from pytest_device.plugin.state import history_of, needs_of
 from pytest_device.redact import shown
+from pytest_device.scheduling.dispatcher import Step, simulated
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.scheduling.work import Limits
 from pytest_device.sessions.requirement import DeviceRequirement

@@ -18,7 +18,7 @@ from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
-from pytest_device.plugin.state import DRIVERS, STARTS, check_type, providing, release_starts
+from pytest_device.plugin.state import DRIVERS, STARTS, check_policy, check_type, providing, release_starts
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -57,6 +57,7 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
+        check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
         for one in taken.values():
             check_type(one.session, "an Appium driver", SessionType.APPIUM)

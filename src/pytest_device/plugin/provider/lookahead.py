@@ -53,7 +53,7 @@ class WholeRun:
         self._places = {item: place for place, item in enumerate(items)}
         self._begins = list(accumulate(map(self._seconds, items), initial=0.0))
         """When each test begins, not counting boots."""
-        self._unknown = list(accumulate(map(self._is_unknown, items), initial=0))
+        self._unknown = list(accumulate((history.test_seconds(item.nodeid) is None for item in items), initial=0))
         """Number of tests with unknown durations before each test."""
         self._next_new = [len(items)] * len(items)
         """For each test, the next one whose devices differ from its predecessor's."""
@@ -70,9 +70,6 @@ class WholeRun:
         known = self.history.test_seconds(item.nodeid)
         guess = TEST_SECONDS if needs_of(item) else PLAIN_SECONDS
         return guess if known is None else known
-
-    def _is_unknown(self, item: pytest.Item) -> bool:
-        return self.history.test_seconds(item.nodeid) is None
 
     def done(self, item: pytest.Item) -> None:
         if not item.stash.get(NOT_REMAINING, False):

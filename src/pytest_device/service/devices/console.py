@@ -51,7 +51,6 @@ class Console:
                 pass
 
     def add_crash(self, how: str) -> None:
-        """Add the crash of a page."""
         self._add(time.time() * 1000, "error", how)
 
     def _add(self, milliseconds: float, level: str, text: str) -> None:

@@ -93,7 +93,6 @@ def facts(session: Session, device: Device | None) -> str:
 
 
 def named(device: Device | None) -> str | None:
-    """Return the name and kind of a device."""
     return f"{device.name} ({device.kind})" if device else None
 
 

@@ -49,7 +49,6 @@ _MEDIA_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "i
 
 
 def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
-    """Return the routes of the preview."""
     preview = _Preview(sessions, keys)
     path = "/preview/{session_id}/{key}"
     return (

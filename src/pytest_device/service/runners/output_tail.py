@@ -54,7 +54,6 @@ class OutputTail:
             self.feed(b"\n")
 
     def read(self, line: str) -> None:
-        """Add one line."""
         if not (self._dropped and self._dropped.search(line)):
             self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])
 

@@ -209,6 +209,5 @@ async def ask(
 
 
 def last_line(output: str) -> str:
-    """Return the last line of an output."""
     lines = output.strip().splitlines()
     return lines[-1].strip() if lines else "no output"

@@ -57,12 +57,6 @@ class SimulatedRunner(Runner):
             record.boot = Running(_remote_config(record, controller, {"webPreviewUrl": f"{preview}/preview"}))
         return record
 
-    def use(self, session_id: str) -> None:
-        """Pretend that the controller is used now."""
-        record, _ = self._records[session_id]
-        record.begin_request()
-        record.end_request()
-
     def routes(self) -> Sequence[Route]:
         """Return the health checks of the simulated controllers."""
 

@@ -12,8 +12,6 @@ from pytest_device.sessions.reaper.messages import Answer, Call, Endpoint, NoRep
 from pytest_device.sessions.retry_policy import retry_after
 
 CONNECT_SECONDS: Final = 10.0
-SILENCE_SECONDS: Final = 30.0
-"""Maximum seconds between two bytes of a response."""
 MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -32,7 +30,7 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
         connection.response_class = _FinalResponse
         try:
             connection.connect()
-            connection.sock.settimeout(SILENCE_SECONDS)
+            connection.sock.settimeout(call.seconds)
             sent = True
             prefix = urlsplit(endpoint.url).path.rstrip("/")
             data = None if call.body is None else call.body.encode()

@@ -26,7 +26,7 @@ class WatchedSession:
         """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
         self.attempts = 0
-        self.wanted = True
+        self.stop_requested = False
         self.is_stopping = False
         """Whether a stop call is open: meanwhile the session is looked up."""
         self.refusal: messages.Answer | None = None
@@ -38,9 +38,9 @@ class WatchedSession:
 
     def request_stop(self) -> None:
         """Stop it as soon as its ID is known."""
-        if self.wanted and self.entry.session_id:
+        if self.entry.session_id and not self.stop_requested:
             self.attempts, self.due = 0, time.monotonic()
-        self.wanted = False
+        self.stop_requested = True
 
     def call(self, number: int) -> messages.Call:
         self.due = None

@@ -92,12 +92,12 @@ class Supervisor:
         for session in list(self._sessions.values()):
             if session.due is None or session.due > now:
                 continue
-            if session.wanted or session.entry.session_id:
+            if session.entry.session_id or not session.stop_requested:
                 self._number += 1
                 call = session.call(self._number)
                 self._calls[self._number] = session.entry.intent, call.method
                 yield call
-            else:  # was never sent, and is no longer wanted
+            else:  # was never sent, and need not be
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
                 self._report(messages.Answered(session.entry.intent, answer, refused=True))
@@ -187,7 +187,7 @@ class Supervisor:
         match answer:  # whether it certainly created no session
             case messages.Reply(status, body, retry_after):
                 refused = created_nothing(status, body, retry_after)
-            case messages.NoReply(sent=False) if session.wanted and session.attempts < ATTEMPTS:
+            case messages.NoReply(sent=False) if not session.stop_requested and session.attempts < ATTEMPTS:
                 session.due = time.monotonic() + pause_after(session.attempts)
                 return
             case messages.NoReply(sent=sent):
@@ -200,7 +200,7 @@ class Supervisor:
             session.deadline -= (session.entry.minutes - entry.minutes) * 60
             session.entry = entry._replace(state=LIVE)
             self._record(session.entry)
-            if not session.wanted:
+            if session.stop_requested:
                 session.attempts, session.due = 0, time.monotonic()
         elif refused:
             self._forget(session)
