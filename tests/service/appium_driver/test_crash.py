@@ -1,12 +1,15 @@
 """A crash of the app's page: the app's fault, and the device stays."""
 
+from collections.abc import Generator
 from typing import Any, Final
 
 import pytest
 from appium.webdriver import Remote
 from selenium.common.exceptions import WebDriverException
 
-from tests.service.appium_driver.conftest import APP, APP_ID, seen
+from pytest_device.local import LocalService
+from pytest_device.spec import Platform
+from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
 
 CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
 SUITE: Final = """
@@ -33,10 +36,11 @@ def test_uses_it_after(device_driver, device_session):
 """
 
 
-@pytest.fixture(params=["phone", "iphone"])
-def driver(request: pytest.FixtureRequest) -> Remote:
-    driver: Remote = request.getfixturevalue(request.param)
-    return driver
+@pytest.fixture(params=list(Platform))
+def driver(request: pytest.FixtureRequest, service: LocalService) -> Generator[Remote]:
+    named = "bundleId" if request.param is Platform.IOS else "appPackage"
+    with booted(service, request.param) as session, driven(session, {"app": str(APP), named: APP_ID}) as driver:
+        yield fresh(driver)
 
 
 def crash(driver: Remote) -> None:
