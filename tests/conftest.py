@@ -134,8 +134,15 @@ def installed_programs(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir.parent))
 
 
+@pytest.fixture(scope="session")
+def _packages_are_read_once() -> None:
+    forking.remember_packages()
+
+
 @pytest.fixture
-def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def pytester(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _packages_are_read_once: None
+) -> pytest.Pytester:
     """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one."""
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))

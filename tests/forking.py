@@ -1,9 +1,11 @@
 """Starts pytest runs within tests, and their workers, as forks of a process that has already imported their modules.
 
 Imports are four fifths of the processor time of a small run. A fork is a process of its own in all else: parent, group,
-arguments, environment, working directory, files and signals. Its /proc entry still shows the command of the first one.
+arguments, environment, working directory, files and signals. Its /proc entry still shows the command of the first one,
+and it ends right after its exit functions.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -16,7 +18,9 @@ import subprocess
 import sys
 import threading
 import time
-from importlib.metadata import entry_points
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import PathDistribution, distributions, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
@@ -28,9 +32,11 @@ _RUNS: Final = (["-m", "pytest"], ["-mpytest"])
 _WORKER: Final = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
 _OF_WORKERS: Final = ("-n", "--numprocesses", "--tx")
 _LOADED: Final = (
-    *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.run"),
-    *("pytest_device.plugin.xdist.coordinator", "xdist.dsession"),
-    *("filelock", "httpcore", "httpx", "pdb", "pydantic", "unittest"),
+    *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.hookspecs"),
+    *("pytest_device.plugin.provider.drivers", "pytest_device.plugin.run", "pytest_device.plugin.services"),
+    *("pytest_device.plugin.xdist.coordinator", "pytest_device.plugin.xdist.scheduler"),
+    *("pytest_device.report.receipt", "xdist.dsession", "xdist.newhooks"),
+    *("encodings.idna", "faulthandler", "filelock", "httpcore", "httpx", "pdb", "pydantic", "unittest"),
 )
 
 
@@ -139,6 +145,26 @@ def ready() -> Server:
 _SERVERS: Final[dict[int, Server]] = {}
 
 
+def remember_packages() -> None:
+    """Parse the metadata of the installed packages once: pytest does it in each run, several times."""
+    for name in ("entry_points", "files", "metadata"):
+        setattr(PathDistribution, name, _remembered(getattr(PathDistribution, name).fget))
+    for package in distributions():
+        _ = package.entry_points, package.files, package.metadata
+
+
+def _remembered(read: Callable[[PathDistribution], object]) -> property:
+    known: dict[str, object] = {}
+
+    def remembered(package: PathDistribution) -> object:
+        path = str(vars(package)["_path"])
+        if path not in known:
+            known[path] = read(package)
+        return known[path]
+
+    return property(remembered)
+
+
 def _connections() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -230,6 +256,7 @@ def _load() -> None:
     for name in (*plugins, *_LOADED):
         importlib.import_module(name)
     sys.meta_path.remove(hook)  # each run has its own
+    remember_packages()
     gc.freeze()
 
 
@@ -243,7 +270,24 @@ def _run(command: list[str]) -> None:
         runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 
 
+def _leave(statuses: list[int]) -> None:
+    """End without Python's last step: it visits each object to free it, which copies each page of a fork."""
+    with suppress(OSError):  # Python has a status of its own for that
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for status in statuses:
+            os._exit(status)
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    statuses: list[int] = []
+    atexit.register(_leave, statuses)  # the first to be registered is the last to be called
     _load()
-    _run(_serve(socket.socket(fileno=int(sys.argv[1]))))
+    try:
+        _run(_serve(socket.socket(fileno=int(sys.argv[1]))))
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            statuses.append(end.code or 0)
+        raise
+    statuses.append(0)

@@ -205,7 +205,9 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
         ("50 % off", "50-percent-off"),
         ("Café \u2013 Ann\u2019s", "cafe-ann's"),
         ("Привет мир", "privet-mir"),
-        ("-a b-", "-a-b-"),
+        ("-a b-", "a-b"),
+        ("Ωραία Ψυχή", "wraia-psyxh"),
+        ("Мій їжак, Є", "mij-yizhak-ye"),
     ],
 )
 def test_a_slug_is_made_from_the_name(name: str, slug: str, tmp_path: Path) -> None:

@@ -34,6 +34,13 @@ def test_the_reference_lists_the_global_options() -> None:
     assert [option for option in options_of() if f"`pytest-device {option}`" not in PAGE] == ["--help"]
 
 
+def shows_example(shown: str, command: Command) -> bool:
+    """Return whether the first example of a command is there, followed by its purpose."""
+    typed, purpose = next(iter(command.examples.items()))
+    example = rf"^  pytest-device {re.escape(typed)}\s{{2,}}{re.escape(purpose)}$"
+    return re.search(example, shown, flags=re.MULTILINE) is not None
+
+
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_it_lists_each_command_on_a_line_with_examples(arguments: tuple[str, ...]) -> None:
     result = call(*arguments)
@@ -42,7 +49,9 @@ def test_it_lists_each_command_on_a_line_with_examples(arguments: tuple[str, ...
     assert result.returncode == (0 if arguments else 2)
     for command in COMMANDS:
         assert re.search(rf"^    {command.name} +{re.escape(command.summary)}$", shown, flags=re.MULTILINE)
-        assert f"pytest-device {next(iter(command.examples))}  " in shown
+        assert shows_example(shown, command)
+    examples = shown.partition("examples:")[2].splitlines()
+    assert [line for line in examples if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
@@ -50,7 +59,7 @@ def test_the_help_of_a_command_has_examples_and_exit_statuses(command: Command) 
     result = call(command.name, "--help")
 
     assert result.returncode == 0
-    assert f"  pytest-device {next(iter(command.examples))}  " in result.stdout
+    assert shows_example(result.stdout, command)
     assert all(f"\n  {status}  {meaning}" in result.stdout for status, meaning in command.statuses.items())
 
 

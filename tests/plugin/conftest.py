@@ -4,11 +4,14 @@ from collections.abc import Generator
 from pathlib import Path
 
 # Loaded before the first run inside this process: pytester forgets the modules that such a run loads, and httpx, which
-# is loaded already, would go on with the exceptions of a forgotten one.
+# is loaded already, would go on with the exceptions of a forgotten one. The others would be loaded anew by each run.
 import httpcore as httpcore  # noqa: PLC0414
 import pytest
 
-from pytest_device.plugin import run as run  # noqa: PLC0414  # once, not anew by each run inside this process
+from pytest_device.plugin import run as run  # noqa: PLC0414
+from pytest_device.plugin import scopes as scopes  # noqa: PLC0414
+from pytest_device.plugin.provider import drivers as drivers  # noqa: PLC0414
+from pytest_device.report import receipt as receipt  # noqa: PLC0414
 from pytest_device.testing import FaultyService, faulty_service
 from tests.waiting import eventually
 

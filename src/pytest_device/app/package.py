@@ -140,10 +140,12 @@ def _texts(section: Object, *trail: str) -> tuple[str, ...]:
 _WORDS: Final = {
     "$": "dollar", "%": "percent", "&": "and", "<": "less", ">": "greater", "|": "or", "¢": "cent", "£": "pound",
     "¤": "currency", "¥": "yen", "©": "(c)", "®": "(r)", "€": "euro", "ß": "ss", "ẞ": "SS", "æ": "ae", "ø": "o",
-    "đ": "d", "ð": "d", "þ": "th", "ł": "l", "œ": "oe", "\u0131": "i", "™": "tm", "…": "...", "•": "*",
+    "đ": "dj", "ð": "d", "þ": "th", "ł": "l", "œ": "oe", "\u0131": "i", "™": "tm", "…": "...", "•": "*",
     **dict(zip("\u2013\u2014\u2018\u2019\u201c\u201d", "--''\"\"", strict=True)),
     **dict(zip("абвгдезийклмнопрстуфхцыэ", "abvgdezijklmnoprstufhcye", strict=True)),
-    "ё": "yo", "ж": "zh", "ч": "ch", "ш": "sh", "щ": "sh", "ъ": "u", "ь": "", "ю": "yu", "я": "ya",
+    **dict(zip("αβγδεζηθικλμνξοπρςστυφχωіґ", "abgdezh8iklmn3oprsstyfxwig", strict=True)),
+    "ψ": "ps", "є": "ye", "ї": "yi", "ё": "yo", "ж": "zh", "ч": "ch", "ш": "sh", "щ": "sh", "ъ": "u",
+    "ь": "", "ю": "yu", "я": "ya",
 }  # fmt: skip
 _DROPPED: Final = re.compile(r"[^A-Za-z0-9_\s$*+~.()'\"!\-:@]+")
 
@@ -167,9 +169,14 @@ def with_defaults(config: Object, package: PackageConfig) -> Object:
 
 def _slug(name: str) -> str:
     """Return the slug of a name: lowercase, without accents or special characters, words joined by hyphens."""
-    spelt = "".join(_WORDS.get(sign, sign) for sign in unicodedata.normalize("NFC", name.lower()))
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", spelt) if not unicodedata.combining(sign))
-    return re.sub(r"[-\s]+", "-", _DROPPED.sub("", plain).strip())
+    plain = "".join(map(_spelt, unicodedata.normalize("NFC", name.lower())))
+    return "-".join(_DROPPED.sub("", plain).replace("-", " ").split())
+
+
+def _spelt(sign: str) -> str:
+    """Return the Latin spelling of a character, without its accent."""
+    base = unicodedata.normalize("NFD", sign)[0]
+    return _WORDS.get(sign, _WORDS.get(base, base))
 
 
 def _sdk_version(package: PackageConfig) -> str | None:

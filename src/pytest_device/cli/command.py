@@ -14,6 +14,8 @@ from pytest_device.settings import as_given, default_state_dir
 
 USAGE_ERROR: Final = 2
 """Equal to argparse's exit status."""
+_EXAMPLE_WIDTH: Final = 27
+"""Leaves room for the purposes in a terminal of 80 columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,15 @@ def group(
 
 
 def examples_of(*commands: Command) -> str:
-    """Return the examples as a block of help, with their purposes in one column."""
+    """Return the examples as a block of help, with their purposes in one column; a long example has its own line."""
     examples = {f"pytest-device {typed}".rstrip(): what for one in commands for typed, what in one.examples.items()}
-    width = max(map(len, examples))
-    return "\n".join(["examples:", *(f"  {typed:{width}}  {what}" for typed, what in examples.items())])
+    width = min(max(map(len, examples)), _EXAMPLE_WIDTH)
+    break_after = f"\n{'':{width + 4}}"
+    lines = (
+        f"  {typed}{break_after if len(typed) > width else ' ' * (width - len(typed) + 2)}{what}"
+        for typed, what in examples.items()
+    )
+    return "\n".join(["examples:", *lines])
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

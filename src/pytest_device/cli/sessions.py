@@ -179,7 +179,7 @@ The access token is read from {TOKEN_VARIABLE} and sent to this service only."""
     examples={
         "stop": "stop leftover and kept sessions",
         "stop --all": "also stop the sessions of live runs",
-        "stop ID": "stop this session, even if another machine created it",
+        "stop ID": "stop this session, whichever machine created it",
     },
     statuses={
         0: "all requested sessions are confirmed stopped",

@@ -177,6 +177,8 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
         )
     if len(platforms) < 2:  # noqa: PLR2004
         return {"platform": platforms[0]} if platforms else {}
+    if unknown := next((one for one in platforms if one not in list(Platform)), None):
+        raise ConfigError(f"platform={list(platforms)!r}: {unknown!r} must be android or ios")
     if name != SINGLE or chosen is None:
         what = f"a device of several ({name!r})" if name != SINGLE else "this test"
         raise ConfigError(f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one")
