@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import forking
 
@@ -18,10 +20,10 @@ pytest_plugins = ["pytester"]
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
     "bare",
+    "service/appium_driver",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
     "service/devices/test_browsers_installed.py",
-    "service/appium_driver",
     "service/devices/test_chromium.py",
     "plugin/test_local_app.py",
     "plugin/test_local_reasons.py",
@@ -37,7 +39,10 @@ PROGRAMS: Final = (
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
 )
-"""Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first."""
+"""Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first.
+
+The tests of an entry run on one worker: they share services, browsers and Appium servers.
+"""
 
 SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
 """Plugins that take half of the startup time of each process, and are used by hardly any test."""
@@ -57,6 +62,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.programs)
     if config.option.markexpr == "programs":
         items.sort(key=lambda item: place(item.path))
+
+
+class _ByEntry(LoadScopeScheduling):
+    """Gives all tests of an entry of PROGRAMS to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return PROGRAMS[place(HERE.parent / nodeid.partition("::")[0])]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return _ByEntry(config, log) if config.option.markexpr == "programs" else None
 
 
 def has_programs(path: Path) -> bool:
@@ -101,6 +118,20 @@ def _no_service_from_outside() -> Generator[None]:
         for name in [name for name in os.environ if name.startswith("DEVICE_")]:
             monkeypatch.delenv(name)
         yield
+
+
+@pytest.fixture(scope="session")
+def cache_dir() -> Path:
+    """The user's own cache, found before a test moves HOME: what is installed there is not installed again."""
+    from pytest_device.service.config import cache_directory
+
+    return cache_directory(os.environ, Path.home())
+
+
+@pytest.fixture
+def installed_programs(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs within a test use the programs of the user's own cache, though pytester moves HOME."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir.parent))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ ROUTER: Final = """\
 export namespace VendorRouter { export interface __routes<T extends string | object = string> {} }
 export type Href = VendorRouter.__routes extends { href: infer H } ? H : never;
 """
-OPTIONS: Final = {"strict": True, "noEmit": True, "skipLibCheck": False, "types": [], "lib": ["es2022"]}
+OPTIONS: Final = {"strict": True, "noEmit": True, "skipDefaultLibCheck": True, "types": [], "lib": ["es2022"]}
+"""The compiler checks the declaration, but not its own library: that takes half of its time."""
 CONFIG: Final = {"compilerOptions": OPTIONS}
 
 

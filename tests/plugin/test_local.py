@@ -10,7 +10,6 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from pytest_device.service.config import cache_directory
 from tests.waiting import eventually
 
 APP = """
@@ -23,13 +22,13 @@ import pathlib, pytest
 def device_appium_options():
     return {"app": str(pathlib.Path(__file__).with_name("app.xml"))}
 """
-CACHE = cache_directory(os.environ, Path.home()).parent
+
+pytestmark = pytest.mark.usefixtures("installed_programs")
 
 
 @pytest.fixture(autouse=True)
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the suite an app, and the user's own cache of programs: pytester moves HOME."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    """Give the suite an app."""
     monkeypatch.setenv("DEVICE_IDENTIFIER", "fake")
     pytester.makeconftest(CONFTEST)
     pytester.makefile(".xml", app=APP)

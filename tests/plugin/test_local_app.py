@@ -1,11 +1,7 @@
 """A suite that takes its app from the project, on the device of a local service that the run starts."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from pytest_device.service.config import cache_directory
 from tests.app.rows import project_files, put
 
 PROJECT = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
@@ -42,8 +38,8 @@ def test_starts_the_installed_app_of_the_project(device_driver, device_session, 
 """
 
 
-def test_a_session_has_the_projects_app(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory(os.environ, Path.home()).parent))
+@pytest.mark.usefixtures("installed_programs")
+def test_a_session_has_the_projects_app(pytester: pytest.Pytester) -> None:
     put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
     put(pytester.path, {"build/index.html": PAGE})
     pytester.makeini("[pytest]\ndevice_app_root = app\n")

@@ -2,15 +2,12 @@
 
 import functools
 import http.server
-import os
 import threading
 import zipfile
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-
-from pytest_device.service.config import cache_directory
 
 APP = """<!doctype html><title>Notes</title>
 <h1 aria-label="title">Notes</h1><p aria-label="where"></p><p aria-label="reported"></p>
@@ -19,8 +16,6 @@ const say = (label, text) => { document.querySelector(`[aria-label=${label}]`).t
 say("where", location.pathname); say("reported", (window.launchArguments || []).join(" "));
 </script>
 """
-CACHE = cache_directory(os.environ, Path.home()).parent
-"""Found before the tests have homes of their own: what is installed there is not installed by each."""
 SUITE = """
 import json, os, subprocess, sys, pytest
 from appium.options.android import UiAutomator2Options
@@ -90,10 +85,8 @@ def builds(tmp_path: Path) -> Generator[str]:
         server.shutdown()
 
 
-def test_suites_for_android_and_in_another_language_run_unchanged(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, builds: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+@pytest.mark.usefixtures("installed_programs")
+def test_suites_for_android_and_in_another_language_run_unchanged(pytester: pytest.Pytester, builds: str) -> None:
     pytester.makepyfile(test_it=SUITE.format(url=builds))
 
     result = pytester.runpytest_subprocess("--device-local")

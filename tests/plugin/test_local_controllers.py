@@ -1,15 +1,11 @@
 """Runs with a local service that the run starts, with agent-device and argent driving a real browser."""
 
-import os
 import threading
 from collections.abc import Generator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
-
-from pytest_device.service.config import cache_directory
 
 PAGE = """<!doctype html><meta name="viewport" content="width=device-width"><title>Notes</title>
 <input aria-label="name" id="name"> <button aria-label="go" onclick="keep()">Go</button> <h2 id="last"></h2>
@@ -19,7 +15,7 @@ const keep = () => { localStorage.last = document.getElementById("name").value; 
 show()
 </script>
 """
-CACHE = cache_directory(os.environ, Path.home()).parent
+pytestmark = pytest.mark.usefixtures("installed_programs")
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -31,12 +27,11 @@ class _Quiet(SimpleHTTPRequestHandler):
 def page(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[str]:
-    """Serve an app at ``PAGE``, and use the user's own cache of programs: pytester moves HOME."""
+    """Serve an app at ``PAGE``."""
     directory = tmp_path_factory.mktemp("app")
     (directory / "index.html").write_text(PAGE)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
         monkeypatch.setenv("PAGE", f"http://127.0.0.1:{server.server_port}/")
         yield str(pytester.path)
         server.shutdown()

@@ -1,13 +1,7 @@
 """Why a device of the local service failed: in the report itself, since the service's pages end with the run."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from pytest_device.service.config import cache_directory
-
-CACHE = cache_directory(os.environ, Path.home()).parent
 BUILD = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a99"
 SUITE = f"""
 import time
@@ -38,11 +32,11 @@ def test_dies(device_session, device_client):
 """
 
 
+@pytest.mark.usefixtures("installed_programs")
 @pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
 def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("COLUMNS", "80")
     pytester.makepyfile(test_it=SUITE)
 

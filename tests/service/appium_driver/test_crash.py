@@ -1,8 +1,6 @@
 """A crash of the app's page: the app's fault, and the device stays."""
 
-import os
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,13 +8,10 @@ from appium.webdriver import Remote
 from selenium.common.exceptions import WebDriverException
 
 from pytest_device.local import LocalService
-from pytest_device.service.config import cache_directory
 from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
 
 CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
-CACHE: Final = cache_directory(os.environ, Path.home()).parent
-"""Found before the tests have homes of their own: what is installed there is not installed by each."""
 SUITE: Final = """
 import pytest
 pytestmark = pytest.mark.device(platform="{platform}", type="appium", share="run")
@@ -91,15 +86,17 @@ def test_a_crash_in_the_background_is_reported_when_the_app_returns(phone: Remot
     assert seen(phone, "title").text == "Notes"
 
 
-@pytest.mark.parametrize(("platform", "id_"), [("android", "appium:appPackage"), ("ios", "appium:bundleId")])
-def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, platform: str, id_: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
-    pytester.makepyfile(SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID))
+@pytest.mark.usefixtures("installed_programs")
+def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(pytester: pytest.Pytester) -> None:
+    for platform, id_ in (("android", "appium:appPackage"), ("ios", "appium:bundleId")):
+        suite = SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID)
+        pytester.makepyfile(**{f"test_{platform}": suite})
 
-    result = pytester.runpytest_subprocess("--device-local")
+    result = pytester.runpytest_subprocess("--device-local", "-v")
 
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["app: the app crashed: *", "devices: 1 created, 1 stopped (confirmed); *"])
+    result.assert_outcomes(passed=2, errors=2)
+    for platform in ("android", "ios"):
+        result.stdout.fnmatch_lines([f"test_{platform}.py::test_uses_it_after PASSED*"])
+        result.stdout.fnmatch_lines([f"ERROR test_{platform}.py::test_crashes - app: the app crashed: *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *", "app: the app crashed: *: 2 tests *"])
     assert "infrastructure:" not in result.stdout.str()

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.service.config import cache_directory
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import end
 from pytest_device.service.runners.toolchain import APPIUM, Project, Toolbox, Toolchain
-
-
-@pytest.fixture(scope="session")
-def cache_dir() -> Path:
-    """The user's own cache, so that installed programs are not downloaded again."""
-    return cache_directory(os.environ, Path.home())
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from pytest_device.service.runners.processes import end, find_processes, finish_despite_cancellation, marked, remove
+from tests.waiting import eventually
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(99)"
 
@@ -78,6 +79,36 @@ def test_a_process_started_during_the_search_is_found(workspace: Path, monkeypat
         monkeypatch.setattr(psutil, "pids", lambda: next(looks, everyone))
 
         assert late.pid in {process.pid for process in find_processes([workspace])}
+        end([workspace])
+
+
+def blank(leader: "subprocess.Popen[str]", count: int) -> list[int]:
+    """Return the children once there are that many and none of them has an environment."""
+    children = psutil.Process(leader.pid).children
+    assert eventually(lambda: [child.environ() for child in children()] == count * [{}])
+    return [child.pid for child in children()]
+
+
+def test_processes_without_an_environment_are_waited_for_all_at_once(workspace: Path) -> None:
+    with start(["sh", "-c", f"{4 * 'env -i setsid sleep 99 & '} echo up; wait"], workspace) as leader:
+        blank(leader, 4)
+        pauses: list[float] = []
+
+        assert len(find_processes([workspace], sleep=pauses.append)) == 5
+
+        end([workspace])
+    assert len(pauses) == 2
+
+
+def test_one_that_has_overwritten_its_environment_is_found_by_its_session_without_a_pause(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(["sh", "-c", "env -i sleep 99 & echo up; wait"], workspace) as leader:
+        pids = [leader.pid, *blank(leader, 1)]
+        monkeypatch.setattr(psutil, "pids", lambda: pids)  # others on this machine may be waited for
+
+        assert len(find_processes([workspace], sleep=lambda _: pytest.fail("waited"))) == 2
+
         end([workspace])
 
 

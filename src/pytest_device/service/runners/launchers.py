@@ -198,6 +198,8 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
 
 async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
+    if not listener.exists():  # noqa: ASYNC240  # fast, where a client for each attempt is not
+        return False
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(transport=over_socket(listener), timeout=_ANSWER_SECONDS) as client:
         try:

@@ -24,6 +24,8 @@ GRACE_SECONDS: Final = 5.0
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+_POLLS_PER_LISTING: Final = 5
+"""Polls of the known processes: all of them together take a hundredth of a listing of every process."""
 _SCANS: Final = 3
 _KERNEL_PARENTS: Final = (0, 2)
 """Parents of kernel threads on Linux, which never have an environment."""
@@ -36,10 +38,12 @@ def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     return {**environ, MARK: str(directory)}
 
 
-def find_processes(directories: Collection[Path]) -> set[psutil.Process]:
+def find_processes(
+    directories: Collection[Path], *, sleep: Callable[[float], None] = time.sleep
+) -> set[psutil.Process]:
     """Find the processes with a mark of these directories, those in their process sessions, and all descendants."""
     marks = {str(directory) for directory in directories}
-    everyone = _everyone()
+    everyone = _everyone(sleep)
     sessions = {entry.session for entry in everyone if entry.mark in marks}
     found = {entry.process.pid: entry for entry in everyone if entry.session in sessions}
     while children := [e for e in everyone if e.parent in found and e.process.pid not in found]:
@@ -67,7 +71,7 @@ def end(
             signalled |= left
             if clock() >= deadline:
                 break
-            sleep(_POLL_SECONDS)
+            _wait_for_an_exit(left, sleep)
         else:
             return
     raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in known)}")
@@ -104,17 +108,28 @@ class _Entry:
     parent: int
     session: int
     mark: str | None
+    is_blank: bool
+    """It has no environment: it lacks one, or is in the middle of its exec."""
 
 
-def _everyone() -> list[_Entry]:
+def _everyone(sleep: Callable[[float], None]) -> list[_Entry]:
     """List every process, including those started during the listing by processes that have exited since."""
-    everyone: list[_Entry] = []
-    seen: set[int] = set()
+    seen: dict[int, _Entry | None] = {}
     for _ in range(_SCANS):
-        numbers = set(psutil.pids()) - seen
-        seen |= numbers
-        everyone += [entry for pid in numbers if (entry := _entry(pid)) is not None]
-    return everyone
+        unclear = _unclear([entry for entry in seen.values() if entry])
+        if unclear:
+            sleep(_POLL_SECONDS)  # during its exec a program has no environment yet
+        seen |= {pid: _entry(pid) for pid in (set(psutil.pids()) - seen.keys()) | unclear}
+    return [entry for entry in seen.values() if entry]
+
+
+def _unclear(entries: Collection[_Entry]) -> set[int]:
+    """Return the processes without an environment in process sessions of which no mark is known.
+
+    Some programs overwrite theirs, as a browser does in two of its processes: no wait would help.
+    """
+    clear = {entry.session for entry in entries if not entry.is_blank}
+    return {entry.process.pid for entry in entries if entry.session not in clear}
 
 
 def _entry(pid: int) -> _Entry | None:
@@ -123,8 +138,17 @@ def _entry(pid: int) -> _Entry | None:
     try:
         process = psutil.Process(pid)
         with process.oneshot():
-            return _Entry(process, process.ppid(), os.getsid(pid), _mark(process))
+            parent, environ = process.ppid(), _environ(process)
+            is_blank = environ == {} and parent not in _KERNEL_PARENTS
+            return _Entry(process, parent, os.getsid(pid), (environ or {}).get(MARK), is_blank)
     except (psutil.NoSuchProcess, ProcessLookupError):  # it has exited, or is a zombie
+        return None
+
+
+def _environ(process: psutil.Process) -> Mapping[str, str] | None:
+    try:
+        return process.environ()
+    except psutil.AccessDenied:  # another user's process: not started here
         return None
 
 
@@ -135,18 +159,6 @@ def _alive(process: psutil.Process) -> bool:
         return False
 
 
-def _mark(process: psutil.Process) -> str | None:
-    for _ in range(_SCANS):
-        try:
-            environ = process.environ()
-        except psutil.AccessDenied:  # another user's process: not started here
-            return None
-        if environ or process.ppid() in _KERNEL_PARENTS:
-            return environ.get(MARK)
-        time.sleep(_POLL_SECONDS)  # during its exec a program has no environment yet
-    return None
-
-
 def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psutil.Process]:
     """Return the remaining processes, and keep them in ``known``.
 
@@ -155,6 +167,14 @@ def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psut
     known |= find_processes(directories)
     known -= {process for process in known if not _alive(process)}
     return set(known)
+
+
+def _wait_for_an_exit(processes: Collection[psutil.Process], sleep: Callable[[float], None]) -> None:
+    """Wait until one of the processes exits, but only briefly: meanwhile they may start others."""
+    for _ in range(_POLLS_PER_LISTING):
+        sleep(_POLL_SECONDS)
+        if not all(_alive(process) for process in processes):
+            return
 
 
 def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
