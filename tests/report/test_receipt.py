@@ -217,6 +217,17 @@ def test_unused_prefetched_sessions_are_counted() -> None:
     assert receipt.to_json()["unused"] == 1
 
 
+def test_waiting_for_a_session_that_never_becomes_ready_counts() -> None:
+    receipt = receipt_of(
+        Created(ref("waited for", waited=1)),
+        Stopped(ref("waited for", waited=12, late=0.1), "stopped", running_seconds=11),
+        Created(ref("in the background", waited=1, late=30)),
+        Stopped(ref("in the background", waited=20, late=11), "stopped", running_seconds=19),
+    )
+
+    assert receipt.to_json()["waited_seconds"] == 12
+
+
 def test_a_background_boot_does_not_count_as_waiting() -> None:
     receipt = receipt_of(
         Created(ref("in time", waited=1, late=30)),
