@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Poll until the condition holds; return False when the time limit passes first."""
-    deadline = time.monotonic() + seconds
+    """Poll until the condition holds, less often with time; return False when the time limit passes first."""
+    start = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - start
+        if waited > seconds:
             return False
-        time.sleep(0.02)
+        time.sleep(min(0.02 + waited / 20, 0.1))
     return True
