@@ -105,7 +105,7 @@ def _kind(args: object, kinds: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the kind to which a command belongs, by its beginning; nothing for another one."""
     if not isinstance(args, list | tuple) or sys.platform != "linux" or args[0] != sys.executable:
         return ()
-    return next((kind for kind in kinds if tuple(args[1 : len(kind) + 1]) == kind), ())
+    return next((kind for kind in kinds if list(args[1 : len(kind) + 1]) == list(kind)), ())
 
 
 class Server:
