@@ -2,10 +2,11 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -34,7 +35,6 @@ def test_simple(): pass
 """
 DEVICES = {"test_android", "test_ios"}
 PLAIN = {"test_plain", "test_simple"}
-BIN = Path(sys.prefix, "bin")
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +49,27 @@ class Job:
     def __init__(self, directory: Path, service: FaultyService) -> None:
         self.directory = directory
         self.service = service
+        self.bin = Path(sys.prefix, "bin")
         (directory / "test_it.py").write_text(SUITE)
         (directory / ".venv").symlink_to(sys.prefix)
         service.reset()
+
+    def record(self) -> None:
+        """Let the jobs' programs print their commands instead of running them."""
+        self.bin = self.directory / "recording" / "bin"
+        self.bin.mkdir(parents=True)
+        for name in ("pytest", "pytest-device"):
+            (self.bin / name).write_text('#!/bin/bash\nprintf "%q " "${0##*/}" "$@"; echo\n')
+            (self.bin / name).chmod(0o755)
+        (self.directory / ".venv").unlink()
+        (self.directory / ".venv").symlink_to(self.bin.parent)
 
     def start(self, script: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:
         """Start a script; the account on the page is replaced by the running service."""
         account = {"DEVICE_URL": self.service.url, "DEVICE_APP_ID": self.service.app_id}
         own = {"HOME": str(self.directory), "CI": "true", "DEVICE_POLL_INTERVAL_SECONDS": "0.05"}
         own["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
-        environ = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **own, **variables}
+        environ = {**os.environ, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", **own, **variables}
         assert account.keys() <= variables.keys()
         return subprocess.Popen(
             ["bash", "-e", "-c", without_installation(script)],
@@ -75,6 +86,10 @@ class Job:
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
         return output
+
+    def commands(self, scripts: Iterable[str], variables: Mapping[str, str]) -> list[list[str]]:
+        """Return the commands that scripts run, after ``record``."""
+        return [shlex.split(line) for script in scripts for line in self.run(script, variables).splitlines()]
 
     def tests(self) -> set[str]:
         """Return the names of the tests in the report, which all have passed."""
@@ -127,27 +142,30 @@ def jenkins(stage: str, token: str) -> tuple[dict[str, str], list[str]]:
     return variables, re.findall(r"sh '(.*)'", steps)
 
 
-def test_the_github_jobs_run_the_whole_suite(job: Job, service: FaultyService) -> None:
-    ran = set[str]()
-    for shard in (1, 2):
-        variables, scripts = github(service.token, shard)
-        output = "".join(job.run(script, variables) for script in scripts)
-        assert "nothing to stop" in output
-        ran |= job.tests()
+def test_all_pages_run_the_same_commands(job: Job, service: FaultyService) -> None:
+    job.record()
 
-    assert ran == DEVICES | PLAIN
-    assert service.statuses() == ["stopped", "stopped"]
+    for token, stage in ((service.token, "Device tests"), ("", "Tests of a fork")):
+        variables, scripts = jenkins(stage, token)
+        commands = job.commands(scripts, variables)
+        for shard in (1, 2):
+            variables, scripts = github(token, shard)
+            assert variables["DEVICE_SHARD"] == f"{shard}/2"
+            assert job.commands(scripts, variables) == commands
+        variables, scripts = gitlab(token, job.directory)
+        assert job.commands(scripts, variables) == commands
+        assert [program for program, *_ in commands] == (["pytest", "pytest-device"] if token else ["pytest"])
 
 
-def test_the_github_job_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
-    ran = set[str]()
-    for shard in (1, 2):
-        variables, scripts = github("", shard)
-        for script in scripts:
-            job.run(script, variables)
-        ran |= job.tests()
+def test_the_github_job_runs_the_tests_of_its_shard_without_a_device_for_a_fork(
+    job: Job, service: FaultyService
+) -> None:
+    variables, scripts = github("", shard=2)
 
-    assert ran == PLAIN
+    output = "".join(job.run(script, variables) for script in scripts)
+
+    assert "device shard 2/2: " in output
+    assert job.tests() < PLAIN
     assert service.sessions() == []
 
 
@@ -171,16 +189,6 @@ def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None
     assert "device shard 1/2: " in output
     assert f"nothing to stop in {job.directory}" in output
     assert service.statuses() == ["stopped"]
-
-
-def test_the_gitlab_job_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
-    variables, scripts = gitlab("", job.directory)
-
-    for script in scripts:
-        job.run(script, variables)
-
-    assert job.tests() <= PLAIN
-    assert service.sessions() == []
 
 
 def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Poll until the condition holds; return False when the time limit passes first."""
+    """Poll until the condition holds, ever less often; return False when the time limit passes first."""
     deadline = time.monotonic() + seconds
+    pause = 0.02
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(0.1, pause * 1.1)  # some conditions ask a service, or read all processes of the machine
     return True

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from tests.service.devices.recorded import Recorded
 from tests.waiting import eventually
 
 APP = """
@@ -118,7 +119,7 @@ SUITE = {
     "test_6_several": """
         import pytest
 
-        @pytest.mark.device("alice", platform="android", type="appium")
+        @pytest.mark.device("alice", platform="android", type="appium", vendor_go=True)
         @pytest.mark.device("bob", platform="ios", type="appium")
         def test_chats(device_drivers):
             assert sorted(device_drivers) == ["alice", "bob"]
@@ -165,6 +166,7 @@ def ran(pytester: pytest.Pytester, suite: None, done: list[Ran]) -> Ran:
     del suite
     if not done:
         pytester.makepyfile(**SUITE)
+        pytester.makeini("[pytest]\ndevice_vendor = acme\n")
         result = pytester.runpytest_subprocess(
             "--device-local", "--device-no-reorder", "--device-artifacts-dir=left", "-rA"
         )
@@ -177,27 +179,6 @@ def test_a_test_drives_a_real_appium(ran: Ran) -> None:
     ran.result.assert_outcomes(passed=7, failed=1, errors=2)
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
     assert ran.left == []
-
-
-def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.parametrize("n", range(6))
-        @pytest.mark.device(platform="android", type="appium")
-        def test_driven(device_session, device_driver, n, record_property):
-            record_property("service", device_session.url.rpartition("/sessions/")[0])
-        """
-    )
-
-    result = pytester.runpytest_subprocess("--device-local", "-n2", "--junitxml=report.xml")
-
-    result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
-    services = {line for line in Path("report.xml").read_text().split("<") if 'name="service"' in line}
-    assert len(services) == 1
-    assert programs() == []
 
 
 def test_the_clients_own_options_class_is_accepted(ran: Ran) -> None:
@@ -224,6 +205,10 @@ def test_a_server_that_dies_during_a_test_is_an_infrastructure_error_and_is_repl
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
+def test_the_local_service_ignores_the_accounts_vendor_prefix(ran: Ran) -> None:
+    ran.result.stdout.fnmatch_lines(["FAILED test_6_several.py::test_chats - *assert *"])
+
+
 def test_a_failed_test_saves_screenshot_and_source_and_each_device_has_a_driver(ran: Ran) -> None:
     assert [line for line in ran.result.outlines if line.startswith("FAILED test_6_several.py::test_chats")]
     (place,) = (ran.directory / "left").glob("test_6_several.py-test_chats-*")
@@ -241,16 +226,25 @@ def test_driven(device_driver):
     for _ in range(1200):  # a signal just before one long sleep would be handled after it
         time.sleep(0.1)
 """
+SLOW_WITHOUT_APPIUM = SLOW.replace("appium", "web-preview-only").replace("device_driver", "device_session")
+
+
+def one_emulator(directory: Path) -> str:
+    """Create a recorded adb with one emulator; return its directory."""
+    adb = Recorded.made(directory / "bin" / "adb")
+    adb.answers({"devices*": "List of devices attached\nemulator-5554 device product:sdk model:sdk device:emu64x\n"})
+    return str(adb.program.parent)
 
 
 @pytest.mark.parametrize(
-    ("number", "distributed"),
+    ("number", "options"),
     [
-        (signal.SIGINT, []),
-        (signal.SIGTERM, []),
-        (signal.SIGKILL, []),
-        (signal.SIGINT, ["-n1"]),
-        (signal.SIGKILL, ["-n1"]),
+        (signal.SIGINT, ["--device-local"]),
+        (signal.SIGKILL, ["--device-local", "-n1"]),
+        # The service ends its programs in one of these two ways: at the run's request, or because the run is gone.
+        (signal.SIGTERM, ["--device-local-real"]),
+        (signal.SIGKILL, ["--device-local-real"]),
+        (signal.SIGINT, ["--device-local-real", "-n1"]),
     ],
 )
 def test_no_program_survives_the_run_however_it_ends(
@@ -258,16 +252,20 @@ def test_no_program_survives_the_run_however_it_ends(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
     number: signal.Signals,
-    distributed: list[str],
+    options: list[str],
 ) -> None:
     temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.setenv("TMPDIR", str(temporary))
-    pytester.makepyfile(SLOW)
-    command = [sys.executable, "-m", "pytest", "--device-local", *distributed]
+    real = "--device-local" in options
+    if not real:
+        monkeypatch.delenv("DEVICE_IDENTIFIER")
+        monkeypatch.setenv("PATH", one_emulator(pytester.path), prepend=os.pathsep)
+    pytester.makepyfile(SLOW if real else SLOW_WITHOUT_APPIUM)
+    command = [sys.executable, "-m", "pytest", *options]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     assert eventually(Path("started").exists)
-    assert len(programs()) >= 3  # the run, the service, Appium
+    assert len(programs()) >= 2 + real  # the run, the service, Appium
     run.send_signal(number)
     run.wait(60)
 
@@ -297,17 +295,23 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
-    monkeypatch.setenv("npm_config_fetch_retries", "0")
-    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    Recorded.made(tmp_path / "bin/node").answers({"*": f'["24.1.0", "{tmp_path}/real/node"]'})
+    npm = Recorded.made(tmp_path / "bin/npm")
+    npm.answers({"*": "!npm error code ECONNREFUSED"})
+    monkeypatch.setenv("PATH", str(npm.program.parent), prepend=os.pathsep)
     pytester.makepyfile(SLOW)
 
     result = pytester.runpytest_subprocess("--device-local")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: the local service failed to start: Appium * could not be installed: *", "Fix: *"]
+        [
+            "ERROR: the local service failed to start: Appium * could not be installed: *",
+            "*ECONNREFUSED*",
+            "Fix: check the network*",
+        ]
     )
+    assert npm.asked
     assert programs() == []
 
 
@@ -322,17 +326,3 @@ def test_missing_packages_of_the_local_service_are_named(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
-
-
-def test_the_local_service_ignores_the_accounts_vendor_prefix(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.device(platform="android", type="appium", vendor_go=True)
-        def test_one(device_session): pass
-        """
-    )
-    pytester.makeini("[pytest]\ndevice_vendor = acme\n")
-
-    pytester.runpytest("--device-local").assert_outcomes(passed=1)

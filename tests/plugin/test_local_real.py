@@ -13,7 +13,8 @@ import pathlib, time, pytest
 
 @pytest.mark.device(platform="android", type="web-preview-only")
 @pytest.mark.parametrize("number", range(2))
-def test_one(device_session, number):
+def test_one(device_session, number, record_property):
+    record_property("service", device_session.url.rpartition("/sessions/")[0])
     held = pathlib.Path("held")
     held.touch(exist_ok=False)
     time.sleep(0.5)
@@ -31,41 +32,32 @@ def adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 
 @pytest.mark.usefixtures("adb")
-def test_a_second_worker_queues_for_the_one_device(pytester: pytest.Pytester) -> None:
+def test_workers_share_one_local_service_and_the_second_queues_for_its_one_device(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
 
-    result = pytester.runpytest("--device-local-real", "-n2", "--dist=each")
+    result = pytester.runpytest("--device-local-real", "-n2", "--dist=each", "--junitxml=report.xml")
 
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped *"])
+    reported = [line for line in (pytester.path / "report.xml").read_text().split("<") if 'name="service"' in line]
+    assert len(reported) == 4
+    assert len(set(reported)) == 1
 
 
 @pytest.mark.usefixtures("adb")
-def test_a_session_for_a_device_in_use_is_refused_for_now(pytester: pytest.Pytester) -> None:
+def test_an_unused_session_makes_room_for_one_of_another_kind_and_one_in_use_does_not(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
         from pytest_device import NoCapacityError, SessionRequest
 
         @pytest.mark.device(platform="android", type="web-preview-only")
-        def test_one(device_session, device_client):
+        def test_first(device_session, device_client):
             request = SessionRequest(app_id=device_session.app_id, platform="android", type="web-preview-only")
             with pytest.raises(NoCapacityError, match="in use by another session: emulator-5554"):
                 device_client.create(request)
-        """
-    )
-
-    pytester.runpytest("--device-local-real").assert_outcomes(passed=1)
-
-
-@pytest.mark.usefixtures("adb")
-def test_an_unused_session_makes_room_for_one_of_another_kind(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.device(platform="android", type="web-preview-only")
-        def test_first(device_session): pass
 
         @pytest.mark.device(platform="android", type="web-preview-only", max_duration_minutes=10)
         def test_second(device_session): pass

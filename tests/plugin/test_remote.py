@@ -137,19 +137,21 @@ def workers(*specs: str) -> list[str]:
 
 @pytest.fixture
 def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Generator[list[str]]:
-    """Give the options for a worker on each of the other two machines: children of the run, or servers of execnet."""
+    """Give the options for a worker on each of the other two machines: the run's child, or a server of execnet."""
     with ExitStack() as stack:
-        if request.param == "children":
-            yield workers(*(machine.popen() for machine in machines[1:]))
-        else:
-            yield workers(*(stack.enter_context(Server(machine)).spec for machine in machines[1:]))
+        yield workers(
+            *(
+                machine.popen() if kind == "child" else stack.enter_context(Server(machine)).spec
+                for machine, kind in zip(machines[1:], request.param, strict=True)
+            )
+        )
 
 
 @pytest.mark.parametrize(
     ("distributed", "dist"),
-    [("children", []), ("servers", []), ("children", ["--dist=load"])],
+    [(("child", "server"), []), (("child", "child"), ["--dist=load"])],
     indirect=["distributed"],
-    ids=["children", "servers", "children, as chosen"],
+    ids=["by default", "as chosen"],
 )
 def test_workers_on_other_machines_have_their_own_devices(
     machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
@@ -182,11 +184,8 @@ def test_a_worker_that_dies_on_another_machine_leaves_no_session_and_the_run_con
     assert service.statuses() == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize(
-    ("distributed", "how"),
-    [("children", signal.SIGKILL), ("servers", signal.SIGKILL), ("servers", signal.SIGTERM)],
-    indirect=["distributed"],
-)
+@pytest.mark.parametrize("distributed", [("child", "server")], indirect=True)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_ends_early_leaves_no_session_on_any_machine(
     machines: list[Machine], service: FaultyService, distributed: list[str], how: signal.Signals
 ) -> None:
@@ -222,7 +221,7 @@ def test_sessions_left_on_a_machine_are_stopped_by_the_next_worker_there(
     assert there.left() == []
 
 
-@pytest.mark.parametrize("distributed", ["servers"], indirect=True)
+@pytest.mark.parametrize("distributed", [("child", "server")], indirect=True)
 def test_the_local_service_is_not_for_other_machines(
     machines: list[Machine], distributed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
