@@ -134,6 +134,12 @@ def installed_programs(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir.parent))
 
 
+@pytest.fixture
+def programs_are_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start ``pytest-device`` and services, by the commands in ``forking``, without their imports."""
+    monkeypatch.setattr(subprocess, "Popen", forking.Popen)
+
+
 @pytest.fixture(scope="session")
 def _packages_are_read_once() -> None:
     forking.remember_packages()

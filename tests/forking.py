@@ -1,8 +1,8 @@
-"""Starts pytest runs within tests, and their workers, as forks of a process that has already imported their modules.
+"""Starts pytest runs within tests, their workers, and our own programs as forks: of a process with their modules.
 
-Imports are four fifths of the processor time of a small run. A fork is a process of its own in all else: parent, group,
-arguments, environment, working directory, files and signals. Its /proc entry still shows the command of the first one,
-and it ends right after its exit functions.
+Imports are four fifths of the processor time of a small run or program. A fork is a process of its own in all else:
+parent, group, arguments, environment, working directory, files and signals. Its /proc entry still shows the command of
+the first one, and it ends right after its exit functions.
 """
 
 import atexit
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import PathDistribution, distributions, entry_points
 from pathlib import Path
@@ -28,32 +28,49 @@ from typing import Any, Final, Self
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _CUSTOM: Final = "sitecustomize.py"
 _MOST_BYTES: Final = 200_000
-_RUNS: Final = (["-m", "pytest"], ["-mpytest"])
-_WORKER: Final = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
+COMMAND: Final = ("-c", "import sys; from pytest_device.cli import main; sys.exit(main())")
+SERVICE: Final = ("-P", "-m", "pytest_device.service")
+_WORKER: Final = ("-u", "-c", "import sys;exec(eval(sys.stdin.readline()))")
 _OF_WORKERS: Final = ("-n", "--numprocesses", "--tx")
-_LOADED: Final = (
+_OF_RUNS: Final = (
     *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.hookspecs"),
     *("pytest_device.plugin.provider.drivers", "pytest_device.plugin.run", "pytest_device.plugin.services"),
     *("pytest_device.plugin.xdist.coordinator", "pytest_device.plugin.xdist.scheduler"),
     *("pytest_device.report.receipt", "xdist.dsession", "xdist.newhooks"),
     *("encodings.idna", "faulthandler", "filelock", "httpcore", "httpx", "pdb", "pydantic", "unittest"),
 )
+_OF_PROGRAMS: Final = (
+    *("pytest_device.app.checks", "pytest_device.cli", "pytest_device.cli.doctor.configuration"),
+    *("pytest_device.cli.doctor.devices", "pytest_device.cli.doctor.ledger", "pytest_device.cli.doctor.local"),
+    *("pytest_device.cli.doctor.packages", "pytest_device.cli.doctor.service", "pytest_device.service.server"),
+    *("pytest_device.sessions.sweep", "uvicorn.lifespan.off"),
+)
+_LOADED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("-m", "pytest"): _OF_RUNS,
+    ("-mpytest",): _OF_RUNS,
+    _WORKER: _OF_RUNS,
+    COMMAND: _OF_RUNS + _OF_PROGRAMS,
+    SERVICE: _OF_RUNS + _OF_PROGRAMS,
+}
+"""The modules to load beforehand, by the beginning of a command."""
 
 
 class Popen(subprocess.Popen[Any]):
-    """Starts a program; a pytest run or its worker as a fork, unless its Python must start in another way.
+    """Starts a program; one of ``_LOADED`` as a fork, unless its Python must start in another way.
 
-    The workers of such a run are fresh interpreters, as those of other users.
+    What such a run starts are fresh interpreters, as those of other users.
     """
 
     forks_workers = False
+    kinds: Iterable[tuple[str, ...]] = _LOADED
 
     def _execute_child(self, *given: Any) -> None:
         # In the order of the method that is extended, the same since Python 3.11.
         args, executable, preexec_fn, _, pass_fds, cwd, env, *_ = given
         pipes, (session, group) = given[10:16], given[-2:]
         environ = dict(os.environ if env is None else env)
-        if executable or preexec_fn or pass_fds or not _is_of_pytest(args) or not ready().serves(environ):
+        kind = _kind(args, self.kinds)
+        if executable or preexec_fn or pass_fds or not kind or not ready(kind).serves(environ):
             super()._execute_child(*given)  # type: ignore[misc]  # not in typeshed
             return
         order = {
@@ -66,7 +83,7 @@ class Popen(subprocess.Popen[Any]):
         }
         ends = [pipe if pipe != -1 else number for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
         try:
-            self.pid = ready().fork(order, ends)
+            self.pid = ready(kind).fork(order, ends)
             self._child_created = True
         finally:
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as above
@@ -78,10 +95,17 @@ class LeanPopen(Popen):
     forks_workers = True
 
 
-def _is_of_pytest(args: object) -> bool:
+class _WorkerPopen(Popen):
+    """Starts a worker as a fork."""
+
+    kinds = (_WORKER,)
+
+
+def _kind(args: object, kinds: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the kind to which a command belongs, by its beginning; nothing for another one."""
     if not isinstance(args, list | tuple) or sys.platform != "linux" or args[0] != sys.executable:
-        return False
-    return list(args[1:]) == _WORKER or any(list(args[1 : len(run) + 1]) == run for run in _RUNS)
+        return ()
+    return next((kind for kind in kinds if list(args[1 : len(kind) + 1]) == list(kind)), ())
 
 
 class Server:
@@ -97,14 +121,14 @@ class Server:
         self._received()
 
     @classmethod
-    def started(cls) -> Self:
+    def started(cls, modules: Iterable[str]) -> Self:
         ours, theirs = _connections()
         # Of no test: some look for processes by the directories that these have.
         environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "TMPDIR"}}
         command, nothing = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())], subprocess.DEVNULL
         with theirs:
             process = subprocess.Popen(
-                command, cwd="/", env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
+                [*command, *modules], cwd="/", env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
             )
         return cls(ours, environ, process)
 
@@ -134,15 +158,15 @@ class Server:
         return text
 
 
-def ready() -> Server:
-    """Return the server of this process, which the first call starts."""
-    owner = os.getpid()  # a fork of this process must not read the answers
-    if owner not in _SERVERS:
-        _SERVERS[owner] = Server.started()
-    return _SERVERS[owner]
+def ready(kind: tuple[str, ...] = _WORKER) -> Server:
+    """Return this process's server of a kind of commands, which the first call starts."""
+    key = os.getpid(), _LOADED[kind]  # a fork of this process must not read the answers
+    if key not in _SERVERS:
+        _SERVERS[key] = Server.started(_LOADED[kind])
+    return _SERVERS[key]
 
 
-_SERVERS: Final[dict[int, Server]] = {}
+_SERVERS: Final[dict[tuple[int, tuple[str, ...]], Server]] = {}
 
 
 def remember_packages() -> None:
@@ -217,8 +241,8 @@ def _begin(files: list[int], *, forks_workers: bool, **order: Any) -> list[str]:
                 os.close(file)
             return _serve(theirs)
         theirs.close()
-        _SERVERS[os.getpid()] = Server(ours, order["environ"])
-        subprocess.Popen = Popen  # type: ignore[misc]  # by which pytest-xdist starts workers
+        _SERVERS[os.getpid(), _OF_RUNS] = Server(ours, order["environ"])
+        subprocess.Popen = _WorkerPopen  # type: ignore[misc]  # by which pytest-xdist starts workers
     return _become(files, **order)
 
 
@@ -230,7 +254,7 @@ def _become(
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=command == _WORKER)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=command[:1] == ["-u"])  # type: ignore[union-attr]
     if session:
         os.setsid()
     if group != -1:
@@ -239,12 +263,13 @@ def _become(
     os.environ.clear()
     os.environ.update(environ)
     added = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:1] = [str(Path.cwd() / name) for name in ("", *added)]
-    vars(importlib.import_module("xdist.plugin"))["_sys_path"][:] = sys.path  # for workers, kept since the import
+    own = ("",) if "-P" not in command[:1] else ()
+    sys.path[:1] = [str(Path.cwd() / name) for name in (*own, *added)]
+    vars(sys.modules["xdist.plugin"])["_sys_path"][:] = sys.path  # for workers, kept since the import
     return command
 
 
-def _load() -> None:
+def _load(modules: Iterable[str]) -> None:
     from _pytest.assertion import install_importhook
     from _pytest.config import get_config
 
@@ -253,7 +278,7 @@ def _load() -> None:
     vars(config).setdefault("inicfg", {})  # before pytest 8.1, reading the ini file brings it
     hook = install_importhook(config)
     hook.mark_rewrite(*(name.split(".")[0] for name in plugins))  # else pytest warns of each
-    for name in (*plugins, *_LOADED):
+    for name in (*plugins, *modules):
         importlib.import_module(name)
     sys.meta_path.remove(hook)  # each run has its own
     remember_packages()
@@ -261,13 +286,13 @@ def _load() -> None:
 
 
 def _run(command: list[str]) -> None:
-    if command == _WORKER:
-        sys.argv[:] = ["-c"]
+    kind = _kind([sys.executable, *command], _LOADED)
+    sys.argv[:] = ["-c", *command[len(kind) :]]
+    if "-c" in kind:
         main = sys.modules["__main__"] = ModuleType("__main__")
-        exec(_WORKER[-1], vars(main))
+        exec(kind[-1], vars(main))
     else:
-        sys.argv[1:] = command[next(len(run) for run in _RUNS if command[: len(run)] == run) :]
-        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+        runpy.run_module(kind[-1].removeprefix("-m"), run_name="__main__", alter_sys=True)
 
 
 def _leave(statuses: list[int]) -> None:
@@ -283,7 +308,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     statuses: list[int] = []
     atexit.register(_leave, statuses)  # the first to be registered is the last to be called
-    _load()
+    _load(sys.argv[2:])
     try:
         _run(_serve(socket.socket(fileno=int(sys.argv[1]))))
     except SystemExit as end:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests import forking
 from tests.app.rows import project_files, put
 
+pytestmark = pytest.mark.usefixtures("programs_are_forks")
 FILES = {
     "app/index.tsx": "",
     "app/notes/[id].tsx": "",
@@ -20,8 +22,7 @@ FILES = {
 
 def _run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("DEVICE_", "VENDOR_"))}
-    code = "import sys; from pytest_device.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "app", *arguments]
+    command = [sys.executable, *forking.COMMAND, "app", *arguments]
     return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False)
 
 

@@ -17,6 +17,11 @@ from tests.cli.running import call
 from tests.sessions.reaper_clients import entry_of, request_at
 
 
+@pytest.fixture(autouse=True)
+def _commands_are_forks(programs_are_forks: None) -> None:
+    """Start the commands of these tests as forks; another ``code`` remains a fresh interpreter."""
+
+
 @pytest.fixture(scope="module")
 def running_service() -> Generator[FaultyService]:
     with faulty_service() as service:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pytest_device.cli import main
+from tests import forking
 
-CODE = "import sys; from pytest_device.cli import main; sys.exit(main())"
+CODE = forking.COMMAND[-1]
 COMMAND = [sys.executable, "-c", CODE]
 WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil')); {CODE}"
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 import httpx
 
 from pytest_device.spec import SESSIONS_PATH
+from tests import forking
 from tests.service.world import APP_ID, TOKEN
 
-COMMAND: Final = (sys.executable, "-m", "pytest_device.service")
+COMMAND: Final = (sys.executable, *forking.SERVICE)
 PATIENCE_SECONDS: Final = 20.0
 
 
@@ -56,8 +57,8 @@ def config(directory: Path, **more: Any) -> dict[str, Any]:
 @contextmanager
 def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
     """Start a service with a first line of input; end it with the block."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True} | more
-    with subprocess.Popen(COMMAND, **pipes) as process:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True} | more
+    with forking.Popen(COMMAND, **pipes) as process:
         try:
             stdin(process).write(f"{line}\n")
             stdin(process).flush()

@@ -78,7 +78,7 @@ class Session:
         return self.reason()
 
     def is_gone(self) -> bool:
-        return not find_processes([self.directory]) and not self.directory.exists()
+        return not self.directory.exists() and not find_processes([self.directory])  # the listing costs most
 
     def processes(self, name: str) -> list[psutil.Process]:
         return [one for one in find_processes([self.directory]) if name in _command(one)]

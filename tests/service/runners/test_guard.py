@@ -56,7 +56,7 @@ def test_programs_and_their_directory_are_removed_when_the_service_is_killed(
         service.send_signal(number)
         service.wait()
 
-        asyncio.run(eventually(lambda: not find_processes([workspace]) and not workspace.exists()))
+        asyncio.run(eventually(lambda: not workspace.exists() and not find_processes([workspace])))
         asyncio.run(eventually(lambda: not alive(guard)))
 
 

@@ -134,7 +134,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
             assert find_processes([directory])
             runner.stop("one")
             runner.stop("one")
-            await eventually(lambda: not find_processes([directory]) and not directory.exists())
+            await eventually(lambda: not directory.exists() and not find_processes([directory]))
             assert "it was stopped" in reason(runner.record("one").boot)
 
     asyncio.run(scenario())
@@ -346,7 +346,7 @@ def test_a_killed_service_leaves_no_program(session_type: str, state_dir: Path, 
     with serve({"type": session_type, "platform": "android"}, state_dir, cache_dir) as service:
         assert len(find_processes([directory])) > 1
         service.kill()
-        asyncio.run(eventually(lambda: not find_processes([directory]) and not directory.exists()))
+        asyncio.run(eventually(lambda: not directory.exists() and not find_processes([directory])))
 
 
 def test_programs_that_survive_the_guard_are_stopped_by_the_next_service(
