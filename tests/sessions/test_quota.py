@@ -432,16 +432,17 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
     def enter(frame: FrameType, _event: str, _arg: object) -> Any:
         if not frame.f_code.co_filename.startswith(QUOTA):
             return None
-        frame.f_trace_opcodes, points = True, points_of(frame.f_code)
+        points = points_of(frame.f_code)
 
         def trace(frame: FrameType, event: str, _arg: object) -> Any:
             nonlocal left
+            frame.f_trace_opcodes = True
             left -= event == "opcode" and frame.f_lasti in points
             if left < 0:
                 raise KeyboardInterrupt
             return trace
 
-        return trace
+        return trace(frame, "call", None)
 
     before, here = sys.gettrace(), inspect.currentframe()
     assert here is not None
