@@ -43,6 +43,11 @@ def service() -> Generator[FaultyService]:
         yield service
 
 
+def account(service: FaultyService) -> dict[str, str]:
+    """Return the variables that replace those of the account on a page."""
+    return {"DEVICE_URL": service.url, "DEVICE_APP_ID": service.app_id}
+
+
 class Job:
     """A job's project on a machine: runs its scripts as the CI service does."""
 
@@ -65,16 +70,15 @@ class Job:
         (self.directory / ".venv").symlink_to(self.bin.parent)
 
     def start(self, script: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:
-        """Start a script; the account on the page is replaced by the running service."""
-        account = {"DEVICE_URL": self.service.url, "DEVICE_APP_ID": self.service.app_id}
+        """Start a script; the running service replaces the account on the page."""
         own = {"HOME": str(self.directory), "CI": "true", "DEVICE_POLL_INTERVAL_SECONDS": "0.05"}
         own["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
         environ = {**os.environ, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", **own, **variables}
-        assert account.keys() <= variables.keys()
+        assert account(self.service).keys() <= variables.keys()
         return subprocess.Popen(
             ["bash", "-e", "-c", without_installation(script)],
             cwd=self.directory,
-            env=environ | account,
+            env=environ | account(self.service),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -211,12 +215,17 @@ def test_the_jenkins_pipeline_runs_the_tests_without_a_device_for_a_fork(job: Jo
     assert service.sessions() == []
 
 
-def test_without_the_token_a_run_with_device_tests_ends_as_documented(job: Job, service: FaultyService) -> None:
+def test_without_the_token_a_run_with_device_tests_ends_as_documented(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, service: FaultyService
+) -> None:
+    service.reset()
+    pytester.makepyfile(SUITE)
     variables, _ = github("")
+    for name, value in {**variables, **account(service)}.items():
+        monkeypatch.setenv(name, value)
 
-    with job.start("exec pytest", variables) as process:
-        output, _ = process.communicate(timeout=60)
+    result = pytester.runpytest_subprocess()
 
-    assert process.returncode == pytest.ExitCode.USAGE_ERROR
-    assert only_block("index.md", "text") in output
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert only_block("index.md", "text") in result.stderr.str()
     assert service.requests() == []

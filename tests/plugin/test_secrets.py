@@ -192,7 +192,7 @@ ALL_ON = (
 )
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
 def test_no_output_of_a_failing_run_contains_a_secret(
     run: Run, planted: FaultyService, pytester: pytest.Pytester, distributed: list[str]
 ) -> None:

@@ -217,9 +217,7 @@ def test_the_usual_time_is_the_median_of_the_newest_fifty(pytester: pytest.Pytes
     assert remembered[:-1] == times[2:]
 
 
-@pytest.mark.parametrize(
-    "damaged", ["{", "[3]", '{"android agent-device": 48}', '{"android agent-device": ["48", -1, 1e9]}']
-)
+@pytest.mark.parametrize("damaged", ["{", '{"android agent-device": ["48", -1, 1e9]}'])
 def test_damaged_remembered_times_are_ignored(pytester: pytest.Pytester, service: FaultyService, damaged: str) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"

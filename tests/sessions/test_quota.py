@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import pytest
@@ -26,6 +28,8 @@ from tests.waiting import eventually
 
 QUOTA = str(Path(slots.__file__).parent)
 """The directory of the traced code."""
+CALLS = ("CALL", "RESUME", "BEFORE_WITH", "WITH_EXCEPT_START")
+"""How the names of the instructions begin that call something, or start a function."""
 
 HOLDS = """
 import sys
@@ -422,23 +426,27 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
 
 
 def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | None:
-    """Interrupt before the n-th instruction of the package; return None if there are fewer."""
+    """Interrupt at the n-th point of the package; return None if there are fewer."""
     left = at
 
-    def trace(frame: FrameType, event: str, _arg: object) -> Any:
-        nonlocal left
+    def enter(frame: FrameType, _event: str, _arg: object) -> Any:
         if not frame.f_code.co_filename.startswith(QUOTA):
             return None
-        frame.f_trace_opcodes = True
-        left -= event == "opcode" and not is_over(frame)
-        if left < 0:
-            raise KeyboardInterrupt
+        frame.f_trace_opcodes, points = True, points_of(frame.f_code)
+
+        def trace(frame: FrameType, event: str, _arg: object) -> Any:
+            nonlocal left
+            left -= event == "opcode" and frame.f_lasti in points
+            if left < 0:
+                raise KeyboardInterrupt
+            return trace
+
         return trace
 
     before, here = sys.gettrace(), inspect.currentframe()
     assert here is not None
     here.f_trace_opcodes = True  # else the first trace of a process has none of them on Python 3.12.1
-    sys.settrace(trace)
+    sys.settrace(enter)
     try:
         taken = act()
     except LeaseTimeoutError:
@@ -451,10 +459,21 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
     return None
 
 
-def is_over(frame: FrameType) -> bool:
-    """Return whether nothing but the return is left of ``acquire``: what is interrupted then is its caller."""
-    code = frame.f_code
-    return code.co_name == "acquire" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
+@cache
+def points_of(code: CodeType) -> frozenset[int]:
+    """Return the offsets at which an interrupt arrives: before and after calls, at starts, at the jumps of loops.
+
+    Python handles signals only there. After the last call of ``acquire`` only its return is left: what is interrupted
+    then is its caller.
+    """
+    points = set[int]()
+    for step, following in pairwise(dis.get_instructions(code)):
+        is_over = code.co_name == "acquire" and following.opname.startswith("RETURN")
+        if step.opname.startswith(CALLS):
+            points.update([step.offset] if is_over else [step.offset, following.offset])
+        elif "JUMP_BACKWARD" in step.opname:
+            points.add(step.argval)
+    return frozenset(points)
 
 
 def test_runs_with_different_limits_never_exceed_the_highest(slots_of: MakeSlots) -> None:

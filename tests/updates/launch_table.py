@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from operator import methodcaller
 from typing import Any, Final
 
@@ -147,7 +148,13 @@ def launches_only_what_fits(step: Step) -> bool:
 
 
 def can_always_launch_the_embedded_one(step: Step) -> bool:
-    return step.embedded() in Step(step.after, "", *step.after.launch(storage_error=True)).launched()
+    return _launches_the_embedded_one(step.after)
+
+
+@cache  # many transitions end in the same state
+def _launches_the_embedded_one(state: LaunchModel) -> bool:
+    step = Step(state, "", *state.launch(storage_error=True))
+    return step.embedded() in step.launched()
 
 
 def keeps_the_running_one(step: Step) -> bool:

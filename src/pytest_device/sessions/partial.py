@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Final, cast
 
 from pytest_device.redact import Redactor
@@ -62,14 +63,19 @@ def path_of(session_id: str) -> str:
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
     """Yield each value in a JSON value, in order, with its key; list items have the list's key, the top ``name``."""
-    left = [(name, value)]  # an explicit stack: recursion is too slow for deep nesting
+    left = [iter([(name, value)])]  # an explicit stack: recursion is too slow for deep nesting
     while left:
-        key, inner = left.pop()
-        yield key, inner
-        if isinstance(inner, dict):
-            left += reversed(cast("dict[str, object]", inner).items())
-        elif isinstance(inner, list):
-            left += [(key, one) for one in reversed(cast("list[object]", inner))]
+        for key, inner in left[-1]:
+            yield key, inner
+            if inner and isinstance(inner, (dict, list)):
+                left.append(_inside(key, cast("dict[str, object] | list[object]", inner)))
+                break
+        else:
+            left.pop()
+
+
+def _inside(key: str, value: dict[str, object] | list[object]) -> Iterator[tuple[str, object]]:
+    return iter(value.items()) if isinstance(value, dict) else zip(repeat(key), value, strict=False)
 
 
 def _canonical(session_id: str) -> str:

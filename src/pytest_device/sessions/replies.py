@@ -180,7 +180,9 @@ def shown(body: bytes) -> str:
     """
     messages = _messages(body)
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if not text.isprintable():  # checked first: a large text takes long sign by sign
+        text = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(text.split())
     if not line:
         return "no message"
     return line if len(line) <= DETAIL_MAX_LENGTH else f"{line[:DETAIL_MAX_LENGTH]}…"

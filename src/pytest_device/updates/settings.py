@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import cache
 from typing import Self, cast
 from urllib.parse import urlsplit
 
@@ -69,6 +70,7 @@ class UpdateSettings(Updates):
         return replace(self, enabled=enabled, disabled_reason=reason)
 
 
+@cache
 def problem_of(url: str | None) -> DisabledReason | None:
     """Validate the URL of an update service; return the problem, or None."""
     if not url:

@@ -4,6 +4,7 @@ import difflib
 import re
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
@@ -51,11 +52,15 @@ def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
     """Yield a finding for a likely typo; other unknown keys are allowed, since another version may define them."""
-    above = ".".join(trail[:-1])
-    siblings = [key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above]
-    for close in difflib.get_close_matches(trail[-1], siblings, 1, 0.8):
+    for close in difflib.get_close_matches(trail[-1], _known_below(".".join(trail[:-1])), 1, 0.8):
         if close not in object_at(project.config, *trail[:-1]):
             yield in_config(project, "config-unknown-key", trail, "is unknown", f"did you mean {close}?")
+
+
+@cache
+def _known_below(above: str) -> tuple[str, ...]:
+    """Return the names of the known keys in a section."""
+    return tuple(key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above)
 
 
 def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import secrets
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,14 +13,25 @@ from joserfc.jwk import KeySet, RSAKey
 
 
 class SigningKeys:
-    """RS256 keys; the newest key signs, older keys remain published until a rotation drops them."""
+    """RS256 keys; the newest key signs, older keys remain published until a rotation drops them.
+
+    The first one is generated when it is needed: that takes longer than a sign-in without an ID token.
+    """
 
     def __init__(self) -> None:
-        self._keys = [_new_key()]
+        self._all: list[RSAKey] = []
+        self._guard = threading.Lock()
 
     def rotate(self, *, keep_old: bool = True) -> None:
         """Use a new signing key; the old keys remain published if ``keep_old`` is True."""
-        self._keys = [_new_key(), *(self._keys if keep_old else ())]
+        kept = self._keys if keep_old else []
+        self._all = [_new_key(), *kept]
+
+    @property
+    def _keys(self) -> list[RSAKey]:
+        with self._guard:
+            self._all = self._all or [_new_key()]
+            return self._all
 
     def published(self) -> dict[str, Any]:
         """Return the public keys as a JWK set."""

@@ -23,7 +23,7 @@ class SignIn:
             token_endpoint=f"{url}/token",
             discovery_document={"issuer": settings.issuer, "jwks_uri": f"{url}/jwks"},
         )
-        self._http = httpx.Client()
+        self._http = httpx.Client(verify=url.startswith("https:"))  # loading certificates takes longer than a call
         self._lock = threading.Lock()
         self._tokens: dict[tuple[str, str, tuple[str, ...]], TokenResponse] = {}
 
