@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service import gateway
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
-from pytest_device.service.runners.base import Boot, Booting, Failed, Running
+from pytest_device.service.runners.base import Boot, Booting, Failed, Record, Running
 from pytest_device.service.runners.processes import end, find_processes
 from pytest_device.service.runners.programs import ProgramsRunner, check
 from pytest_device.service.runners.resources import Directories, Resources
@@ -44,17 +46,17 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
     end(list(tmp_path.glob("state/programs/*")), grace_seconds=0)
 
 
-@pytest.fixture
-def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
+def runner_in(directory: Path, cache_dir: Path, **more: str) -> ProgramsRunner:
     """The home has no drivers, so that no device is a real one."""
     environ = {**os.environ, "DEVICE_TOKEN": "made-up-token", "GITHUB_TOKEN": "another-made-up-token"}
     environ.pop("APPIUM_HOME", None)
+    directories = Directories(directory / "state", cache_dir, directory / "home")
+    return ProgramsRunner(Resources(KEYS, directories, environ | more, print), log=print)
 
-    def make(**more: str) -> ProgramsRunner:
-        directories = Directories(state_dir, cache_dir, tmp_path / "home")
-        return ProgramsRunner(Resources(KEYS, directories, environ | more, print), log=print)
 
-    return make
+@pytest.fixture
+def make_runner(state_dir: Path, cache_dir: Path) -> MakeRunner:
+    return partial(runner_in, state_dir.parent, cache_dir)
 
 
 @asynccontextmanager
@@ -158,42 +160,71 @@ def test_sessions_run_concurrently_and_close_ends_them_all(make_runner: MakeRunn
     assert not nodes() - others
 
 
-def test_programs_see_no_token_and_only_their_own_directories(
-    make_runner: MakeRunner, state_dir: Path, tmp_path: Path
-) -> None:
-    async def scenario() -> None:
-        async with prepared(make_runner()) as runner:
+@dataclass(frozen=True)
+class Life:
+    """One session of Appium: what its programs saw, and what its record told during and after it."""
+
+    directory: Path
+    environs: Sequence[Mapping[str, str]]
+    record: Record
+    after_status_checks: float | None
+    after_a_new_session: float | None
+    after_a_command: float | None
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Life:
+    """A session for all tests that only look at it."""
+    directory = tmp_path_factory.mktemp("life")
+
+    async def scenario() -> Life:
+        async with prepared(runner_in(directory, cache_dir)) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
-            await booted(runner, "one")
-            directory = state_dir / "programs/one"
-            for process in find_processes([directory]):
-                environ = process.environ()
-                assert not [name for name in environ if "TOKEN" in name]
-                assert {environ[name] for name in ("HOME", "TMPDIR")} == {f"{directory}/home", f"{directory}/tmp"}
-            # The user's files are for nobody else's eyes, and neither is what a session leaves for a while.
-            assert (state_dir / "programs").stat().st_mode & 0o077 == 0
-
-    asyncio.run(scenario())
-    assert not (tmp_path / "home").exists()
-
-
-def test_the_timeline_of_a_session_is_available_after_its_end(make_runner: MakeRunner) -> None:
-    async def scenario() -> None:
-        async with prepared(make_runner()) as runner:
-            runner.start("one", FAKE)
-            await booted(runner, "one")
+            config, record = await booted(runner, "one"), runner.record("one")
+            environs = [process.environ() for process in find_processes([directory / "state/programs/one"])]
+            for _ in range(3):
+                await client.get(f"{config['appiumUrl']}/status")
+            checked = record.last_activity
+            session = await create(client, config)
+            await eventually(lambda: record.last_activity)
+            created = record.last_activity
+            await client.get(f"{session}/source")
+            await eventually(lambda: record.last_activity != created)
+            asked = record.last_activity
             runner.stop("one")
             await eventually(lambda: reported(runner, "one")[-1] == "processes exited")
-            first, *others = reported(runner, "one")
-            assert first.startswith("device: fake")
-            assert others == [
-                "controller ready: Appium 3.8.0",
-                "stopping processes",
-                "processes exited",
-            ]
-            assert "listener started on" in runner.record("one").output.text
+        return Life(directory, environs, runner.record("one"), checked, created, asked)
 
-    asyncio.run(scenario())
+    return asyncio.run(scenario())
+
+
+def test_programs_see_no_token_and_only_their_own_directories(life: Life) -> None:
+    programs = life.directory / "state/programs"
+    assert life.environs
+    for environ in life.environs:
+        assert not [name for name in environ if "TOKEN" in name]
+        assert {environ[name] for name in ("HOME", "TMPDIR")} == {f"{programs}/one/home", f"{programs}/one/tmp"}
+    # The user's files are for nobody else's eyes, and neither is what a session leaves for a while.
+    assert programs.stat().st_mode & 0o077 == 0
+    assert not (life.directory / "home").exists()
+
+
+def test_the_timeline_of_a_session_is_available_after_its_end(life: Life) -> None:
+    first, *others = [entry.text for entry in life.record.entries]
+    assert first.startswith("device: fake")
+    assert others == [
+        "controller ready: Appium 3.8.0",
+        "stopping processes",
+        "processes exited",
+    ]
+    assert "listener started on" in life.record.output.text
+
+
+def test_commands_count_as_activity_but_status_checks_do_not(life: Life) -> None:
+    assert life.after_status_checks is None
+    assert life.after_a_new_session is not None
+    assert life.after_a_command not in {None, life.after_a_new_session}
+    assert life.record.last_activity is None
 
 
 def test_an_appium_that_dies_fails_its_session_with_its_last_output(make_runner: MakeRunner, state_dir: Path) -> None:
@@ -210,26 +241,6 @@ def test_an_appium_that_dies_fails_its_session_with_its_last_output(make_runner:
             assert "listener started on" in why
             runner.stop("one")  # at once, while what it left is being cleared
         assert not directory.exists()
-
-    asyncio.run(scenario())
-
-
-def test_commands_count_as_activity_but_status_checks_do_not(make_runner: MakeRunner) -> None:
-    async def scenario() -> None:
-        async with prepared(make_runner()) as runner, reaching(runner) as client:
-            runner.start("one", FAKE)
-            config = await booted(runner, "one")
-            for _ in range(3):
-                await client.get(f"{config['appiumUrl']}/status")
-            assert runner.record("one").last_activity is None
-
-            session = await create(client, config)
-            await eventually(lambda: runner.record("one").last_activity)
-            created = runner.record("one").last_activity
-            await client.get(f"{session}/source")
-            await eventually(lambda: runner.record("one").last_activity != created)
-
-        assert runner.record("one").last_activity is None
 
     asyncio.run(scenario())
 
