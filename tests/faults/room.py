@@ -181,8 +181,8 @@ class Room:
 
     def command(self, *arguments: str) -> None:
         """Run ``pytest-device`` with arguments, and wait until it exits."""
-        code = "import sys; from pytest_device.cli import main; sys.exit(main())"
-        self.launch([sys.executable, "-c", code, *arguments])
+        # Not as a fork: the process that forks commands would be left behind by the first row with one.
+        self.launch([sys.executable, *forking.COMMAND, *arguments], executable=sys.executable)
         self.run.wait(PATIENCE_SECONDS)
 
     def ledger(self) -> list[Path]:
