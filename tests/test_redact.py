@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 import httpx
 import pytest
 
-from pytest_device.redact import Redactor, is_loopback
+from pytest_device.redact import Redactor, is_loopback, uses_tls
 
 
 def test_a_known_secret_is_masked_everywhere() -> None:
@@ -104,3 +104,13 @@ def test_loopback_hosts_are_recognized(host: str) -> None:
 @pytest.mark.parametrize("host", ["", "10.0.0.1", "localhost.example", "127.0.0.1.example", "devices.example"])
 def test_other_hosts_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.mark.parametrize("url", ["https://a", "HTTPS://a", "a"])
+def test_urls_need_certificates(url: str) -> None:
+    assert uses_tls(url)
+
+
+@pytest.mark.parametrize("url", ["http://a", "HTTP://a"])
+def test_http_urls_need_none(url: str) -> None:
+    assert not uses_tls(url)

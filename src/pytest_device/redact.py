@@ -98,6 +98,11 @@ def shown(text: str) -> str:
     return f"{start}?…" if query else start
 
 
+def uses_tls(url: str) -> bool:
+    """Return whether calls of a URL need certificates, which take longer to load than many calls; True if in doubt."""
+    return not url.lower().startswith("http:")
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address, without brackets, is a loopback address."""
     import ipaddress  # here, since a run that only hides a token never needs it

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, is_dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from pytest_device.redact import uses_tls
 from pytest_device.serving import AppServer
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any
 
     headers = {"Authorization": f"Bearer {ticket['key']}"}
     url = ticket["url"]
-    is_tls = url.startswith("https:")  # without it, loading certificates would take longer than the calls
-    with httpx.Client(base_url=url, headers=headers, timeout=None, verify=is_tls) as http:  # noqa: S113  # tests set timeouts
+    with httpx.Client(base_url=url, headers=headers, timeout=None, verify=uses_tls(url)) as http:  # noqa: S113  # tests set timeouts
         _sent(http, _Call(service, make=make))
         yield _Remote(http, service)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 
 from pytest_device.local import LocalService
+from pytest_device.redact import uses_tls
 from pytest_device.settings import LOCAL_APP_ID
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class FaultyService:
             base_url=f"{service.url}/testing",
             headers={"Authorization": f"Bearer {service.token}"},
             trust_env=False,
-            verify=service.url.startswith("https:"),  # loading certificates takes longer than a call
+            verify=uses_tls(service.url),
         )
 
     def add_fault(self, operation: str, effect: str, **options: Any) -> None:

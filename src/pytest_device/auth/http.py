@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.urls import check_secure, form_encoded
 from pytest_device.errors import AuthConfigError, TransportError, UnexpectedReplyError
-from pytest_device.redact import shown
+from pytest_device.redact import shown, uses_tls
 
 if TYPE_CHECKING:
     import httpx
@@ -93,10 +93,9 @@ def send(
     if unfit := [name for name, value in headers.items() if not _is_header_value(value)]:
         raise AuthConfigError(f"{', '.join(unfit)}: the value must be text of visible ASCII characters")
     content = None if form is None else form_encoded(form)
-    is_tls = not url.lower().startswith("http:")  # without it, loading certificates would take longer than the call
     try:
         with (
-            nullcontext(client) if client else httpx.Client(timeout=TIMEOUT_SECONDS, verify=is_tls) as used,
+            nullcontext(client) if client else httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url)) as used,
             used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
         ):
             body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))

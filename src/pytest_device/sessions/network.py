@@ -10,7 +10,7 @@ import certifi
 
 from pytest_device import parsers
 from pytest_device.errors import ConfigError
-from pytest_device.redact import Redactor, is_loopback
+from pytest_device.redact import Redactor, is_loopback, uses_tls
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.settings import checked_token
 
@@ -36,9 +36,9 @@ def authorities(environ: Mapping[str, str] = os.environ) -> Authorities:
 def verification(url: str) -> "ssl.SSLContext | bool":
     """Return what httpx verifies a server with, also on this machine, where it reads no variables itself.
 
-    False without TLS, because loading certificates takes longer than many calls. Raises OSError for unusable ones.
+    False without TLS. Raises OSError for unusable certificates.
     """
-    if urlsplit(url).scheme != "https":
+    if not uses_tls(url):
         return False
     import ssl
 

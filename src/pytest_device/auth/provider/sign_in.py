@@ -11,6 +11,7 @@ from pytest_device.auth.provider.state import OAuthError, Settings
 from pytest_device.auth.request import AuthRequest
 from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
 from pytest_device.errors import AuthError, TokenError, TransportError, UnexpectedReplyError
+from pytest_device.redact import uses_tls
 
 
 class SignIn:
@@ -23,7 +24,7 @@ class SignIn:
             token_endpoint=f"{url}/token",
             discovery_document={"issuer": settings.issuer, "jwks_uri": f"{url}/jwks"},
         )
-        self._http = httpx.Client(verify=url.startswith("https:"))  # loading certificates takes longer than a call
+        self._http = httpx.Client(verify=uses_tls(url))
         self._lock = threading.Lock()
         self._tokens: dict[tuple[str, str, tuple[str, ...]], TokenResponse] = {}
 
