@@ -81,9 +81,9 @@ class _Record:
     def waited_seconds(self) -> float:
         """Return the seconds that the run waited for it, not counting its start in the background."""
         usable = [*self.of(Ready)[-1:], *self.of(TakenOver)[-1:]]
-        if self.of(Unused) or any(event.session.late_seconds is not None for event in usable[:1]):
-            return 0.0
         first, last = self.events[0].session, (usable or self.events[-1:])[0].session
+        if self.of(Unused) or (usable and last.late_seconds is not None):
+            return 0.0
         ahead = 0.0 if first.late_seconds is None else first.waited_seconds + first.late_seconds
         return max(0.0, last.waited_seconds - ahead)
 

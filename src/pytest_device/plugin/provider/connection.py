@@ -20,7 +20,6 @@ from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
 WORKER_STOP_SECONDS: Final = 5.0
@@ -78,9 +77,10 @@ class Connection:
             run = self._housekeeping.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log)
-            if run and not run.is_joined_by(MAIN):  # on another machine than the coordinator
-                self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
-        return RemoteBackend(settings, run=run, worker=worker, reporter=self._log, redactor=redactor)
+        backend = RemoteBackend(settings, run=run, worker=worker, reporter=self._log, redactor=redactor)
+        if not self._terminal and run and not run.is_joined_by(MAIN):  # on another machine than the coordinator
+            self._sweeper = Sweeper(settings, backend.service, run.name)
+        return backend
 
     def on_termination(self) -> None:
         """Start stopping sessions before the run ends; called in a signal handler."""
