@@ -14,7 +14,7 @@ from pytest_device.cli import main
 from tests import forking
 
 CODE = forking.COMMAND[-1]
-COMMAND = [sys.executable, "-c", CODE]
+COMMAND = [sys.executable, *forking.COMMAND]
 WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil')); {CODE}"
 
 

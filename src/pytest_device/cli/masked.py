@@ -19,7 +19,7 @@ def masked(*secrets: str) -> Generator[None]:
         yield
 
 
-_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+_COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 """Color codes, which doctor and argparse write to terminals."""
 
 
@@ -28,8 +28,8 @@ class _Masked:
         self._stream, self._redactor = stream, redactor
 
     def write(self, text: str) -> int:
-        parts = _COLOUR.split(self._redactor.text(text))
-        self._stream.write("".join(part if _COLOUR.fullmatch(part) else escaped(part) for part in parts))
+        parts = _COLOR.split(self._redactor.text(text))
+        self._stream.write("".join(part if _COLOR.fullmatch(part) else escaped(part) for part in parts))
         return len(text)
 
     def flush(self) -> None:
