@@ -44,7 +44,10 @@ def _figures(root: Path) -> list[tuple[str, float]]:
     _write_project(root)
     names = _write_routes(root / "app")
     routes = Routes.scan(root / "app")
-    urls = [f"/{name.replace('[id]', '7').replace('(tabs)/', '')}" for name in names[:MATCHES]]
+    urls = [
+        f"/{name.replace('[id]', '7').replace('(tabs)/', '')}"
+        for name in names[:MATCHES]
+    ]
     assert routes.match(urls[0])  # builds what matching needs
 
     def match() -> None:
@@ -59,14 +62,23 @@ def _figures(root: Path) -> list[tuple[str, float]]:
 
 
 def _write_project(root: Path) -> None:
-    (root / "package.json").write_text(json.dumps({"name": "app", "dependencies": {"vendor": "^57.0.0"}}))
+    (root / "package.json").write_text(
+        json.dumps({"name": "app", "dependencies": {"vendor": "^57.0.0"}})
+    )
     extra = {f"key{index}": {"value": index, "text": "x" * 20} for index in range(KEYS)}
-    (root / "app.json").write_text(json.dumps({"vendor": {"scheme": "app", "extra": extra}}, indent=2))
+    (root / "app.json").write_text(
+        json.dumps({"vendor": {"scheme": "app", "extra": extra}}, indent=2)
+    )
 
 
 def _write_routes(directory: Path) -> list[str]:
     """Write nested, grouped and dynamic routes; return their names."""
-    shapes = ("section{0}/page{1}", "(tabs)/tab{0}/view{1}", "item{0}/[id]/part{1}", "deep{0}/a/b/c/d/leaf{1}")
+    shapes = (
+        "section{0}/page{1}",
+        "(tabs)/tab{0}/view{1}",
+        "item{0}/[id]/part{1}",
+        "deep{0}/a/b/c/d/leaf{1}",
+    )
     names = [shapes[index % 4].format(index // 80, index) for index in range(FILES)]
     for name in names:
         path = directory / f"{name}.tsx"
@@ -86,7 +98,10 @@ def _best(run: Callable[[], object], times: int = 10) -> float:
 
 def _mypy(root: Path) -> float:
     """Return how long mypy takes, without a cache, for the module of 1,000 routes and as many links."""
-    files = [f"r{index}/[id{index % 50}].tsx" if index % 2 else f"r{index}.tsx" for index in range(TYPED)]
+    files = [
+        f"r{index}/[id{index % 50}].tsx" if index % 2 else f"r{index}.tsx"
+        for index in range(TYPED)
+    ]
     linkable = Routes.of_files(files).linkable
     (root / "app_routes.py").write_text(python_module(linkable, "."))
     links = [
@@ -94,9 +109,18 @@ def _mypy(root: Path) -> float:
         for name, parameters in linkable.items()
         if parameters
     ]
-    (root / "use.py").write_text(f"from app_routes import device_link\n{''.join(links)}")
+    (root / "use.py").write_text(
+        f"from app_routes import device_link\n{''.join(links)}"
+    )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(root / ".mypy"), "use.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--cache-dir",
+        str(root / ".mypy"),
+        "use.py",
+    ]
     subprocess.run(command, cwd=root, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

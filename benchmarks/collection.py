@@ -16,7 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # its own modules, however it is started
+sys.path.insert(
+    0, str(Path(__file__).parents[1])
+)  # its own modules, however it is started
 
 from benchmarks.parallel.cells import KINDS
 from benchmarks.parallel.service import APP_ID, TOKEN, service
@@ -62,8 +64,18 @@ Ways = Mapping[str, Callable[[], tuple[float, ...]]]
 def main() -> int:
     """Print every figure next to its bar; return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each kind that count (default: %(default)s)")
-    parser.add_argument("--tests", type=int, default=20_000, help="device tests to collect (default: %(default)s)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="runs of each kind that count (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tests",
+        type=int,
+        default=20_000,
+        help="device tests to collect (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     met = True
     for measure in (_order, _distribution, _workers):
@@ -84,8 +96,12 @@ def _order(tests: int, repeats: int) -> tuple[list[str], bool]:
         collect = ("--collect-only", "-qq")
         ways: Ways = {
             "ordered": lambda: _seconds(suite, *WITH, *collect),
-            "order left alone": lambda: _seconds(suite, *WITH, *collect, Options.reorder.flag),
-            "order left alone again": lambda: _seconds(suite, *WITH, *collect, Options.reorder.flag),
+            "order left alone": lambda: _seconds(
+                suite, *WITH, *collect, Options.reorder.flag
+            ),
+            "order left alone again": lambda: _seconds(
+                suite, *WITH, *collect, Options.reorder.flag
+            ),
             "without the plugin": lambda: _seconds(suite, *collect),
         }
         medians = _medians(ways, repeats)
@@ -106,7 +122,9 @@ def _distribution(tests: int, repeats: int) -> tuple[list[str], bool]:
     with tempfile.TemporaryDirectory() as directory:
         suite = _device_suite(Path(directory), tests)
         (suite / "conftest.py").write_text(FIRST_TEST)
-        with service(suite, {" ".join(kind.values()): 0.0 for kind in KINDS.values()}) as running:
+        with service(
+            suite, {" ".join(kind.values()): 0.0 for kind in KINDS.values()}
+        ) as running:
             ours = *WITH, *WORKERS, "--device-url", running.url
             ways: Ways = {
                 "by the plugin": lambda: _until_first_test(suite, *ours),
@@ -131,7 +149,9 @@ def _workers(_tests: int, repeats: int) -> tuple[list[str], bool]:
     """Run tests that need no device with two workers, with the plugin and without."""
     tests = 2000
     with tempfile.TemporaryDirectory() as directory:
-        suite = _suite(Path(directory), tests, lambda number: f"def test_{number}(): pass")
+        suite = _suite(
+            Path(directory), tests, lambda number: f"def test_{number}(): pass"
+        )
         ways: Ways = {
             "with the plugin": lambda: _seconds(suite, *WORKERS, *WITH),
             "without it": lambda: _seconds(suite, *WORKERS),
@@ -157,7 +177,10 @@ def _medians(ways: Ways, repeats: int) -> Mapping[str, Sequence[float]]:
         for way in random.sample(list(ways), len(ways)):
             took = ways[way]()
             runs[way] += [took] if number else []
-    return {way: [statistics.median(figures) for figures in zip(*of_way, strict=True)] for way, of_way in runs.items()}
+    return {
+        way: [statistics.median(figures) for figures in zip(*of_way, strict=True)]
+        for way, of_way in runs.items()
+    }
 
 
 def _device_suite(directory: Path, tests: int) -> Path:
@@ -165,14 +188,18 @@ def _device_suite(directory: Path, tests: int) -> Path:
     kinds = list(KINDS.values())[:3]
 
     def written(number: int) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in kinds[number % len(kinds)].items())
+        arguments = ", ".join(
+            f"{name}={value!r}" for name, value in kinds[number % len(kinds)].items()
+        )
         return f"@pytest.mark.device({arguments})\ndef test_{number}(): pass"
 
     return _suite(directory, tests, written)
 
 
 def _suite(directory: Path, tests: int, written: Callable[[int], str]) -> Path:
-    (directory / "pytest.ini").write_text("[pytest]\nmarkers = device: known without the plugin, too\n")
+    (directory / "pytest.ini").write_text(
+        "[pytest]\nmarkers = device: known without the plugin, too\n"
+    )
     for first in range(0, tests, TESTS_PER_FILE):
         numbers = range(first, min(first + TESTS_PER_FILE, tests))
         source = "\n\n".join(map(written, numbers))
@@ -188,7 +215,9 @@ def _until_first_test(suite: Path, *options: str) -> tuple[float, float]:
     _run(suite, *options, statuses=(0, 2))  # 2: the run was cut short, as it was to be
     reported = [line.split() for line in stamps.read_text().splitlines()]
     collected = max(float(moment) for what, moment in reported if what == "collected")
-    return min(float(moment) for what, moment in reported if what == "began") - collected, collected - started
+    return min(
+        float(moment) for what, moment in reported if what == "began"
+    ) - collected, collected - started
 
 
 def _seconds(suite: Path, *options: str) -> tuple[float, float]:
@@ -196,13 +225,22 @@ def _seconds(suite: Path, *options: str) -> tuple[float, float]:
     started, before = time.perf_counter(), os.times()
     _run(suite, *options)
     took, after = time.perf_counter() - started, os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    cpu = (
+        after.children_user
+        + after.children_system
+        - before.children_user
+        - before.children_system
+    )
     return took, cpu
 
 
 def _run(suite: Path, *options: str, statuses: Sequence[int] = (0,)) -> None:
     """Run pytest with only the plugins that the options name; raise RuntimeError if it fails."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DEVICE_", "PYTEST_"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DEVICE_", "PYTEST_"))
+    }
     inherited.pop("PYTHONDONTWRITEBYTECODE", None)
     own = {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -212,9 +250,18 @@ def _run(suite: Path, *options: str, statuses: Sequence[int] = (0,)) -> None:
         STAMPS: str(suite / "stamps"),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    ended = subprocess.run(command, cwd=suite, env=inherited | own, check=False, stdout=subprocess.PIPE, text=True)
+    ended = subprocess.run(
+        command,
+        cwd=suite,
+        env=inherited | own,
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     if ended.returncode not in statuses:
-        raise RuntimeError(f"{' '.join(options)}: pytest ended with {ended.returncode}\n{ended.stdout[-4000:]}")
+        raise RuntimeError(
+            f"{' '.join(options)}: pytest ended with {ended.returncode}\n{ended.stdout[-4000:]}"
+        )
 
 
 if __name__ == "__main__":

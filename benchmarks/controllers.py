@@ -234,15 +234,26 @@ KINDS: Final[Mapping[str, Kind]] = {
 def main() -> int:
     """Measure every kind and print its ratios; return the exit status."""
     failed = False
-    kinds = {name: kind for name, kind in KINDS.items() if name in (sys.argv[1:] or KINDS)}
+    kinds = {
+        name: kind for name, kind in KINDS.items() if name in (sys.argv[1:] or KINDS)
+    }
     types = sorted({kind.type for kind in kinds.values()})
-    with tempfile.TemporaryDirectory() as directory, page() as url, service(types) as environ:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        page() as url,
+        service(types) as environ,
+    ):
         for name, kind in kinds.items():
             by_hand, with_plugin = suites(Path(directory, name), kind)
-            times = [rounds(by_hand, with_plugin, {**environ, "PAGE": url}) for _ in range(ROUNDS)]
+            times = [
+                rounds(by_hand, with_plugin, {**environ, "PAGE": url})
+                for _ in range(ROUNDS)
+            ]
             ratio = statistics.median(plugin / hand for hand, plugin, _ in times)
             noise = statistics.median(again / hand for hand, _, again in times)
-            hand, plugin = (statistics.median(one[index] for one in times) for index in (0, 1))
+            hand, plugin = (
+                statistics.median(one[index] for one in times) for index in (0, 1)
+            )
             failed |= ratio > kind.bar
             print(
                 f"{name}: {ratio:.3f} of the suite by hand (bar {kind.bar}; by hand against itself {noise:.3f}); "
@@ -251,14 +262,29 @@ def main() -> int:
     return int(failed)
 
 
-def rounds(by_hand: Path, with_plugin: Path, environ: Mapping[str, str]) -> tuple[float, float, float]:
+def rounds(
+    by_hand: Path, with_plugin: Path, environ: Mapping[str, str]
+) -> tuple[float, float, float]:
     """Return the seconds of a run by hand, one with the plugin and another one by hand."""
-    return seconds(by_hand, environ, "no:device"), seconds(with_plugin, environ), seconds(by_hand, environ, "no:device")
+    return (
+        seconds(by_hand, environ, "no:device"),
+        seconds(with_plugin, environ),
+        seconds(by_hand, environ, "no:device"),
+    )
 
 
 def seconds(suite: Path, environ: Mapping[str, str], *plugins: str) -> float:
     """Run a suite in a separate process; return its duration."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:anyio"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:anyio",
+    ]
     command += [word for plugin in plugins for word in ("-p", plugin)]
     started = time.perf_counter()
     run = subprocess.run(
@@ -280,7 +306,11 @@ def suites(directory: Path, kind: Kind) -> tuple[Path, Path]:
     """Write the two suites, which differ in their ``conftest.py`` and the marker only."""
     marker = f'pytestmark = pytest.mark.device(platform="android", type="{kind.type}", max_duration_minutes=9)'
     texts = {
-        "by_hand": (textwrap.dedent(BY_HAND).replace("TYPE", kind.type) + textwrap.dedent(kind.by_hand), ""),
+        "by_hand": (
+            textwrap.dedent(BY_HAND).replace("TYPE", kind.type)
+            + textwrap.dedent(kind.by_hand),
+            "",
+        ),
         "with_plugin": (textwrap.dedent(kind.with_plugin), marker),
     }
     for name, (conftest, mark) in texts.items():
@@ -290,7 +320,9 @@ def suites(directory: Path, kind: Kind) -> tuple[Path, Path]:
         (place / "conftest.py").write_text(conftest)
         test = f"@pytest.mark.parametrize('number', range({kind.tests}))\ndef test_counts(it, number):\n"
         body = textwrap.indent(textwrap.dedent(kind.test), "    ")
-        (place / "test_counts.py").write_text(f"import os, pytest\n{mark}\n{test}{body}")
+        (place / "test_counts.py").write_text(
+            f"import os, pytest\n{mark}\n{test}{body}"
+        )
     return directory / "by_hand", directory / "with_plugin"
 
 

@@ -39,30 +39,57 @@ class Question(NamedTuple):
 
     @property
     def answer(self) -> int:
-        names = {"daily": (), "weekly": ("weekday",), "monthly": ("day",), "yearly": ("month", "day")}[self.kind]
-        trigger = {"type": self.kind, **{name: getattr(self, name) for name in (*names, "hour", "minute")}}
+        names = {
+            "daily": (),
+            "weekly": ("weekday",),
+            "monthly": ("day",),
+            "yearly": ("month", "day"),
+        }[self.kind]
+        trigger = {
+            "type": self.kind,
+            **{name: getattr(self, name) for name in (*names, "hour", "minute")},
+        }
         found = next_trigger_date(trigger, self.now, self.zone)
         assert found
         return milliseconds(found)
 
     def offset_at(self, timestamp: int) -> int:
         moment = EPOCH + timedelta(milliseconds=timestamp)
-        return (moment.astimezone(ZoneInfo(self.zone)).utcoffset() or timedelta()) // timedelta(milliseconds=1)
+        return (
+            moment.astimezone(ZoneInfo(self.zone)).utcoffset() or timedelta()
+        ) // timedelta(milliseconds=1)
 
 
 def questions(count: int, chance: random.Random) -> Iterator[Question]:
-    zones = {zone: list(changes(ZoneInfo(zone))) for zone in sorted(available_timezones()) if "/" in zone}
+    zones = {
+        zone: list(changes(ZoneInfo(zone)))
+        for zone in sorted(available_timezones())
+        if "/" in zone
+    }
     for _ in range(count):
         zone = chance.choice(list(zones))
-        now = FIRST + timedelta(minutes=chance.randrange((LAST - FIRST) // timedelta(minutes=1)))
+        now = FIRST + timedelta(
+            minutes=chance.randrange((LAST - FIRST) // timedelta(minutes=1))
+        )
         if zones[zone] and chance.random() < 0.5:
-            now = chance.choice(zones[zone]) + timedelta(minutes=chance.randrange(-3 * 1440, 1440))
+            now = chance.choice(zones[zone]) + timedelta(
+                minutes=chance.randrange(-3 * 1440, 1440)
+            )
         month = chance.randrange(12)
         day = chance.choice((chance.randint(1, DAYS[month]), DAYS[month]))
         local = now.astimezone(ZoneInfo(zone))
         hour = chance.choice((chance.randrange(24), chance.randrange(4), local.hour))
         kind = chance.choice(("daily", "weekly", "monthly", "yearly"))
-        yield Question(kind, zone, now, month, day, chance.randint(1, 7), hour, chance.choice((0, 30, local.minute)))
+        yield Question(
+            kind,
+            zone,
+            now,
+            month,
+            day,
+            chance.randint(1, 7),
+            hour,
+            chance.choice((0, 30, local.minute)),
+        )
 
 
 def changes(zone: ZoneInfo) -> Iterator[datetime]:
@@ -79,19 +106,28 @@ def milliseconds(moment: datetime) -> int:
 
 
 def main() -> int:
-    asked = list(questions(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, random.Random(22)))
+    asked = list(
+        questions(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, random.Random(22))
+    )
     lines = "\n".join(question.line for question in asked)
-    done = subprocess.run(["java", str(PROGRAM)], input=lines, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["java", str(PROGRAM)], input=lines, capture_output=True, text=True, check=True
+    )
     shared = differing = 0
     for question, line in zip(asked, done.stdout.splitlines(), strict=True):
         answer, *offsets = map(int, line.split())
-        if offsets != [question.offset_at(moment) for moment in (milliseconds(question.now), answer)]:
+        if offsets != [
+            question.offset_at(moment)
+            for moment in (milliseconds(question.now), answer)
+        ]:
             continue
         shared += 1
         if question.answer != answer:
             differing += 1
             print(f"{question}: {question.answer}, Java {answer}")
-    print(f"{differing} of {shared} dates differ; {len(asked) - shared} have other offsets in the rules of this Java")
+    print(
+        f"{differing} of {shared} dates differ; {len(asked) - shared} have other offsets in the rules of this Java"
+    )
     return bool(differing)
 
 

@@ -100,12 +100,20 @@ WAYS: Final[Mapping[str, tuple[str, ...]]] = {
 def main() -> int:
     """Print every figure next to its bar; return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each kind that count (default: %(default)s)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="runs of each kind that count (default: %(default)s)",
+    )
     repeats: int = parser.parse_args().repeats
     with tempfile.TemporaryDirectory() as directory:
         met = [_runs(Path(directory), boot, repeats) <= RATIO_BAR for boot in BOOTS][:1]
         with faulty_service() as service:
-            met += _reaper(service, Path(directory), repeats), _terminated(service, Path(directory), repeats)
+            met += (
+                _reaper(service, Path(directory), repeats),
+                _terminated(service, Path(directory), repeats),
+            )
             met += [_stops(service, Path(directory), repeats)]
     print("bars met" if all(met) else "BAR MISSED")
     return 0 if all(met) else 1
@@ -124,21 +132,30 @@ def _runs(directory: Path, boot: float, repeats: int) -> float:
                 seconds[way] += [took] if number else []
     medians = [statistics.median(runs) for runs in seconds.values()]
     for (way, runs), median in zip(seconds.items(), medians, strict=True):
-        print(f"{TESTS} tests, boot {boot:g} s, {way}: {median:.3f} s ({min(runs):.3f} to {max(runs):.3f})")
+        print(
+            f"{TESTS} tests, boot {boot:g} s, {way}: {median:.3f} s ({min(runs):.3f} to {max(runs):.3f})"
+        )
     plugin, plain, again = medians
     bar = f"bar: {RATIO_BAR}" if boot else "no bar: no boot to hide behind"
-    print(f"{TESTS} tests, boot {boot:g} s, ratio of medians: {plugin / plain:.3f} ({bar})")
+    print(
+        f"{TESTS} tests, boot {boot:g} s, ratio of medians: {plugin / plain:.3f} ({bar})"
+    )
     print(
         f"{TESTS} tests, boot {boot:g} s, ratio of the same twice: {again / plain:.3f} (1 but for the machine's noise)"
     )
-    print(f"{TESTS} tests, boot {boot:g} s, more for each test: {(plugin - plain) / TESTS * 1000:.1f} ms")
+    print(
+        f"{TESTS} tests, boot {boot:g} s, more for each test: {(plugin - plain) / TESTS * 1000:.1f} ms"
+    )
     return plugin / plain
 
 
 def _terminated(service: FaultyService, directory: Path, repeats: int) -> bool:
     """End runs in a test by a signal, and wait for the stop call that follows."""
     (directory / "waits.py").write_text(WAITS)
-    seconds: dict[signal.Signals, list[float]] = {signal.SIGTERM: [], signal.SIGKILL: []}
+    seconds: dict[signal.Signals, list[float]] = {
+        signal.SIGTERM: [],
+        signal.SIGKILL: [],
+    }
     for _ in range(repeats):
         for number in random.sample(list(seconds), 2):
             service.reset()
@@ -150,7 +167,9 @@ def _terminated(service: FaultyService, directory: Path, repeats: int) -> bool:
                 seconds[number].append(_timed(lambda: _wait_for_stop(service)))
                 run.stdout.read()
     term, kill = (statistics.median(each) for each in seconds.values())
-    print(f"from SIGTERM to the stop call: {term:.3f} s (bar: {TERM_BAR_SECONDS:g}); from SIGKILL: {kill:.3f} s")
+    print(
+        f"from SIGTERM to the stop call: {term:.3f} s (bar: {TERM_BAR_SECONDS:g}); from SIGKILL: {kill:.3f} s"
+    )
     return term <= TERM_BAR_SECONDS
 
 
@@ -166,8 +185,14 @@ def _run(suite: Path, service: FaultyService, options: Sequence[str]) -> None:
         raise subprocess.CalledProcessError(run.returncode, run.args)
 
 
-def _started(suite: Path, service: FaultyService, options: Sequence[str]) -> subprocess.Popen[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+def _started(
+    suite: Path, service: FaultyService, options: Sequence[str]
+) -> subprocess.Popen[bytes]:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE"
+    } | {
         "DEVICE_URL": service.url,
         "DEVICE_TOKEN": service.token,
         "DEVICE_APP_ID": service.app_id,
@@ -192,9 +217,15 @@ def _reaper(service: FaultyService, directory: Path, repeats: int) -> bool:
             if detached:
                 megabytes += [_resident_megabytes(process) for process in _reapers()]
             owner.close(10)
-    start_ms = (statistics.median(seconds[True]) - statistics.median(seconds[False])) * 1000
-    print(f"starting the reaper, of the run's own time: {start_ms:.1f} ms (bar: {START_BAR_MS:g})")
-    print(f"the reaper after a call, resident: {max(megabytes):.1f} MB at most (bar: {MEMORY_BAR_MB:g})")
+    start_ms = (
+        statistics.median(seconds[True]) - statistics.median(seconds[False])
+    ) * 1000
+    print(
+        f"starting the reaper, of the run's own time: {start_ms:.1f} ms (bar: {START_BAR_MS:g})"
+    )
+    print(
+        f"the reaper after a call, resident: {max(megabytes):.1f} MB at most (bar: {MEMORY_BAR_MB:g})"
+    )
     return start_ms <= START_BAR_MS and max(megabytes) <= MEMORY_BAR_MB
 
 
@@ -210,11 +241,15 @@ def _stops(service: FaultyService, directory: Path, repeats: int) -> bool:
             seconds[count].append(_timed(lambda owner=owner: owner.close(60)))  # type: ignore[misc]
     one, many = (statistics.median(seconds[count]) for count in (1, STOPS))
     answer = f"{STOP_SECONDS:g} s for an answer"
-    print(f"one stop: {one:.3f} s; {STOPS} stops: {many:.3f} s; ratio {many / one:.2f} ({answer}; bar: {STOPS_BAR:g})")
+    print(
+        f"one stop: {one:.3f} s; {STOPS} stops: {many:.3f} s; ratio {many / one:.2f} ({answer}; bar: {STOPS_BAR:g})"
+    )
     return many / one <= STOPS_BAR
 
 
-def _owner(service: FaultyService, directory: Path, *, detached: bool = True) -> ReaperClient:
+def _owner(
+    service: FaultyService, directory: Path, *, detached: bool = True
+) -> ReaperClient:
     return ReaperClient(
         DeviceClient(service.url, service.token),
         Endpoint(service.url, service.token),
@@ -226,12 +261,18 @@ def _owner(service: FaultyService, directory: Path, *, detached: bool = True) ->
 
 
 def _request(service: FaultyService) -> SessionRequest:
-    return SessionRequest.from_arguments(app_id=service.app_id, platform="android", type="appium")
+    return SessionRequest.from_arguments(
+        app_id=service.app_id, platform="android", type="appium"
+    )
 
 
 def _reapers() -> list[psutil.Process]:
     """Return every reaper there is, without senders: the machine should run no others meanwhile."""
-    found = [process for process in psutil.process_iter(["cmdline"]) if (process.info["cmdline"] or [""])[-1] == NAME]
+    found = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if (process.info["cmdline"] or [""])[-1] == NAME
+    ]
     pids = {process.pid for process in found}
     return [process for process in found if process.ppid() not in pids]
 

@@ -14,7 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # its own modules, however it is started
+sys.path.insert(
+    0, str(Path(__file__).parents[1])
+)  # its own modules, however it is started
 
 from benchmarks.parallel import results
 from benchmarks.parallel.cells import CELLS, QUICK, Cell, Suite, suite_of
@@ -34,9 +36,13 @@ def main() -> int:
     missed = [*failed, *misses(runs)]
     print(means(runs), "", *missed, sep="\n")
     if arguments.write:
-        reported = "\n".join(f"- Missed: {miss}" for miss in missed) or "All bars are met."
+        reported = (
+            "\n".join(f"- Missed: {miss}" for miss in missed) or "All bars are met."
+        )
         busy = f"The CPUs were at most {max(run.busy for run in runs):.0%} busy during a run, with whatever else ran."
-        results.write(arguments.write, f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{reported}")
+        results.write(
+            arguments.write, f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{reported}"
+        )
         if arguments.write == WHOLE:
             DRAWING.write_text(drawn(runs))
     print("BAR MISSED" if missed else "bars met")
@@ -45,13 +51,34 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three cells only, and shorter")
-    parser.add_argument("--cells", nargs="+", metavar="NAME", help=f"some of {', '.join(cell.name for cell in CELLS)}")
-    parser.add_argument("--policies", nargs="+", metavar="START", help="those whose names start so")
-    parser.add_argument("--seconds", type=float, default=7.0, help="the least that a run may take (default: 7)")
-    parser.add_argument("--times", type=float, default=1.0, help="run everything so many times as slowly (default: 1)")
+    parser.add_argument(
+        "--quick", action="store_true", help="three cells only, and shorter"
+    )
+    parser.add_argument(
+        "--cells",
+        nargs="+",
+        metavar="NAME",
+        help=f"some of {', '.join(cell.name for cell in CELLS)}",
+    )
+    parser.add_argument(
+        "--policies", nargs="+", metavar="START", help="those whose names start so"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=7.0,
+        help="the least that a run may take (default: 7)",
+    )
+    parser.add_argument(
+        "--times",
+        type=float,
+        default=1.0,
+        help="run everything so many times as slowly (default: 1)",
+    )
     parser.add_argument("--json", type=Path, help="write every run there, cell by cell")
-    parser.add_argument("--read", type=Path, help="measure nothing: take the runs from such a file")
+    parser.add_argument(
+        "--read", type=Path, help="measure nothing: take the runs from such a file"
+    )
     parser.add_argument(
         "--write",
         nargs="?",
@@ -67,13 +94,19 @@ def _measure(arguments: argparse.Namespace) -> tuple[list[Measured], list[str]]:
     runs: list[Measured] = []
     failed: list[str] = []
     for cell in _cells(arguments):
-        suite = suite_of(cell, QUICK_SECONDS if arguments.quick else arguments.seconds, arguments.times)
+        suite = suite_of(
+            cell,
+            QUICK_SECONDS if arguments.quick else arguments.seconds,
+            arguments.times,
+        )
         ended = _of_cell(cell, suite, _policies(arguments))
         runs += [run for run in ended if isinstance(run, Measured)]
         failed += [f"FAILED: {run}" for run in ended if isinstance(run, RunFailedError)]
         print(shown(cell, [run for run in runs if run.cell == cell.name]), flush=True)
         if arguments.json:
-            arguments.json.write_text(json.dumps([asdict(run) for run in runs], indent=1))
+            arguments.json.write_text(
+                json.dumps([asdict(run) for run in runs], indent=1)
+            )
     return runs, failed
 
 
@@ -89,10 +122,16 @@ def _cells(arguments: argparse.Namespace) -> Sequence[Cell]:
 
 
 def _policies(arguments: argparse.Namespace) -> Sequence[Policy]:
-    return [policy for policy in POLICIES if policy.name.startswith(tuple(arguments.policies or [""]))]
+    return [
+        policy
+        for policy in POLICIES
+        if policy.name.startswith(tuple(arguments.policies or [""]))
+    ]
 
 
-def _of_cell(cell: Cell, suite: Suite, policies: Sequence[Policy]) -> list[Measured | RunFailedError]:
+def _of_cell(
+    cell: Cell, suite: Suite, policies: Sequence[Policy]
+) -> list[Measured | RunFailedError]:
     with tempfile.TemporaryDirectory() as directory:
         return list(measure(cell, suite, policies, Path(directory)))
 

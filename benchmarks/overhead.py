@@ -47,8 +47,19 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=9, help="runs of each kind that count (default: %(default)s)")
-    parser.add_argument("--tests", type=int, nargs="+", default=[1, 5000], help="sizes of the suites (default: 1 5000)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=9,
+        help="runs of each kind that count (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tests",
+        type=int,
+        nargs="+",
+        default=[1, 5000],
+        help="sizes of the suites (default: 1 5000)",
+    )
     return parser.parse_args()
 
 
@@ -59,15 +70,23 @@ def _ratio(tests: int, repeats: int) -> float:
         suite = Path(directory)
         _write_suite(suite, tests)
         for number in range(repeats + 1):
-            for way in random.sample(list(WAYS), len(WAYS)):  # a fixed order was worth 3 % to whoever came second
+            for way in random.sample(
+                list(WAYS), len(WAYS)
+            ):  # a fixed order was worth 3 % to whoever came second
                 took = _run_seconds(suite, *WAYS[way])
                 seconds[way] += [took] if number else []
     medians = [statistics.median(runs) for runs in seconds.values()]
     for (way, runs), median in zip(seconds.items(), medians, strict=True):
-        print(f"{tests} tests, {way}: {median:.3f} s ({min(runs):.3f} to {max(runs):.3f})")
+        print(
+            f"{tests} tests, {way}: {median:.3f} s ({min(runs):.3f} to {max(runs):.3f})"
+        )
     with_plugin, without, again = medians
-    print(f"{tests} tests, ratio of medians: {with_plugin / without:.3f} (bar at the largest suite: {RATIO_BAR})")
-    print(f"{tests} tests, ratio of the same twice: {again / without:.3f} (1 but for the machine's noise)")
+    print(
+        f"{tests} tests, ratio of medians: {with_plugin / without:.3f} (bar at the largest suite: {RATIO_BAR})"
+    )
+    print(
+        f"{tests} tests, ratio of the same twice: {again / without:.3f} (1 but for the machine's noise)"
+    )
     return with_plugin / without
 
 
@@ -95,15 +114,23 @@ def _import_ms(repeats: int) -> float:
         timed = IMPORT_AND_REPORT_MS.format(modules=modules)
         runs = [float(_python("-c", timed, cwd=suite)) for _ in range(repeats + 1)][1:]
     print(f"imported by every run: {modules}")
-    print(f"importing these after pytest: {statistics.median(runs):.2f} ms (bar: {IMPORT_BAR_MS})")
+    print(
+        f"importing these after pytest: {statistics.median(runs):.2f} ms (bar: {IMPORT_BAR_MS})"
+    )
     return statistics.median(runs)
 
 
 def _python(*arguments: str, cwd: Path) -> str:
     """Run a fresh interpreter that may cache bytecode, as an installed package has it."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE"
+    }
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 if __name__ == "__main__":

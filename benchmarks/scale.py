@@ -65,14 +65,25 @@ Figures = dict[str, float]
 def main() -> int:
     """Print every figure, and the exponents next to their bar; return 1 if it is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3, help="processes for each count (default: %(default)s)")
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=3,
+        help="processes for each count (default: %(default)s)",
+    )
     parser.add_argument("--hold", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.hold:
         print(json.dumps(_held(arguments.hold)))
         return 0
-    with faulty_service(boot_seconds=BOOT_SECONDS) as service, tempfile.TemporaryDirectory() as directory:
-        rounds = [[_measured(service, Path(directory), count) for count in COUNTS] for _ in range(arguments.repeats)]
+    with (
+        faulty_service(boot_seconds=BOOT_SECONDS) as service,
+        tempfile.TemporaryDirectory() as directory,
+    ):
+        rounds = [
+            [_measured(service, Path(directory), count) for count in COUNTS]
+            for _ in range(arguments.repeats)
+        ]
     medians = [_medians(figures) for figures in zip(*rounds, strict=True)]
     exponents = [_reported(cost, text, medians) for cost, text in COSTS.items()]
     for fact, text in FACTS.items():
@@ -83,35 +94,49 @@ def main() -> int:
 
 
 def _medians(figures: Sequence[Figures]) -> Figures:
-    return {name: statistics.median(one[name] for one in figures) for name in figures[0]}
+    return {
+        name: statistics.median(one[name] for one in figures) for name in figures[0]
+    }
 
 
 def _reported(cost: str, text: str, medians: Sequence[Figures]) -> float:
     exponent = _exponent([figures[cost] for figures in medians])
     each = medians[-1][cost] / COUNTS[-1]
-    print(f"{text}: {_row(cost, medians)}; {each:.3g} each; exponent {exponent:.2f} (bar: {EXPONENT_BAR})")
+    print(
+        f"{text}: {_row(cost, medians)}; {each:.3g} each; exponent {exponent:.2f} (bar: {EXPONENT_BAR})"
+    )
     return exponent
 
 
 def _row(name: str, medians: Sequence[Figures]) -> str:
-    return ", ".join(f"{count}: {figures[name]:.3g}" for count, figures in zip(COUNTS, medians, strict=True))
+    return ", ".join(
+        f"{count}: {figures[name]:.3g}"
+        for count, figures in zip(COUNTS, medians, strict=True)
+    )
 
 
 def _exponent(costs: Sequence[float]) -> float:
     """Return the slope of the straight line that fits the logarithms best."""
-    return statistics.linear_regression([math.log(count) for count in COUNTS], [math.log(cost) for cost in costs]).slope
+    return statistics.linear_regression(
+        [math.log(count) for count in COUNTS], [math.log(cost) for cost in costs]
+    ).slope
 
 
 def _measured(service: FaultyService, directory: Path, count: int) -> Figures:
     mark = directory / uuid4().hex
-    environment = os.environ | {
-        "DEVICE_URL": service.url,
-        "DEVICE_TOKEN": service.token,
-        "DEVICE_STATE_DIR": str(mark),
-        "PATH": f"{os.environ['PATH']}{os.pathsep}{mark}",  # by which the process knows its reaper
-    }
+    environment = (
+        os.environ
+        | {
+            "DEVICE_URL": service.url,
+            "DEVICE_TOKEN": service.token,
+            "DEVICE_STATE_DIR": str(mark),
+            "PATH": f"{os.environ['PATH']}{os.pathsep}{mark}",  # by which the process knows its reaper
+        }
+    )
     command = [sys.executable, __file__, "--hold", str(count)]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        command, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
     return dict(json.loads(done.stdout))
 
 
@@ -126,7 +151,10 @@ class Run:
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
         self.backend = RemoteBackend(
-            settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, reporter=self
+            settings,
+            run=OwnRun.join(state_dir, new_run(), "main"),
+            worker=None,
+            reporter=self,
         )
         config = SessionConfig(self.backend.sessions(), time.monotonic, Relay(self))
         self.pool = Pool(config, sleep=time.sleep)
@@ -147,7 +175,12 @@ def _held(count: int) -> Figures:
     run, reaper = Run(os.environ), _Reaper(os.environ["DEVICE_STATE_DIR"])
     first = run.pool.acquire([_need("first")], POLICY)
     needs = [_need(f"number {number}") for number in range(count)]
-    cpu, seconds, memory, of_reaper = time.process_time(), time.monotonic(), _kilobytes(), reaper.cpu()
+    cpu, seconds, memory, of_reaper = (
+        time.process_time(),
+        time.monotonic(),
+        _kilobytes(),
+        reaper.cpu(),
+    )
 
     run.pool.prefetch(needs, POLICY)
     _join_background()
@@ -215,11 +248,17 @@ class _Reaper:
 
     def cpu(self) -> float:
         """Return the CPU seconds that they have used."""
-        return sum(_cpu_seconds(process) for process in psutil.process_iter() if self._is_ours(process))
+        return sum(
+            _cpu_seconds(process)
+            for process in psutil.process_iter()
+            if self._is_ours(process)
+        )
 
     def _is_ours(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error):
-            return process.cmdline()[-1:] == [NAME] and self._mark in process.environ().get("PATH", "")
+            return process.cmdline()[-1:] == [
+                NAME
+            ] and self._mark in process.environ().get("PATH", "")
         return False
 
 

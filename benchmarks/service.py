@@ -42,12 +42,19 @@ CONNECTIONS: Final = 8
 BARS: Final[Mapping[str, float]] = {"get": 0.5, "create": 0.3, "stop": 0.3}
 BAR_BYTES: Final = 2048
 """Of memory per held session."""
-REQUESTS: Final[Mapping[str, int]] = {"bare": 2000, "get": 2000, "create": 600, "stop": 600}
+REQUESTS: Final[Mapping[str, int]] = {
+    "bare": 2000,
+    "get": 2000,
+    "create": 600,
+    "stop": 600,
+}
 """Of each kind in a round."""
 
 APP_ID: Final = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
 TOKEN: Final = "made-up-token"
-BODY: Final = json.dumps({"appId": APP_ID, "platform": "android", "type": "appium", "maxDurationMinutes": 60}).encode()
+BODY: Final = json.dumps(
+    {"appId": APP_ID, "platform": "android", "type": "appium", "maxDurationMinutes": 60}
+).encode()
 
 
 async def serve(directory: Path) -> None:
@@ -56,14 +63,25 @@ async def serve(directory: Path) -> None:
     async def bare(_request: Request) -> Response:
         return JSONResponse({})
 
-    with closing(Store.open(directory / "sessions.db")) as store, listen("127.0.0.1", 0) as listener:
-        sessions = Sessions(store=store, runner=SimulatedRunner(clock=time.time), clock=time.time)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
-        service = create_app(sessions=sessions, accounts=accounts, base_url="http://127.0.0.1")
+    with (
+        closing(Store.open(directory / "sessions.db")) as store,
+        listen("127.0.0.1", 0) as listener,
+    ):
+        sessions = Sessions(
+            store=store, runner=SimulatedRunner(clock=time.time), clock=time.time
+        )
+        accounts = Accounts(
+            [Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))]
+        )
+        service = create_app(
+            sessions=sessions, accounts=accounts, base_url="http://127.0.0.1"
+        )
         beside = Starlette(routes=[Route("/bare", bare)])
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await (beside if scope["path"] == "/bare" else service)(scope, receive, send)
+            await (beside if scope["path"] == "/bare" else service)(
+                scope, receive, send
+            )
 
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
@@ -72,14 +90,22 @@ async def serve(directory: Path) -> None:
             loop.call_soon_threadsafe(stop.set)
 
         threading.Thread(target=until_closed, daemon=True).start()
-        await serve_requests(app, listener, sessions, stop, lambda: print(listener.getsockname()[1], flush=True))
+        await serve_requests(
+            app,
+            listener,
+            sessions,
+            stop,
+            lambda: print(listener.getsockname()[1], flush=True),
+        )
 
 
 @contextmanager
 def server(directory: Path) -> Iterator[tuple[psutil.Process, int]]:
     """Run the server as a process; give it and its port."""
     command = [sys.executable, __file__, "--serve", str(directory)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield psutil.Process(process.pid), int(_pipe(process.stdout).readline())
         finally:
@@ -97,13 +123,17 @@ class Load:
     """Sends requests over a few kept connections, all in flight at once, with as little work as can be."""
 
     def __init__(self, port: int) -> None:
-        self._sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(CONNECTIONS)]
+        self._sockets = [
+            socket.create_connection(("127.0.0.1", port)) for _ in range(CONNECTIONS)
+        ]
 
     def send(self, requests: Sequence[bytes]) -> list[bytes]:
         """Return the bodies of the answers, all of which must be successes."""
         bodies: list[bytes] = []
         for first in range(0, len(requests), CONNECTIONS):
-            pairs = list(zip(self._sockets, requests[first : first + CONNECTIONS], strict=False))
+            pairs = list(
+                zip(self._sockets, requests[first : first + CONNECTIONS], strict=False)
+            )
             for connection, request in pairs:
                 connection.sendall(request)
             bodies += [_body(connection) for connection, _request in pairs]
@@ -166,7 +196,10 @@ def rounds(load: Load, held: Sequence[str]) -> Iterator[Mapping[str, float]]:
     for _ in range(ROUNDS):
         rates: dict[str, float] = {}
         rates["bare"], _answers = rate(load, [bare] * REQUESTS["bare"])
-        gets = [request("GET", f"{SESSIONS_PATH}/{next(every)}") for _ in range(REQUESTS["get"])]
+        gets = [
+            request("GET", f"{SESSIONS_PATH}/{next(every)}")
+            for _ in range(REQUESTS["get"])
+        ]
         rates["get"], _answers = rate(load, gets)
         rates["create"], created = rate(load, [create] * REQUESTS["create"])
         stops = [request("POST", f"{SESSIONS_PATH}/{one}/stop") for one in ids(created)]
@@ -194,12 +227,16 @@ def main() -> int:
 def report(measured: Sequence[Mapping[str, float]], weight: float) -> int:
     """Print the results; return 1 if a bar is missed."""
     print(f"{HELD} sessions held, {ROUNDS} rounds, {CONNECTIONS} connections; medians")
-    print(f"{'bare route':12} {statistics.median(rates['bare'] for rates in measured):8.0f} requests/s")
+    print(
+        f"{'bare route':12} {statistics.median(rates['bare'] for rates in measured):8.0f} requests/s"
+    )
     missed = weight > BAR_BYTES
     for kind, bar in BARS.items():
         ratio = statistics.median(rates[kind] / rates["bare"] for rates in measured)
         rates_per_second = statistics.median(rates[kind] for rates in measured)
-        print(f"{kind:12} {rates_per_second:8.0f} requests/s   {ratio:.2f} of the bare route (bar: {bar:.2f})")
+        print(
+            f"{kind:12} {rates_per_second:8.0f} requests/s   {ratio:.2f} of the bare route (bar: {bar:.2f})"
+        )
         missed |= ratio < bar
     print(f"memory       {weight:8.0f} bytes per held session (bar: {BAR_BYTES})")
     return int(missed)

@@ -34,19 +34,26 @@ REDIRECT_URI: Final = "myapp://redirect"
 def main() -> int:
     """Print the medians; return 1 if their ratio exceeds the bound."""
     clients = [Client("app", [REDIRECT_URI])]
-    with IdentityProvider(clients=clients, automatic_user="user") as provider, httpx.Client() as client:
+    with (
+        IdentityProvider(clients=clients, automatic_user="user") as provider,
+        httpx.Client() as client,
+    ):
         discovery = auth.fetch_discovery(provider.issuer, client=client)
         flows = {
             "by hand": lambda: _by_hand(provider.issuer, client),
             "library": lambda: _by_library(discovery, client),
         }
-        seconds = {name: [_timed(flow) for _ in range(20)] for name, flow in flows.items()}
+        seconds = {
+            name: [_timed(flow) for _ in range(20)] for name, flow in flows.items()
+        }
         for _ in range(ROUNDS):  # in turns, so that the machine's moods meet both
             for name, flow in flows.items():
                 seconds[name].append(_timed(flow))
     medians = {name: statistics.median(times[20:]) for name, times in seconds.items()}
     ratio = medians["library"] / medians["by hand"]
-    print(", ".join(f"{name}: {median * 1000:.2f} ms" for name, median in medians.items()))
+    print(
+        ", ".join(f"{name}: {median * 1000:.2f} ms" for name, median in medians.items())
+    )
     print(f"library over by hand: {ratio:.3f} (bar: {BOUND})")
     return int(ratio > BOUND)
 
@@ -54,8 +61,20 @@ def main() -> int:
 def in_app() -> int:
     """Print how long the tests of the example take; return 1 if the link's take a second."""
     tests = [str(EXAMPLE / name) for name in (BY_PAGE, BY_LINK)]
-    command = [sys.executable, "-m", "pytest", "--device-local", "-q", "-vv", "--durations=0", "--color=no", *tests]
-    done = subprocess.run(command, cwd=EXAMPLE.parent, capture_output=True, text=True, check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--device-local",
+        "-q",
+        "-vv",
+        "--durations=0",
+        "--color=no",
+        *tests,
+    ]
+    done = subprocess.run(
+        command, cwd=EXAMPLE.parent, capture_output=True, text=True, check=True
+    )
     calls = re.findall(r"([0-9.]+)s call +\S*::(test_\w+)\[(\w+)\]", done.stdout)
     for seconds, test, platform in calls:
         print(f"{test} on {platform}: {float(seconds):.2f} s")
@@ -71,22 +90,49 @@ def _timed(flow: Callable[[], None]) -> float:
 
 
 def _by_library(discovery: auth.DiscoveryDocument, client: httpx.Client) -> None:
-    request = auth.AuthRequest({"client_id": "app", "redirect_uri": REDIRECT_URI, "scopes": ["profile"]})
-    result = request.prompt(discovery, browser=lambda url: client.get(url).headers["location"])
-    config = {"client_id": "app", "redirect_uri": REDIRECT_URI, "code": result.params["code"]}
+    request = auth.AuthRequest(
+        {"client_id": "app", "redirect_uri": REDIRECT_URI, "scopes": ["profile"]}
+    )
+    result = request.prompt(
+        discovery, browser=lambda url: client.get(url).headers["location"]
+    )
+    config = {
+        "client_id": "app",
+        "redirect_uri": REDIRECT_URI,
+        "code": result.params["code"],
+    }
     verifier = {"code_verifier": request.code_verifier}
-    assert auth.exchange_code({**config, "extra_params": verifier}, discovery, client=client).access_token
+    assert auth.exchange_code(
+        {**config, "extra_params": verifier}, discovery, client=client
+    ).access_token
 
 
 def _by_hand(issuer: str, client: httpx.Client) -> None:
     verifier, state = secrets.token_urlsafe(64), secrets.token_urlsafe(8)
-    digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    digest = (
+        base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+        .rstrip(b"=")
+        .decode()
+    )
     own = {"client_id": "app", "redirect_uri": REDIRECT_URI}
     challenge = {"code_challenge": digest, "code_challenge_method": "S256"}
-    params = {**own, **challenge, "response_type": "code", "scope": "profile", "state": state}
-    returned = httpx.URL(client.get(f"{issuer}/authorize", params=params).headers["location"]).params
+    params = {
+        **own,
+        **challenge,
+        "response_type": "code",
+        "scope": "profile",
+        "state": state,
+    }
+    returned = httpx.URL(
+        client.get(f"{issuer}/authorize", params=params).headers["location"]
+    ).params
     assert returned["state"] == state
-    form = {**own, "grant_type": "authorization_code", "code": returned["code"], "code_verifier": verifier}
+    form = {
+        **own,
+        "grant_type": "authorization_code",
+        "code": returned["code"],
+        "code_verifier": verifier,
+    }
     assert client.post(f"{issuer}/token", data=form).json()["access_token"]
 
 

@@ -37,7 +37,15 @@ def test_it(device_session):
     assert device_session.id
 """
 PROBE: Final = Path(__file__).with_name("structure_probe.py")
-_BRANCHES: Final = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.IfExp, ast.ExceptHandler, ast.match_case)
+_BRANCHES: Final = (
+    ast.If,
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.IfExp,
+    ast.ExceptHandler,
+    ast.match_case,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,12 @@ class Module:
 def main() -> int:
     """Print every figure next to its bar; return 1 if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="a checkout (default: this one)")
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(__file__).parents[1],
+        help="a checkout (default: this one)",
+    )
     root: Path = parser.parse_args().root
     modules = dict(_modules(root / "src"))
     met = [*_source(modules), *_path(_profiled(root))]
@@ -63,16 +76,32 @@ def main() -> int:
 def _source(modules: Mapping[str, Module]) -> Iterator[bool]:
     yield _figure("import circles, lazy imports counted", len(_circles(modules)), 0)
     longest = max(modules, key=lambda name: modules[name].lines)
-    yield _figure(f"lines of the longest module ({longest})", modules[longest].lines, LINES_BAR)
-    busiest = max(modules, key=lambda name: len(modules[name].imports))
-    yield _figure(f"modules of ours that one imports ({busiest})", len(modules[busiest].imports), IMPORTS_BAR)
-    functions = [function for module in modules.values() for function in module.functions]
-    yield _figure("lines of a function, 95th percentile", _p95([_length(one) for one in functions]), FUNCTION_BAR)
     yield _figure(
-        "complexity of a function, 95th percentile", _p95([_complexity(one) for one in functions]), COMPLEXITY_BAR
+        f"lines of the longest module ({longest})", modules[longest].lines, LINES_BAR
+    )
+    busiest = max(modules, key=lambda name: len(modules[name].imports))
+    yield _figure(
+        f"modules of ours that one imports ({busiest})",
+        len(modules[busiest].imports),
+        IMPORTS_BAR,
+    )
+    functions = [
+        function for module in modules.values() for function in module.functions
+    ]
+    yield _figure(
+        "lines of a function, 95th percentile",
+        _p95([_length(one) for one in functions]),
+        FUNCTION_BAR,
+    )
+    yield _figure(
+        "complexity of a function, 95th percentile",
+        _p95([_complexity(one) for one in functions]),
+        COMPLEXITY_BAR,
     )
     total = sum(module.lines for module in modules.values())
-    print(f"lines of Python in src: {total}, in {len(modules)} modules, {len(functions)} functions")
+    print(
+        f"lines of Python in src: {total}, in {len(modules)} modules, {len(functions)} functions"
+    )
 
 
 def _path(seen: Mapping[str, list[str]]) -> Iterator[bool]:
@@ -80,10 +109,16 @@ def _path(seen: Mapping[str, list[str]]) -> Iterator[bool]:
     calls, stack = seen["create"], seen["stop"]
     changes = sum(here != before for before, here in pairwise(calls))
     print("  " + " > ".join(dict.fromkeys(calls)))
-    yield _figure("files from the request for a session to the create call", len(set(calls)), FILES_BAR)
+    yield _figure(
+        "files from the request for a session to the create call",
+        len(set(calls)),
+        FILES_BAR,
+    )
     yield _figure("changes of file on that way", changes, CHANGES_BAR)
     print("  " + " > ".join(stack))
-    yield _figure("frames of ours from the teardown hook to the stop call", len(stack), FRAMES_BAR)
+    yield _figure(
+        "frames of ours from the teardown hook to the stop call", len(stack), FRAMES_BAR
+    )
     print(f"files among them: {len(set(stack))}")
 
 
@@ -94,12 +129,24 @@ def _figure(what: str, value: float, bar: float) -> bool:
 
 def _modules(source: Path) -> Iterator[tuple[str, Module]]:
     paths = sorted((source / PACKAGE).rglob("*.py"))
-    names = {".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    names = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in paths
+    }
     for name, path in names.items():
         text = path.read_text()
         tree = ast.parse(text)
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        yield name, Module(text.count("\n"), frozenset(_imports(tree, name, names)), functions)
+        functions = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        yield (
+            name,
+            Module(text.count("\n"), frozenset(_imports(tree, name, names)), functions),
+        )
 
 
 def _imports(tree: ast.AST, name: str, known: Mapping[str, Path]) -> Iterator[str]:
@@ -112,7 +159,11 @@ def _imports(tree: ast.AST, name: str, known: Mapping[str, Path]) -> Iterator[st
             targets = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
-        found = (_known(target, known) for target in targets if target.partition(".")[0] == PACKAGE)
+        found = (
+            _known(target, known)
+            for target in targets
+            if target.partition(".")[0] == PACKAGE
+        )
         yield from (target for target in found if target != name)
         yield from _imports(node, name, known)
 
@@ -132,7 +183,10 @@ def _circles(modules: Mapping[str, Module]) -> list[set[str]]:
             if (target := waiting.pop()) not in reached[name]:
                 reached[name].add(target)
                 waiting += modules[target].imports
-    circles = {frozenset(other for other in reached[name] if name in reached[other]) for name in modules}
+    circles = {
+        frozenset(other for other in reached[name] if name in reached[other])
+        for name in modules
+    }
     return [set(circle) for circle in circles if circle]
 
 
@@ -169,7 +223,9 @@ def _profiled(root: Path) -> Mapping[str, list[str]]:
             "DEVICE_STATE_DIR": str(suite / "state"),
         }
         command = [sys.executable, "-m", "pytest", "-q", "-p", PROBE.stem]
-        subprocess.run(command, cwd=suite, env=environment, check=True, stdout=subprocess.PIPE)
+        subprocess.run(
+            command, cwd=suite, env=environment, check=True, stdout=subprocess.PIPE
+        )
         seen: dict[str, list[str]] = json.loads(report.read_text())
         return seen
 

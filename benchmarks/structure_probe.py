@@ -59,4 +59,6 @@ def pytest_runtestloop() -> None:
 def pytest_unconfigure() -> None:
     """Save the counts."""
     sys.setprofile(None)
-    Path(os.environ["STRUCTURE_REPORT"]).write_text(json.dumps({"create": CALLS.create, "stop": CALLS.stop}))
+    Path(os.environ["STRUCTURE_REPORT"]).write_text(
+        json.dumps({"create": CALLS.create, "stop": CALLS.stop})
+    )

@@ -17,7 +17,9 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # its own modules, however it is started
+sys.path.insert(
+    0, str(Path(__file__).parents[1])
+)  # its own modules, however it is started
 
 from benchmarks.parallel import results
 
@@ -53,17 +55,26 @@ def either(one: Law, other: Law, share: float) -> Law:
 
 
 KINDS: Final[Mapping[str, Law]] = {
-    **{f"lognormal {spread}, median {m} s": lognormal(m, spread) for spread in (0.2, 0.3, 0.4) for m in (15, 40, 100)},
+    **{
+        f"lognormal {spread}, median {m} s": lognormal(m, spread)
+        for spread in (0.2, 0.3, 0.4)
+        for m in (15, 40, 100)
+    },
     "two peaks, 20 s and 80 s": either(lognormal(20, 0.15), lognormal(80, 0.15), 0.6),
     "two peaks, 40 s and 70 s": either(lognormal(40, 0.15), lognormal(70, 0.15), 0.5),
     "40 s, then 20 s more on average": lambda random: 40 + random.expovariate(1 / 20),
     "gamma, mean 60 s": lambda random: random.gammavariate(8, 60 / 8),
     "anything from 30 to 90 s": lambda random: random.uniform(30, 90),
-    "anything from 10 to 180 s": lambda random: random.uniform(SHORTEST_SECONDS, LONGEST_SECONDS),
+    "anything from 10 to 180 s": lambda random: random.uniform(
+        SHORTEST_SECONDS, LONGEST_SECONDS
+    ),
 }
 
 REQUEST: Final = SessionRequest.from_arguments(
-    app_id="0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043", platform="android", type="appium", max_duration_minutes=60
+    app_id="0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043",
+    platform="android",
+    type="appium",
+    max_duration_minutes=60,
 )
 NEW: Final = Session.from_wire(
     {
@@ -79,9 +90,13 @@ NEW: Final = Session.from_wire(
         "updatedAt": "2026-01-01T00:00:00Z",
     }
 )
-CONFIG: Final[dict[str, object]] = {"appiumUrl": "https://appium.example", "capabilities": {}}
+CONFIG: Final[dict[str, object]] = {
+    "appiumUrl": "https://appium.example",
+    "capabilities": {},
+}
 READY: Final = Session.from_wire(
-    NEW.model_dump(mode="json", by_alias=True) | {"status": "in-progress", "remoteConfig": CONFIG}
+    NEW.model_dump(mode="json", by_alias=True)
+    | {"status": "in-progress", "remoteConfig": CONFIG}
 )
 STOPPED: Final = NEW.model_copy(update={"status": Status.STOPPED})
 
@@ -131,12 +146,16 @@ class Waits:
     @property
     def delay(self) -> float:
         """Return the mean delay over that of the fixed interval."""
-        return _sum(wait.delay for wait in self.learned) / _sum(wait.delay for wait in self.fixed)
+        return _sum(wait.delay for wait in self.learned) / _sum(
+            wait.delay for wait in self.fixed
+        )
 
     @property
     def requests(self) -> float:
         """Return the polls over those of the fixed interval."""
-        return _sum(wait.looks for wait in self.learned) / _sum(wait.looks for wait in self.fixed)
+        return _sum(wait.looks for wait in self.learned) / _sum(
+            wait.looks for wait in self.fixed
+        )
 
     def meets(self, past: int) -> bool:
         """Return whether the bars for this number of past boots are met."""
@@ -159,7 +178,9 @@ def wait(boot_seconds: float, policy: WaitPolicy) -> Wait:
 
 def drawn(law: Law, random: Random, count: int) -> list[float]:
     """Return so many boots."""
-    return [min(max(law(random), SHORTEST_SECONDS), LONGEST_SECONDS) for _ in range(count)]
+    return [
+        min(max(law(random), SHORTEST_SECONDS), LONGEST_SECONDS) for _ in range(count)
+    ]
 
 
 def waits(law: Law, random: Random, past: int, *, histories: int, boots: int) -> Waits:
@@ -171,7 +192,9 @@ def waits(law: Law, random: Random, past: int, *, histories: int, boots: int) ->
             seed = random.random()  # of the jitter: the same for both
             fixed = replace(learned, learned=False, random=Random(seed).random)
             both.fixed.append(wait(boot, fixed))
-            both.learned.append(wait(boot, replace(learned, random=Random(seed).random)))
+            both.learned.append(
+                wait(boot, replace(learned, random=Random(seed).random))
+            )
     return both
 
 
@@ -185,10 +208,22 @@ def reported(waits: Sequence[Wait]) -> str:
 def main() -> int:
     """Print every figure next to its bar; return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=20, help="histories of each kind (default: %(default)s)")
-    parser.add_argument("--boots", type=int, default=10, help="boots after each history (default: %(default)s)")
+    parser.add_argument(
+        "--histories",
+        type=int,
+        default=20,
+        help="histories of each kind (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--boots",
+        type=int,
+        default=10,
+        help="boots after each history (default: %(default)s)",
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"refresh {results.PAGE.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"refresh {results.PAGE.name}"
+    )
     arguments = parser.parse_args()
     rows: list[str] = []
     met = True
@@ -204,12 +239,18 @@ def main() -> int:
             for name, law in KINDS.items()
         }
         every = Waits(
-            [w for one in kinds.values() for w in one.fixed], [w for one in kinds.values() for w in one.learned]
+            [w for one in kinds.values() for w in one.fixed],
+            [w for one in kinds.values() for w in one.learned],
         )
         rows.append(row(past, every))
         met &= every.meets(past)
-        print(f"{past} past boots: fixed {reported(every.fixed)}; learned {reported(every.learned)}")
-        print(f"  delay {every.delay:.3f}, requests {every.requests:.3f} of the fixed pace ({bars(past)})", flush=True)
+        print(
+            f"{past} past boots: fixed {reported(every.fixed)}; learned {reported(every.learned)}"
+        )
+        print(
+            f"  delay {every.delay:.3f}, requests {every.requests:.3f} of the fixed pace ({bars(past)})",
+            flush=True,
+        )
         for name, one in kinds.items():
             print(f"    {name:34} delay {one.delay:.2f}, requests {one.requests:.2f}")
     if arguments.write:

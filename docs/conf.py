@@ -25,6 +25,10 @@ def unlink_files(app: Sphinx, page: str, source: list[str]) -> None:
     directory = (Path(app.srcdir) / page).parent
 
     def text_or_link(link: re.Match[str]) -> str:
-        return link[0] if (directory / link[2]).resolve().is_relative_to(app.srcdir) else link[1]
+        return (
+            link[0]
+            if (directory / link[2]).resolve().is_relative_to(app.srcdir)
+            else link[1]
+        )
 
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)[^)]*\)", text_or_link, source[0])

@@ -44,18 +44,31 @@ PROGRAMS: Final = (
 The tests of an entry run on one worker: they share services, browsers and Appium servers.
 """
 
-SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
+SLOW_TO_LOAD: Final = (
+    "allure_pytest",
+    "anyio",
+    "html",
+    "metadata",
+    "pytest_jsonreport",
+    "valkey",
+)
 """Plugins that take half of the startup time of each process, and are used by hardly any test."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules that ``-m programs`` would deselect: that takes each worker ten seconds."""
-    if config.option.markexpr != "programs" or collection_path.is_dir() or has_programs(collection_path):
+    if (
+        config.option.markexpr != "programs"
+        or collection_path.is_dir()
+        or has_programs(collection_path)
+    ):
         return None
     return True
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Mark the tests with real programs, which run in a separate environment, and start the longest first."""
     for item in items:
         if has_programs(item.path):
@@ -72,7 +85,9 @@ class _ByEntry(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Producer
+) -> LoadScopeScheduling | None:
     return _ByEntry(config, log) if config.option.markexpr == "programs" else None
 
 
@@ -83,7 +98,9 @@ def has_programs(path: Path) -> bool:
 @cache  # asked for each test: a third of the time of a collection
 def place(path: Path) -> int:
     """Return the place of a test's file in PROGRAMS; after them for others."""
-    places = (place for place, name in enumerate(PROGRAMS) if path.is_relative_to(HERE / name))
+    places = (
+        place for place, name in enumerate(PROGRAMS) if path.is_relative_to(HERE / name)
+    )
     return next(places, len(PROGRAMS))
 
 
@@ -101,13 +118,17 @@ def _default_signals_in_children() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_temporary_directories_of_runs(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+def _own_temporary_directories_of_runs(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[None]:
     """Keep runs within tests away from the temporary directories of other runs.
 
     Each run of pytest removes those of earlier ones at its end, which can hold a gigabyte: it looked like a hang.
     """
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.mktemp("runs")))
+        monkeypatch.setenv(
+            "PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.mktemp("runs"))
+        )
         yield
 
 
@@ -147,11 +168,15 @@ def _packages_are_read_once() -> None:
 
 @pytest.fixture
 def pytester(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _packages_are_read_once: None
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    _packages_are_read_once: None,
 ) -> pytest.Pytester:
     """Run pytest within tests without the plugins that are slowest to load; ``-p NAME`` loads one."""
     monkeypatch.setattr(subprocess, "Popen", forking.LeanPopen)
-    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
+    monkeypatch.setenv(
+        "PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
+    )
     return pytester
 
 

@@ -28,21 +28,53 @@ from typing import Any, Final, Self
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _CUSTOM: Final = "sitecustomize.py"
 _MOST_BYTES: Final = 200_000
-COMMAND: Final = ("-c", "import sys; from pytest_device.cli import main; sys.exit(main())")
+COMMAND: Final = (
+    "-c",
+    "import sys; from pytest_device.cli import main; sys.exit(main())",
+)
 SERVICE: Final = ("-P", "-m", "pytest_device.service")
 _WORKER: Final = ("-u", "-c", "import sys;exec(eval(sys.stdin.readline()))")
 _OF_WORKERS: Final = ("-n", "--numprocesses", "--tx")
 _OF_RUNS: Final = (
-    *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.hookspecs"),
-    *("pytest_device.plugin.provider.drivers", "pytest_device.plugin.run", "pytest_device.plugin.services"),
+    *(
+        "pytest_device.plugin.collection",
+        "pytest_device.plugin.fixtures",
+        "pytest_device.plugin.hookspecs",
+    ),
+    *(
+        "pytest_device.plugin.provider.drivers",
+        "pytest_device.plugin.run",
+        "pytest_device.plugin.services",
+    ),
     *("pytest_device.plugin.xdist.coordinator", "pytest_device.plugin.xdist.scheduler"),
     *("pytest_device.report.receipt", "xdist.dsession", "xdist.newhooks"),
-    *("encodings.idna", "faulthandler", "filelock", "httpcore", "httpx", "pdb", "pydantic", "unittest"),
+    *(
+        "encodings.idna",
+        "faulthandler",
+        "filelock",
+        "httpcore",
+        "httpx",
+        "pdb",
+        "pydantic",
+        "unittest",
+    ),
 )
 _OF_PROGRAMS: Final = (
-    *("pytest_device.app.checks", "pytest_device.cli", "pytest_device.cli.doctor.configuration"),
-    *("pytest_device.cli.doctor.devices", "pytest_device.cli.doctor.ledger", "pytest_device.cli.doctor.local"),
-    *("pytest_device.cli.doctor.packages", "pytest_device.cli.doctor.service", "pytest_device.service.server"),
+    *(
+        "pytest_device.app.checks",
+        "pytest_device.cli",
+        "pytest_device.cli.doctor.configuration",
+    ),
+    *(
+        "pytest_device.cli.doctor.devices",
+        "pytest_device.cli.doctor.ledger",
+        "pytest_device.cli.doctor.local",
+    ),
+    *(
+        "pytest_device.cli.doctor.packages",
+        "pytest_device.cli.doctor.service",
+        "pytest_device.service.server",
+    ),
     *("pytest_device.sessions.sweep", "uvicorn.lifespan.off"),
 )
 _LOADED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
@@ -70,7 +102,13 @@ class Popen(subprocess.Popen[Any]):
         pipes, (session, group) = given[10:16], given[-2:]
         environ = dict(os.environ if env is None else env)
         kind = _kind(args, self.kinds)
-        if executable or preexec_fn or pass_fds or not kind or not ready(kind).serves(environ):
+        if (
+            executable
+            or preexec_fn
+            or pass_fds
+            or not kind
+            or not ready(kind).serves(environ)
+        ):
             super()._execute_child(*given)  # type: ignore[misc]  # not in typeshed
             return
         order = {
@@ -81,7 +119,10 @@ class Popen(subprocess.Popen[Any]):
             "session": session,
             "group": group,
         }
-        ends = [pipe if pipe != -1 else number for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        ends = [
+            pipe if pipe != -1 else number
+            for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))
+        ]
         try:
             self.pid = ready(kind).fork(order, ends)
             self._child_created = True
@@ -103,16 +144,25 @@ class _WorkerPopen(Popen):
 
 def _kind(args: object, kinds: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the kind to which a command belongs, by its beginning; nothing for another one."""
-    if not isinstance(args, list | tuple) or sys.platform != "linux" or args[0] != sys.executable:
+    if (
+        not isinstance(args, list | tuple)
+        or sys.platform != "linux"
+        or args[0] != sys.executable
+    ):
         return ()
-    return next((kind for kind in kinds if list(args[1 : len(kind) + 1]) == list(kind)), ())
+    return next(
+        (kind for kind in kinds if list(args[1 : len(kind) + 1]) == list(kind)), ()
+    )
 
 
 class Server:
     """The process that forks; it ends with the process that started it."""
 
     def __init__(
-        self, connection: socket.socket, environ: dict[str, str], process: subprocess.Popen[bytes] | None = None
+        self,
+        connection: socket.socket,
+        environ: dict[str, str],
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Wait until the process at the other end, which was started with ``environ``, is ready."""
         self._lock = threading.Lock()
@@ -124,18 +174,32 @@ class Server:
     def started(cls, modules: Iterable[str]) -> Self:
         ours, theirs = _connections()
         # Of no test: some look for processes by the directories that these have.
-        environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "TMPDIR"}}
-        command, nothing = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())], subprocess.DEVNULL
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in {"PYTHONPATH", "TMPDIR"}
+        }
+        command, nothing = (
+            [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())],
+            subprocess.DEVNULL,
+        )
         with theirs:
             process = subprocess.Popen(
-                [*command, *modules], cwd="/", env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
+                [*command, *modules],
+                cwd="/",
+                env=environ,
+                pass_fds=[theirs.fileno()],
+                stdin=nothing,
+                stdout=nothing,
             )
         return cls(ours, environ, process)
 
     def serves(self, environ: dict[str, str]) -> bool:
         """Return whether Python would start in the same way with these environment variables."""
         places = environ.get("PYTHONPATH", "").split(os.pathsep)
-        return self._started == _of_start(environ) and not any(Path(place, _CUSTOM).exists() for place in places)
+        return self._started == _of_start(environ) and not any(
+            Path(place, _CUSTOM).exists() for place in places
+        )
 
     def fork(self, order: object, files: list[int]) -> int:
         """Return the ID of a new child of this process; ``files`` become its standard streams."""
@@ -144,7 +208,9 @@ class Server:
             socket.send_fds(self._connection, [json.dumps(order).encode()], files)
             pid = int(self._received())
             _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts))
-            _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # only while its parent between ends: it leaves an orphan
+            _prctl(
+                _PR_SET_CHILD_SUBREAPER, 1
+            )  # only while its parent between ends: it leaves an orphan
             try:
                 self._connection.send(b"end")
                 self._received()
@@ -172,7 +238,9 @@ _SERVERS: Final[dict[tuple[int, tuple[str, ...]], Server]] = {}
 def remember_packages() -> None:
     """Parse the metadata of the installed packages once: pytest does it in each run, several times."""
     for name in ("entry_points", "files", "metadata"):
-        setattr(PathDistribution, name, _remembered(getattr(PathDistribution, name).fget))
+        setattr(
+            PathDistribution, name, _remembered(getattr(PathDistribution, name).fget)
+        )
     for package in distributions():
         _ = package.entry_points, package.files, package.metadata
 
@@ -196,7 +264,11 @@ def _connections() -> tuple[socket.socket, socket.socket]:
 def _of_start(environ: dict[str, str]) -> dict[str, str]:
     """Return the variables that Python reads at startup."""
     begins = ("PYTHON", "LC_", "LANG", "TZ")
-    return {name: value for name, value in environ.items() if name.startswith(begins) and name != "PYTHONPATH"}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(begins) and name != "PYTHONPATH"
+    }
 
 
 def _prctl(option: int, argument: object) -> None:
@@ -234,7 +306,9 @@ def _split(connection: socket.socket) -> None:
 
 def _begin(files: list[int], *, forks_workers: bool, **order: Any) -> list[str]:
     """Return the command of this process, of which a child may remain as the server of its workers."""
-    if forks_workers and any(argument.startswith(_OF_WORKERS) for argument in order["command"]):
+    if forks_workers and any(
+        argument.startswith(_OF_WORKERS) for argument in order["command"]
+    ):
         ours, theirs = _connections()
         if not os.fork():
             for file in (ours.detach(), *files):
@@ -247,14 +321,22 @@ def _begin(files: list[int], *, forks_workers: bool, **order: Any) -> list[str]:
 
 
 def _become(
-    files: list[int], *, command: list[str], directory: str, environ: dict[str, str], session: bool, group: int
+    files: list[int],
+    *,
+    command: list[str],
+    directory: str,
+    environ: dict[str, str],
+    session: bool,
+    group: int,
 ) -> list[str]:
     """Put this process into the state of a new one; return its command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=command[:1] == ["-u"])  # type: ignore[union-attr]
+    sys.stdout.reconfigure(
+        line_buffering=os.isatty(1), write_through=command[:1] == ["-u"]
+    )  # type: ignore[union-attr]
     if session:
         os.setsid()
     if group != -1:
@@ -265,7 +347,9 @@ def _become(
     added = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
     own = ("",) if "-P" not in command[:1] else ()
     sys.path[:1] = [str(Path.cwd() / name) for name in (*own, *added)]
-    vars(sys.modules["xdist.plugin"])["_sys_path"][:] = sys.path  # for workers, kept since the import
+    vars(sys.modules["xdist.plugin"])["_sys_path"][:] = (
+        sys.path
+    )  # for workers, kept since the import
     return command
 
 
@@ -275,9 +359,13 @@ def _load(modules: Iterable[str]) -> None:
 
     plugins = [point.module for point in entry_points(group="pytest11")]
     config = get_config()
-    vars(config).setdefault("inicfg", {})  # before pytest 8.1, reading the ini file brings it
+    vars(config).setdefault(
+        "inicfg", {}
+    )  # before pytest 8.1, reading the ini file brings it
     hook = install_importhook(config)
-    hook.mark_rewrite(*(name.split(".")[0] for name in plugins))  # else pytest warns of each
+    hook.mark_rewrite(
+        *(name.split(".")[0] for name in plugins)
+    )  # else pytest warns of each
     for name in (*plugins, *modules):
         importlib.import_module(name)
     sys.meta_path.remove(hook)  # each run has its own
@@ -292,7 +380,9 @@ def _run(command: list[str]) -> None:
         main = sys.modules["__main__"] = ModuleType("__main__")
         exec(kind[-1], vars(main))
     else:
-        runpy.run_module(kind[-1].removeprefix("-m"), run_name="__main__", alter_sys=True)
+        runpy.run_module(
+            kind[-1].removeprefix("-m"), run_name="__main__", alter_sys=True
+        )
 
 
 def _leave(statuses: list[int]) -> None:
@@ -307,7 +397,9 @@ def _leave(statuses: list[int]) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     statuses: list[int] = []
-    atexit.register(_leave, statuses)  # the first to be registered is the last to be called
+    atexit.register(
+        _leave, statuses
+    )  # the first to be registered is the last to be called
     _load(sys.argv[2:])
     try:
         _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -21,41 +21,76 @@ from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
 SOURCE = ROOT / "src" / "pytest_device"
 TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
-RUN = {DOCS / name for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")}
+RUN = {
+    DOCS / name
+    for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")
+}
 """Their blocks of Python are run by ``test_docs_run`` and, of the reports, by ``plugin/test_appium``."""
 MOST_WORDS = 1500
 
 
 def first_column(page: str, title: str) -> list[str]:
-    section = (DOCS / f"{page}.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    section = (
+        (DOCS / f"{page}.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    )
     return re.findall(r"^\| `(.*?)` \|", section, flags=re.MULTILINE)
 
 
 def row_of(option: Option[Any]) -> str:
-    default = "" if option.default in (None, ()) else f"`{str(option.default).removesuffix('.0').lower()}`"
+    default = (
+        ""
+        if option.default in (None, ())
+        else f"`{str(option.default).removesuffix('.0').lower()}`"
+    )
     return f"| `{option.flag}` | `{option.variable}`, `{option.ini}` | {default} | {option.help} |"
 
 
 def test_every_marker_argument_is_listed() -> None:
-    assert set(first_column("writing-tests", "Marker")) == {*SessionRequest.model_fields, *SHARING, *ROUTE}
-    assert set(DeviceArguments.__annotations__) == {*SessionRequest.model_fields, *SHARING, *ROUTE}
+    assert set(first_column("writing-tests", "Marker")) == {
+        *SessionRequest.model_fields,
+        *SHARING,
+        *ROUTE,
+    }
+    assert set(DeviceArguments.__annotations__) == {
+        *SessionRequest.model_fields,
+        *SHARING,
+        *ROUTE,
+    }
 
 
 def test_every_fixture_is_listed() -> None:
-    defined = {name for name in (*vars(fixtures), *vars(services)) if name.startswith("device_")}
+    defined = {
+        name
+        for name in (*vars(fixtures), *vars(services))
+        if name.startswith("device_")
+    }
 
-    assert set(first_column("fixtures", "All fixtures")) == {*defined, "`, `".join(SCOPED_DRIVERS)}
+    assert set(first_column("fixtures", "All fixtures")) == {
+        *defined,
+        "`, `".join(SCOPED_DRIVERS),
+    }
 
 
 def test_every_hook_is_listed_with_its_arguments() -> None:
-    specs = {name: spec for name, spec in vars(hookspecs).items() if name.startswith("pytest_device_")}
-    written = [f"{name}({', '.join(inspect.signature(spec).parameters)})" for name, spec in specs.items()]
+    specs = {
+        name: spec
+        for name, spec in vars(hookspecs).items()
+        if name.startswith("pytest_device_")
+    }
+    written = [
+        f"{name}({', '.join(inspect.signature(spec).parameters)})"
+        for name, spec in specs.items()
+    ]
 
     assert first_column("hooks", "All hooks") == written
 
 
 def test_every_option_is_listed_as_declared() -> None:
-    rows = [line for line in (DOCS / "settings.md").read_text().splitlines() if line.startswith("| `--")]
+    rows = [
+        line
+        for line in (DOCS / "settings.md").read_text().splitlines()
+        if line.startswith("| `--")
+    ]
 
     assert rows == [row_of(option) for option in OPTIONS]
 
@@ -70,11 +105,19 @@ def test_every_raised_error_is_listed_and_public() -> None:
 
 
 def test_ci_runs_only_the_second_command_of_the_readme() -> None:
-    steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
+    steps = [
+        line
+        for line in (ROOT / ".ci" / "run").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     examples, tests = commands_of_readme("python3 -m venv")
 
     assert examples == f"{tests.removesuffix(' -p auto')} -e examples"
-    assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
+    assert steps == [
+        "set -euo pipefail",
+        'cd "$(dirname "${BASH_SOURCE[0]}")/.."',
+        tests,
+    ]
 
 
 def test_the_suite_of_the_readme_is_that_of_init() -> None:
@@ -87,16 +130,25 @@ def test_the_suite_of_the_readme_is_that_of_init() -> None:
 
 def anchors_of(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_to_a_page_of_the_project_works(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
-    targets = [((page.parent / path if path else page), anchor) for path, anchor in links]
+    targets = [
+        ((page.parent / path if path else page), anchor) for path, anchor in links
+    ]
 
     assert [str(target) for target, _ in targets if not target.exists()] == []
-    assert [(str(target), anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
+    assert [
+        (str(target), anchor)
+        for target, anchor in targets
+        if anchor and anchor not in anchors_of(target)
+    ] == []
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
@@ -110,26 +162,47 @@ def lines_of(code: str) -> str:
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - RUN), ids=name_of)
 def test_code_on_a_page_comes_from_a_tested_suite(page: Path) -> None:
-    tested = [lines_of(path.read_text()) for directory in TESTED for path in directory.rglob("*.py")]
+    tested = [
+        lines_of(path.read_text())
+        for directory in TESTED
+        for path in directory.rglob("*.py")
+    ]
 
-    assert [block for block in blocks(page, "python") if not any(lines_of(block) in file for file in tested)] == []
+    assert [
+        block
+        for block in blocks(page, "python")
+        if not any(lines_of(block) in file for file in tested)
+    ] == []
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - {ROOT / "CHANGELOG.md"}), ids=name_of)
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES} - {ROOT / "CHANGELOG.md"}), ids=name_of
+)
 def test_options_variables_ini_keys_and_commands_on_a_page_exist(page: Path) -> None:
     text = page.read_text()
     ini = "".join(blocks(page, "ini"))
 
-    assert {*re.findall(r"--device-\w[\w-]*\w", text)} <= {option.flag for option in OPTIONS}
-    assert {*re.findall(r"\bDEVICE_(?!IN_USE)\w+", text)} <= {TOKEN_VARIABLE, *(option.variable for option in OPTIONS)}
-    assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {option.ini for option in OPTIONS}
-    used = re.findall(r"(?:`|^\$ |[;&] )pytest-device ([a-z]+)", text, flags=re.MULTILINE)
+    assert {*re.findall(r"--device-\w[\w-]*\w", text)} <= {
+        option.flag for option in OPTIONS
+    }
+    assert {*re.findall(r"\bDEVICE_(?!IN_USE)\w+", text)} <= {
+        TOKEN_VARIABLE,
+        *(option.variable for option in OPTIONS),
+    }
+    assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {
+        option.ini for option in OPTIONS
+    }
+    used = re.findall(
+        r"(?:`|^\$ |[;&] )pytest-device ([a-z]+)", text, flags=re.MULTILINE
+    )
     assert {*used} <= {command.name for command in COMMANDS}
 
 
 def messages_on(page: Path) -> list[str]:
     """Return the messages that the tables of a page explain."""
-    tables = re.findall(r"^\| message \|.*\n\|.*\n((?:\|.*\n)+)", page.read_text(), flags=re.MULTILINE)
+    tables = re.findall(
+        r"^\| message \|.*\n\|.*\n((?:\|.*\n)+)", page.read_text(), flags=re.MULTILINE
+    )
     cells = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
     return [message for cell in cells for message in re.findall(r"`(.+?)`", cell)]
 
@@ -141,7 +214,10 @@ def texts_of(path: Path) -> Iterator[str]:
             case ast.Constant(value=str(text)):
                 yield text
             case ast.JoinedStr(values=parts):
-                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+                yield "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "…"
+                    for part in parts
+                )
             case _:
                 pass
 
@@ -149,7 +225,13 @@ def texts_of(path: Path) -> Iterator[str]:
 def test_every_explained_message_exists_in_the_code() -> None:
     pages = sorted((DOCS / "troubleshooting").glob("*.md"))
     code = "\n".join(text for path in SOURCE.rglob("*.py") for text in texts_of(path))
-    messages = [(name_of(page), message) for page in pages for message in messages_on(page)]
+    messages = [
+        (name_of(page), message) for page in pages for message in messages_on(page)
+    ]
 
     assert len(messages) > 100
-    assert [one for one in messages if any(part.strip() not in code for part in one[1].split("…"))] == []
+    assert [
+        one
+        for one in messages
+        if any(part.strip() not in code for part in one[1].split("…"))
+    ] == []

@@ -64,16 +64,27 @@ class Job:
         self.bin = self.directory / "recording" / "bin"
         self.bin.mkdir(parents=True)
         for name in ("pytest", "pytest-device"):
-            (self.bin / name).write_text('#!/bin/bash\nprintf "%q " "${0##*/}" "$@"; echo\n')
+            (self.bin / name).write_text(
+                '#!/bin/bash\nprintf "%q " "${0##*/}" "$@"; echo\n'
+            )
             (self.bin / name).chmod(0o755)
         (self.directory / ".venv").unlink()
         (self.directory / ".venv").symlink_to(self.bin.parent)
 
     def start(self, script: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:
         """Start a script; the running service replaces the account on the page."""
-        own = {"HOME": str(self.directory), "CI": "true", "DEVICE_POLL_INTERVAL_SECONDS": "0.05"}
+        own = {
+            "HOME": str(self.directory),
+            "CI": "true",
+            "DEVICE_POLL_INTERVAL_SECONDS": "0.05",
+        }
         own["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
-        environ = {**os.environ, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", **own, **variables}
+        environ = {
+            **os.environ,
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            **own,
+            **variables,
+        }
         assert account(self.service).keys() <= variables.keys()
         return subprocess.Popen(
             ["bash", "-e", "-c", without_installation(script)],
@@ -91,14 +102,24 @@ class Job:
         assert process.returncode == 0, output
         return output
 
-    def commands(self, scripts: Iterable[str], variables: Mapping[str, str]) -> list[list[str]]:
+    def commands(
+        self, scripts: Iterable[str], variables: Mapping[str, str]
+    ) -> list[list[str]]:
         """Return the commands that scripts run, after ``record``."""
-        return [shlex.split(line) for script in scripts for line in self.run(script, variables).splitlines()]
+        return [
+            shlex.split(line)
+            for script in scripts
+            for line in self.run(script, variables).splitlines()
+        ]
 
     def tests(self) -> set[str]:
         """Return the names of the tests in the report, which all have passed."""
         (suite,) = ET.parse(self.directory / "artifacts" / "junit.xml").getroot()
-        assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "0")
+        assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == (
+            "0",
+            "0",
+            "0",
+        )
         return {str(case.get("name")) for case in suite.iter("testcase")}
 
 
@@ -108,7 +129,11 @@ def job(service: FaultyService, tmp_path: Path) -> Job:
 
 
 def without_installation(script: str) -> str:
-    return "\n".join(line for line in script.splitlines() if "pip install" not in line and " -m venv " not in line)
+    return "\n".join(
+        line
+        for line in script.splitlines()
+        if "pip install" not in line and " -m venv " not in line
+    )
 
 
 def only_block(page: str, language: str) -> str:
@@ -119,7 +144,11 @@ def only_block(page: str, language: str) -> str:
 def github(token: str, shard: int = 1) -> tuple[dict[str, str], list[str]]:
     """Return the variables and the scripts of a job."""
     values = {"secrets.DEVICE_TOKEN": token, "matrix.shard": str(shard)}
-    text = re.sub(r"\$\{\{ (.*?) \}\}", lambda place: values[place[1]], only_block("github.md", "yaml"))
+    text = re.sub(
+        r"\$\{\{ (.*?) \}\}",
+        lambda place: values[place[1]],
+        only_block("github.md", "yaml"),
+    )
     job: dict[str, Any] = yaml.safe_load(text)["jobs"]["device-tests"]
     assert shard in job["strategy"]["matrix"]["shard"]
     return {name: value or "" for name, value in job["env"].items()}, [
@@ -129,18 +158,30 @@ def github(token: str, shard: int = 1) -> tuple[dict[str, str], list[str]]:
 
 def gitlab(token: str, directory: Path) -> tuple[dict[str, str], list[str]]:
     (job,) = yaml.safe_load(only_block("gitlab.md", "yaml")).values()
-    given = {"CI_PROJECT_DIR": str(directory), "CI_NODE_INDEX": "1", "CI_NODE_TOTAL": str(job["parallel"])}
-    variables = {
-        name: re.sub(r"\$(\w+)", lambda place: given[place[1]], value) for name, value in job["variables"].items()
+    given = {
+        "CI_PROJECT_DIR": str(directory),
+        "CI_NODE_INDEX": "1",
+        "CI_NODE_TOTAL": str(job["parallel"]),
     }
-    return {**variables, "DEVICE_TOKEN": token}, ["\n".join(job["script"]), "\n".join(job["after_script"])]
+    variables = {
+        name: re.sub(r"\$(\w+)", lambda place: given[place[1]], value)
+        for name, value in job["variables"].items()
+    }
+    return {**variables, "DEVICE_TOKEN": token}, [
+        "\n".join(job["script"]),
+        "\n".join(job["after_script"]),
+    ]
 
 
 def jenkins(stage: str, token: str) -> tuple[dict[str, str], list[str]]:
     text = only_block("jenkins.md", "groovy")
     assert text.count("{") == text.count("}")
     variables = dict(re.findall(r"(DEVICE_\w+) = '(.*)'", text))
-    (steps,) = re.findall(rf"^        stage\('{stage}'\) {{\n(.*?)^        }}", text, flags=re.MULTILINE | re.DOTALL)
+    (steps,) = re.findall(
+        rf"^        stage\('{stage}'\) {{\n(.*?)^        }}",
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
     if "DEVICE_TOKEN = credentials('device-token')" in steps:
         variables["DEVICE_TOKEN"] = token
     return variables, re.findall(r"sh '(.*)'", steps)
@@ -158,7 +199,9 @@ def test_all_pages_run_the_same_commands(job: Job, service: FaultyService) -> No
             assert job.commands(scripts, variables) == commands
         variables, scripts = gitlab(token, job.directory)
         assert job.commands(scripts, variables) == commands
-        assert [program for program, *_ in commands] == (["pytest", "pytest-device"] if token else ["pytest"])
+        assert [program for program, *_ in commands] == (
+            ["pytest", "pytest-device"] if token else ["pytest"]
+        )
 
 
 def test_the_github_job_runs_the_tests_of_its_shard_without_a_device_for_a_fork(
@@ -173,8 +216,12 @@ def test_the_github_job_runs_the_tests_of_its_shard_without_a_device_for_a_fork(
     assert service.sessions() == []
 
 
-def test_a_cancelled_github_job_stops_its_sessions(job: Job, service: FaultyService) -> None:
-    (job.directory / "test_it.py").write_text(SUITE.replace(": pass", ": __import__('time').sleep(600)", 2))
+def test_a_cancelled_github_job_stops_its_sessions(
+    job: Job, service: FaultyService
+) -> None:
+    (job.directory / "test_it.py").write_text(
+        SUITE.replace(": pass", ": __import__('time').sleep(600)", 2)
+    )
     variables, (*_, test, stop) = github(service.token)
     with job.start(test, variables) as process:
         assert eventually(lambda: service.statuses() == ["in-progress"])
@@ -205,7 +252,9 @@ def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_the_jenkins_pipeline_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+def test_the_jenkins_pipeline_runs_the_tests_without_a_device_for_a_fork(
+    job: Job, service: FaultyService
+) -> None:
     variables, scripts = jenkins("Tests of a fork", service.token)
 
     for script in scripts:

@@ -16,7 +16,9 @@ def service() -> Generator[FaultyService]:
 
 
 @pytest.fixture(autouse=True)
-def _configured(service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _configured(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     service.reset()
     monkeypatch.setenv("DEVICE_URL", service.url)
     monkeypatch.setenv("DEVICE_TOKEN", service.token)
@@ -37,11 +39,19 @@ def test_the_hook_is_called(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("-s", "--device-platform", "android")
 
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r".*test_the_hook_is_called.py::test_it: http://.*/sessions/"])
+    result.stdout.re_match_lines(
+        [r".*test_the_hook_is_called.py::test_it: http://.*/sessions/"]
+    )
 
 
-def test_a_script_leases_a_session(service: FaultyService, capsys: pytest.CaptureFixture[str]) -> None:
-    script = only_block("python-api.md").replace("https://devices.example", service.url).replace("…", service.app_id)
+def test_a_script_leases_a_session(
+    service: FaultyService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = (
+        only_block("python-api.md")
+        .replace("https://devices.example", service.url)
+        .replace("…", service.app_id)
+    )
 
     exec(script, {"token": service.token})
 

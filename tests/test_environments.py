@@ -5,15 +5,25 @@ import re
 from tests.conftest import HERE, PROGRAMS
 
 COMMANDS = [
-    line for line in (HERE.parent / "tox.ini").read_text().splitlines() if "pytest " in line or "[testenv]run" in line
+    line
+    for line in (HERE.parent / "tox.ini").read_text().splitlines()
+    if "pytest " in line or "[testenv]run" in line
 ]
 
 
 def test_each_test_left_out_of_the_main_environment_has_its_own() -> None:
-    (ignored,) = {tuple(found) for line in COMMANDS if (found := re.findall(r"--ignore (\S+)", line))}
+    (ignored,) = {
+        tuple(found)
+        for line in COMMANDS
+        if (found := re.findall(r"--ignore (\S+)", line))
+    }
 
     assert ignored
-    assert [path for path in ignored if not any(line.endswith(f" {path}") for line in COMMANDS)] == []
+    assert [
+        path
+        for path in ignored
+        if not any(line.endswith(f" {path}") for line in COMMANDS)
+    ] == []
     assert any("-m programs" in line for line in COMMANDS)
 
 

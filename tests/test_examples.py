@@ -10,7 +10,15 @@ WITHOUT_BDD = "import sys; sys.modules['pytest_bdd'] = None; import pytest; sys.
 
 
 def test_scenarios_are_skipped_without_pytest_bdd() -> None:
-    command = [sys.executable, "-c", WITHOUT_BDD, "-p", "pytest_device.plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT_BDD,
+        "-p",
+        "pytest_device.plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
 
     result = subprocess.run(
         [*command, "--collect-only", "bdd", "preview"],

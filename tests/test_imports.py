@@ -16,12 +16,24 @@ import pytest_device
 
 SRC = Path(__file__).parent.parent / "src" / "pytest_device"
 HEAVY = {
-    *("appium", "filelock", "httpx", "psutil", "pydantic", "starlette", "uvicorn", "xdist"),
+    *(
+        "appium",
+        "filelock",
+        "httpx",
+        "psutil",
+        "pydantic",
+        "starlette",
+        "uvicorn",
+        "xdist",
+    ),
     *("anyio", "asyncio", "selenium", "trio"),  # brought by those
 }
 IN_EVERY_RUN = {
     *("pytest_device", "pytest_device.options", "pytest_device.plugin"),
-    *(f"pytest_device.plugin.{name}" for name in ("fixtures", "hookspecs", "options", "selection", "services")),
+    *(
+        f"pytest_device.plugin.{name}"
+        for name in ("fixtures", "hookspecs", "options", "selection", "services")
+    ),
 }
 """Our modules that a run without a device loads: each costs every run of every suite."""
 (PLUGIN,) = (point.value for point in entry_points(group="pytest11", name="device"))
@@ -43,16 +55,33 @@ def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
 
     assert PLUGIN in loaded
     assert heavy(loaded) == set()
-    assert {name for name in loaded if name.partition(".")[0] == "pytest_device"} == IN_EVERY_RUN
+    assert {
+        name for name in loaded if name.partition(".")[0] == "pytest_device"
+    } == IN_EVERY_RUN
 
 
-def test_a_distributed_run_without_a_device_loads_no_heavy_module_in_any_process(tmp_path: Path) -> None:
+def test_a_distributed_run_without_a_device_loads_no_heavy_module_in_any_process(
+    tmp_path: Path,
+) -> None:
     tmp_path.joinpath("conftest.py").write_text(WRITE_MODULES_AT_THE_END)
     tmp_path.joinpath("test_trivial.py").write_text("def test_trivial(): pass")
 
-    python("-m", "pytest", "-s", "-qq", "-p", "xdist.plugin", "-p", PLUGIN, "-n1", cwd=tmp_path)
+    python(
+        "-m",
+        "pytest",
+        "-s",
+        "-qq",
+        "-p",
+        "xdist.plugin",
+        "-p",
+        PLUGIN,
+        "-n1",
+        cwd=tmp_path,
+    )
 
-    controller, worker = (json.loads(path.read_text()) for path in sorted(tmp_path.glob("modules-*")))
+    controller, worker = (
+        json.loads(path.read_text()) for path in sorted(tmp_path.glob("modules-*"))
+    )
     assert PLUGIN in controller
     assert PLUGIN in worker
     # What pytest-xdist itself brings, with the part of it that some releases borrow from the standard library.
@@ -66,16 +95,24 @@ def test_importing_changes_nothing_in_the_process(module: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("module", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))
+@pytest.mark.parametrize(
+    "module", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC))
+)
 def test_a_module_starts_with_one_sentence(module: Path) -> None:
-    first_line = (ast.get_docstring(ast.parse(module.read_text())) or "").partition("\n")[0]
+    first_line = (ast.get_docstring(ast.parse(module.read_text())) or "").partition(
+        "\n"
+    )[0]
 
     assert first_line.endswith(".")
 
 
 @pytest.mark.parametrize("name", ["errors", "redact", "settings", "spec"])
 def test_the_base_layer_uses_only_the_standard_library(name: str) -> None:
-    foreign = {root for root in imports(SRC / f"{name}.py") if root not in sys.stdlib_module_names}
+    foreign = {
+        root
+        for root in imports(SRC / f"{name}.py")
+        if root not in sys.stdlib_module_names
+    }
 
     assert foreign <= {"pytest_device"}
 
@@ -84,7 +121,9 @@ def test_type_checkers_and_run_time_see_the_same_public_names() -> None:
     typed = {
         alias.name: node.module
         for node in ast.walk(ast.parse((SRC / "__init__.py").read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_device.")
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.startswith("pytest_device.")
         for alias in node.names
     }
 
@@ -94,7 +133,11 @@ def test_type_checkers_and_run_time_see_the_same_public_names() -> None:
 
 
 def test_public_errors_are_shown_with_their_import_name() -> None:
-    errors = [getattr(pytest_device, name) for name in dir(pytest_device) if name.endswith("Error")]
+    errors = [
+        getattr(pytest_device, name)
+        for name in dir(pytest_device)
+        if name.endswith("Error")
+    ]
 
     assert len(errors) > 20
     assert {error.__module__ for error in errors} == {"pytest_device"}
@@ -115,11 +158,19 @@ def imports(module: Path) -> Iterator[str]:
 
 def python(*args: str, cwd: Path) -> list[str]:
     """Run a fresh interpreter without plugin autoloading; return the list that it prints last."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTEST_")
+    }
     done = subprocess.run(
         [sys.executable, "-B", *args],
         cwd=cwd,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_DEBUG_TEMPROOT": str(cwd)},
+        env={
+            **inherited,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_DEBUG_TEMPROOT": str(cwd),
+        },
         stdout=subprocess.PIPE,
         text=True,
         check=True,

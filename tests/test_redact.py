@@ -12,7 +12,9 @@ from pytest_device.redact import Redactor, is_loopback, uses_tls
 
 
 def test_a_known_secret_is_masked_everywhere() -> None:
-    assert Redactor(["opensesame"]).text("a=opensesame&b='opensesame'") == "a=***&b='***'"
+    assert (
+        Redactor(["opensesame"]).text("a=opensesame&b='opensesame'") == "a=***&b='***'"
+    )
 
 
 def test_a_secret_that_contains_another_leaves_no_remainder() -> None:
@@ -46,8 +48,12 @@ def test_a_shortened_secret_is_masked_at_both_ends(text: str, masked: str) -> No
         lambda secret: str(httpx.URL("http://host", params={"q": secret})),
     ],
 )
-@pytest.mark.parametrize("secret", ["open'se\"same", "open\\sesame", "open/sesame+&", "ouvre-toi-sésame"])
-def test_a_secret_is_masked_in_any_spelling(secret: str, spelling: Callable[[str], str]) -> None:
+@pytest.mark.parametrize(
+    "secret", ["open'se\"same", "open\\sesame", "open/sesame+&", "ouvre-toi-sésame"]
+)
+def test_a_secret_is_masked_in_any_spelling(
+    secret: str, spelling: Callable[[str], str]
+) -> None:
     masked = Redactor([secret]).text(f"<{spelling(secret)}>")
 
     assert "***" in masked
@@ -55,7 +61,9 @@ def test_a_secret_is_masked_in_any_spelling(secret: str, spelling: Callable[[str
 
 
 def test_a_text_is_masked_quickly_however_many_secrets_there_are() -> None:
-    redactor = Redactor(f"https://{number:08}.devices.example/" for number in range(3000))
+    redactor = Redactor(
+        f"https://{number:08}.devices.example/" for number in range(3000)
+    )
     text = "assert {'url': 'https://0000...example/'} == {}\n" * 200
     started = time.process_time()
 
@@ -81,13 +89,22 @@ def test_a_secret_learned_later_is_masked_from_then_on() -> None:
         ("Authorization: Bearer abc.def-1", "Authorization: Bearer ***"),
         ("{'authorization': 'bearer abc'}", "{'authorization': 'bearer ***'}"),
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ***"),
-        ("[(b'Authorization', b'Basic dXNlcjpwYXNz')]", "[(b'Authorization', b'Basic ***')]"),
+        (
+            "[(b'Authorization', b'Basic dXNlcjpwYXNz')]",
+            "[(b'Authorization', b'Basic ***')]",
+        ),
         ("GET https://user:pass@host/x", "GET https://***@host/x"),
         ("wss://user:p@ss@host/x", "wss://***@host/x"),
-        ("https://host/x?id=1&access_token=abc&n=2", "https://host/x?id=1&access_token=***&n=2"),
+        (
+            "https://host/x?id=1&access_token=abc&n=2",
+            "https://host/x?id=1&access_token=***&n=2",
+        ),
         ("https://host/x?X-Signature=abc#top", "https://host/x?X-Signature=***#top"),
         ("myapp://r?code=abc&error_code=4", "myapp://r?code=***&error_code=4"),
-        ("https://host/x?code_verifier=abc#access_token=a", "https://host/x?code_verifier=***#access_token=***"),
+        (
+            "https://host/x?code_verifier=abc#access_token=a",
+            "https://host/x?code_verifier=***#access_token=***",
+        ),
         ("https://host/x?author=me&tokens", "https://host/x?author=me&tokens"),
         ("GET https://host/x@y", "GET https://host/x@y"),
     ],
@@ -96,12 +113,17 @@ def test_credentials_are_recognized_by_their_form(text: str, masked: str) -> Non
     assert Redactor().text(text) == masked
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"]
+)
 def test_loopback_hosts_are_recognized(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["", "10.0.0.1", "localhost.example", "127.0.0.1.example", "devices.example"])
+@pytest.mark.parametrize(
+    "host",
+    ["", "10.0.0.1", "localhost.example", "127.0.0.1.example", "devices.example"],
+)
 def test_other_hosts_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 

@@ -34,10 +34,14 @@ async def endless(scope: Any, receive: Any, send: Any) -> None:
         pytest.param(b"", id="silence"),
     ],
 )
-def test_a_server_that_stops_leaves_nothing_open(request_bytes: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_stops_leaves_nothing_open(
+    request_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     def stop_during_a_request() -> None:
         server = AppServer()
-        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as client:
+        with socket.create_connection(
+            ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        ) as client:
             server.start(endless)
             client.send(request_bytes)
             if request_bytes.endswith(b"\r\n\r\n"):

@@ -33,8 +33,14 @@ def resolved(
     return resolve((options or {}).get, environ or {}, (ini or {}).get)
 
 
-def test_the_command_line_overrides_the_environment_which_overrides_the_ini_file() -> None:
-    sources = ({"device_url": "https://a"}, {"DEVICE_URL": "https://b"}, {"device_url": "https://c"})
+def test_the_command_line_overrides_the_environment_which_overrides_the_ini_file() -> (
+    None
+):
+    sources = (
+        {"device_url": "https://a"},
+        {"DEVICE_URL": "https://b"},
+        {"device_url": "https://c"},
+    )
 
     assert resolved(*sources).url == "https://a"
     assert resolved({}, *sources[1:]).url == "https://b"
@@ -42,7 +48,11 @@ def test_the_command_line_overrides_the_environment_which_overrides_the_ini_file
 
 
 def test_each_value_remembers_its_source() -> None:
-    settings = resolved({"device_url": "https://a"}, {"DEVICE_APP_ID": APP_ID}, {"device_vendor": "acme"})
+    settings = resolved(
+        {"device_url": "https://a"},
+        {"DEVICE_APP_ID": APP_ID},
+        {"device_vendor": "acme"},
+    )
 
     assert settings.source("url") == "--device-url"
     assert settings.source("app_id") == "DEVICE_APP_ID"
@@ -56,7 +66,10 @@ GOOD = {
     "platform": ("ios, android", (Platform.IOS, Platform.ANDROID)),
     "type": ("appium", SessionType.APPIUM),
     "build_id": (APP_ID, APP_ID),
-    "application_archive_url": ("https://archives.example/a.zip", "https://archives.example/a.zip"),
+    "application_archive_url": (
+        "https://archives.example/a.zip",
+        "https://archives.example/a.zip",
+    ),
     "identifier": ("Pixel 9", "Pixel 9"),
     "share": ("class", Share.CLASS),
     "attach": (APP_ID.upper(), APP_ID.upper()),
@@ -80,12 +93,16 @@ GOOD = {
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.word)
 def test_a_string_is_parsed_to_the_options_type(option: Option[Any]) -> None:
-    text, value = GOOD.get(option.word, ("true", True) if isinstance(option.default, bool) else ("5", 5))
+    text, value = GOOD.get(
+        option.word, ("true", True) if isinstance(option.default, bool) else ("5", 5)
+    )
 
     parsed = option.parse(text)
 
     assert parsed == value
-    assert isinstance(parsed, object if option.default is None else type(option.default))
+    assert isinstance(
+        parsed, object if option.default is None else type(option.default)
+    )
 
 
 def test_settings_without_arguments_are_the_defaults() -> None:
@@ -153,13 +170,21 @@ def test_an_invalid_value_is_reported_with_its_source(key: str, text: str) -> No
         (({}, {}, {"device_prefetch": "two"}), "device_prefetch='two' in the ini file"),
     ],
 )
-def test_an_invalid_value_is_reported_as_given(sources: tuple[dict[str, str], ...], given: str) -> None:
+def test_an_invalid_value_is_reported_as_given(
+    sources: tuple[dict[str, str], ...], given: str
+) -> None:
     with pytest.raises(ConfigError, match=f"^{given} must be a whole number of tests"):
         resolved(*sources)
 
 
-@pytest.mark.parametrize("option", [one for one in OPTIONS if one not in _TEXTS], ids=lambda option: option.ini)
-def test_an_invalid_url_is_reported_without_credentials_and_query(option: Option[Any]) -> None:
+@pytest.mark.parametrize(
+    "option",
+    [one for one in OPTIONS if one not in _TEXTS],
+    ids=lambda option: option.ini,
+)
+def test_an_invalid_url_is_reported_without_credentials_and_query(
+    option: Option[Any],
+) -> None:
     text = "ftp://user:pw123456@archives.example/a\0.zip?sig=abcdefgh"
 
     with pytest.raises(ConfigError) as caught:
@@ -179,7 +204,9 @@ def test_all_invalid_values_are_reported_at_once() -> None:
 
 
 def test_an_empty_string_counts_as_unset() -> None:
-    assert resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url == "https://c"
+    assert (
+        resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url == "https://c"
+    )
 
 
 def test_the_source_with_higher_precedence_selects_the_service() -> None:
@@ -193,7 +220,9 @@ def test_the_source_with_higher_precedence_selects_the_service() -> None:
 
 
 def test_two_services_from_one_source_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--device-url and --device-local are mutually exclusive"):
+    with pytest.raises(
+        ConfigError, match="--device-url and --device-local are mutually exclusive"
+    ):
         resolved({"device_url": "https://a", "device_local": "true"})
 
 
@@ -206,7 +235,9 @@ def test_a_local_service_needs_no_app_id_and_is_polled_faster() -> None:
 
 
 def test_an_explicit_poll_interval_applies_to_the_local_service_too() -> None:
-    settings = resolved({"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"})
+    settings = resolved(
+        {"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"}
+    )
 
     assert settings.poll_interval_seconds == 2
 
@@ -226,7 +257,11 @@ def test_a_builds_directory_is_allowed_for_a_separate_local_service() -> None:
 
 
 def test_real_device_options_require_a_local_service() -> None:
-    given = {"DEVICE_LOCAL_REAL": "1", "DEVICE_AVD": "Phone", "DEVICE_APPIUM_ALLOW_INSECURE": "a:b, *:c"}
+    given = {
+        "DEVICE_LOCAL_REAL": "1",
+        "DEVICE_AVD": "Phone",
+        "DEVICE_APPIUM_ALLOW_INSECURE": "a:b, *:c",
+    }
     settings = resolved({}, given)
 
     local = settings.local_service_config()
@@ -238,12 +273,19 @@ def test_real_device_options_require_a_local_service() -> None:
 
 
 def test_builds_for_another_service_are_an_error_on_the_command_line_only() -> None:
-    service = ({"device_url": "https://a", "device_app_id": APP_ID}, {"DEVICE_TOKEN": "made-up-token"})
+    service = (
+        {"device_url": "https://a", "device_app_id": APP_ID},
+        {"DEVICE_TOKEN": "made-up-token"},
+    )
 
-    (problem,) = resolved(service[0] | {"device_builds_dir": "builds"}, service[1]).service_problems()
+    (problem,) = resolved(
+        service[0] | {"device_builds_dir": "builds"}, service[1]
+    ).service_problems()
 
     assert "--device-builds-dir only applies to the local service" in problem
-    assert not list(resolved(*service, {"device_builds_dir": "builds"}).service_problems())
+    assert not list(
+        resolved(*service, {"device_builds_dir": "builds"}).service_problems()
+    )
 
 
 def test_without_a_service_both_options_are_named() -> None:
@@ -324,7 +366,9 @@ def test_an_unusable_url_is_refused_with_the_rule(url: str, rule: str) -> None:
         ("redis://:secretive@redis.example", "unencrypted: use rediss://"),
     ],
 )
-def test_an_unusable_redis_url_is_refused_without_its_credentials(url: str, rule: str) -> None:
+def test_an_unusable_redis_url_is_refused_without_its_credentials(
+    url: str, rule: str
+) -> None:
     with pytest.raises(ConfigError, match=rule) as caught:
         parsers.slots_address(url)
 
@@ -341,8 +385,12 @@ def test_an_unusable_redis_url_is_refused_without_its_credentials(url: str, rule
         ("redis.example?password=secretive", "redis.example"),
     ],
 )
-def test_a_redis_url_without_a_scheme_is_reported_as_given(url: str, shown: str) -> None:
-    with pytest.raises(ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like") as caught:
+def test_a_redis_url_without_a_scheme_is_reported_as_given(
+    url: str, shown: str
+) -> None:
+    with pytest.raises(
+        ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like"
+    ) as caught:
         parsers.slots_address(url)
 
     assert "secretive" not in str(caught.value)
@@ -350,7 +398,11 @@ def test_a_redis_url_without_a_scheme_is_reported_as_given(url: str, shown: str)
 
 @pytest.mark.parametrize(
     "url",
-    ["redis://redis.example", "redis://:open-sesame@[::1]:6380/2", "rediss://user:open-sesame@redis.example:6380/15"],
+    [
+        "redis://redis.example",
+        "redis://:open-sesame@[::1]:6380/2",
+        "rediss://user:open-sesame@redis.example:6380/15",
+    ],
 )
 def test_a_redis_url_can_have_credentials_if_they_stay_private(url: str) -> None:
     settings = resolved({}, {"DEVICE_SLOTS_URL": url, "DEVICE_MAX_SESSIONS": "3"})
@@ -359,11 +411,18 @@ def test_a_redis_url_can_have_credentials_if_they_stay_private(url: str) -> None
     assert "sesame" not in repr(settings)
 
 
-@pytest.mark.parametrize("source", ["--device-slots-url", "device_slots_url in the ini file"])
-def test_a_redis_url_with_credentials_is_accepted_from_the_environment_only(source: str) -> None:
+@pytest.mark.parametrize(
+    "source", ["--device-slots-url", "device_slots_url in the ini file"]
+)
+def test_a_redis_url_with_credentials_is_accepted_from_the_environment_only(
+    source: str,
+) -> None:
     given = {"device_slots_url": "rediss://:open-sesame@redis.example"}
 
-    with pytest.raises(ConfigError, match=f"{source} must not contain credentials, .* set DEVICE_SLOTS_URL") as caught:
+    with pytest.raises(
+        ConfigError,
+        match=f"{source} must not contain credentials, .* set DEVICE_SLOTS_URL",
+    ) as caught:
         resolved(given if source.startswith("--") else {}, {}, given)
 
     assert "sesame" not in str(caught.value)
@@ -374,11 +433,19 @@ def test_a_redis_url_with_credentials_is_accepted_from_the_environment_only(sour
     [
         (({"device_slots_url": "redis://redis.example"}, {}, {}), "--device-slots-url"),
         (({}, {"DEVICE_SLOTS_URL": "redis://redis.example"}, {}), "DEVICE_SLOTS_URL"),
-        (({}, {}, {"device_slots_url": "redis://redis.example"}), "device_slots_url in the ini file"),
+        (
+            ({}, {}, {"device_slots_url": "redis://redis.example"}),
+            "device_slots_url in the ini file",
+        ),
     ],
 )
-def test_a_redis_url_requires_a_session_limit(sources: tuple[dict[str, str], ...], source: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{source} has no effect without a limit: set --device-max-sessions"):
+def test_a_redis_url_requires_a_session_limit(
+    sources: tuple[dict[str, str], ...], source: str
+) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=f"^{source} has no effect without a limit: set --device-max-sessions",
+    ):
         resolved(*sources)
 
     options, environ, ini = sources
@@ -387,7 +454,9 @@ def test_a_redis_url_requires_a_session_limit(sources: tuple[dict[str, str], ...
 
 
 @pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])
-def test_a_token_that_cannot_be_a_header_is_refused_without_being_shown(token: str) -> None:
+def test_a_token_that_cannot_be_a_header_is_refused_without_being_shown(
+    token: str,
+) -> None:
     with pytest.raises(ConfigError, match="DEVICE_TOKEN") as caught:
         checked_token(token)
 
@@ -402,12 +471,19 @@ def test_the_ini_file_keeps_nothing_warm_in_ci(variable: str) -> None:
     settings = resolved({}, {**URL, variable: "1"}, {"device_keep_warm": "5"})
 
     assert settings.keep_warm == 0
-    assert settings.keep_warm_ignored_because.startswith("device_keep_warm in the ini file is ignored: in CI")
+    assert settings.keep_warm_ignored_because.startswith(
+        "device_keep_warm in the ini file is ignored: in CI"
+    )
     assert settings.is_default("max_idle_time_minutes")
 
 
-@pytest.mark.parametrize(("options", "environ"), [({"device_keep_warm": "5"}, {}), ({}, {"DEVICE_KEEP_WARM": "5"})])
-def test_in_ci_option_and_variable_keep_devices_warm(options: dict[str, str], environ: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "environ"),
+    [({"device_keep_warm": "5"}, {}), ({}, {"DEVICE_KEEP_WARM": "5"})],
+)
+def test_in_ci_option_and_variable_keep_devices_warm(
+    options: dict[str, str], environ: dict[str, str]
+) -> None:
     assert resolved(options, {**URL, "CI": "1", **environ}).keep_warm == 5
 
 
@@ -415,7 +491,10 @@ def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_KEEP_WARM": "5"})
 
     assert settings.keep_warm == 0
-    assert settings.keep_warm_ignored_because == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
+    assert (
+        settings.keep_warm_ignored_because
+        == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
+    )
     assert not list(settings.service_problems())
 
 
@@ -426,8 +505,12 @@ def test_an_option_that_the_local_service_cannot_honor_is_an_error() -> None:
     assert problem.startswith("--device-keep-warm needs a remote service")
 
 
-@pytest.mark.parametrize(("given", "minutes"), [({}, 21), ({"DEVICE_MAX_IDLE_TIME_MINUTES": "7"}, 7)])
-def test_an_unset_idle_limit_exceeds_the_time_of_a_warm_device(given: dict[str, str], minutes: int) -> None:
+@pytest.mark.parametrize(
+    ("given", "minutes"), [({}, 21), ({"DEVICE_MAX_IDLE_TIME_MINUTES": "7"}, 7)]
+)
+def test_an_unset_idle_limit_exceeds_the_time_of_a_warm_device(
+    given: dict[str, str], minutes: int
+) -> None:
     settings = resolved({"device_keep_warm": "20"}, {**URL, **given})
 
     assert settings.max_idle_time_minutes == minutes

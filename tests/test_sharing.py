@@ -12,7 +12,11 @@ from pytest_device.auth.provider import Client, IdentityProvider, User
 from pytest_device.errors import AuthConfigError, TokenError
 from pytest_device.sharing import ServiceHost, shared
 
-MAKE = partial(IdentityProvider, users=[User("ada", {"name": "Ada"}), User("bob")], clients=[Client("app", ["my://r"])])
+MAKE = partial(
+    IdentityProvider,
+    users=[User("ada", {"name": "Ada"}), User("bob")],
+    clients=[Client("app", ["my://r"])],
+)
 
 
 SEEN: Final = set[str]()
@@ -53,7 +57,9 @@ def test_values_set_by_a_test_are_set_at_the_service(provider: Any) -> None:
 
 
 def test_a_services_error_is_raised_at_the_caller(provider: Any) -> None:
-    with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada, bob\)"):
+    with pytest.raises(
+        AuthConfigError, match=r"unknown user 'eve' \(available: ada, bob\)"
+    ):
         provider.sign_in("eve")
     with pytest.raises(TimeoutError, match="bob did not sign in"):
         provider.wait_for_sign_in("bob", 0)
@@ -64,7 +70,9 @@ def test_a_services_error_is_raised_at_the_caller(provider: Any) -> None:
     assert raised.value.code == "invalid_grant"
 
 
-def test_unserializable_arguments_are_an_error_of_the_call(host: ServiceHost, provider: Any) -> None:
+def test_unserializable_arguments_are_an_error_of_the_call(
+    host: ServiceHost, provider: Any
+) -> None:
     with pytest.raises((AttributeError, TypeError, ValueError), match="pickle"):
         provider.user(lambda: None)
     with pytest.raises(AttributeError, match="pretend"):
@@ -77,4 +85,9 @@ def test_unserializable_arguments_are_an_error_of_the_call(host: ServiceHost, pr
 
 
 def test_calls_require_the_key(host: ServiceHost) -> None:
-    assert httpx.post(host.ticket["url"], content=b"cos\nsystem\n(S'true'\ntR.").status_code == 401
+    assert (
+        httpx.post(
+            host.ticket["url"], content=b"cos\nsystem\n(S'true'\ntR."
+        ).status_code
+        == 401
+    )

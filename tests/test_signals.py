@@ -31,9 +31,28 @@ def test_under_nohup_tests_keep_ignoring_signals_but_their_processes_do_not(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)
-    alike = ("-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest", "-p", "no:cacheprovider", "-p", "no:anyio")
-    command = [*UNDER_NOHUP, sys.executable, "-m", "pytest", *alike, *options, str(tmp_path)]
+    alike = (
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:anyio",
+    )
+    command = [
+        *UNDER_NOHUP,
+        sys.executable,
+        "-m",
+        "pytest",
+        *alike,
+        *options,
+        str(tmp_path),
+    ]
 
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
 
     assert "1 passed" in run.stdout, run.stdout + run.stderr

@@ -40,11 +40,16 @@ class Work:
         if within <= max(self.boots.values()):
             return None
         room = {kind: within - boot for kind, boot in self.boots.items()}
-        return {kind: max(1, ceil(round(sum(tests) / room[kind], 9))) for kind, tests in self.tests.items()}
+        return {
+            kind: max(1, ceil(round(sum(tests) / room[kind], 9)))
+            for kind, tests in self.tests.items()
+        }
 
     def occupied(self, sessions: Mapping[str, int]) -> float:
         """Return the seconds from create to stop of these sessions: their boots, and all device tests."""
-        return self.of_devices() + sum(count * self.boots[kind] for kind, count in sessions.items())
+        return self.of_devices() + sum(
+            count * self.boots[kind] for kind, count in sessions.items()
+        )
 
 
 def least_seconds(work: Work, workers: int, sessions: int | None) -> float:
@@ -52,7 +57,11 @@ def least_seconds(work: Work, workers: int, sessions: int | None) -> float:
 
     Every bound holds for itself, so that the largest does.
     """
-    return max(*_by_workers(work, workers, sessions), _by_slots(work, sessions), *_by_longest(work, workers, sessions))
+    return max(
+        *_by_workers(work, workers, sessions),
+        _by_slots(work, sessions),
+        *_by_longest(work, workers, sessions),
+    )
 
 
 def _by_workers(work: Work, workers: int, sessions: int | None) -> Iterator[float]:
@@ -64,7 +73,13 @@ def _by_workers(work: Work, workers: int, sessions: int | None) -> Iterator[floa
     yield (work.of_devices() + sum(work.free)) / workers
     lanes = min(workers, sessions or workers)
     for boot in work.boots.values():
-        yield boot + sum(sum(work.tests[kind]) for kind in work.boots if work.boots[kind] >= boot) / lanes
+        yield (
+            boot
+            + sum(
+                sum(work.tests[kind]) for kind in work.boots if work.boots[kind] >= boot
+            )
+            / lanes
+        )
 
 
 def _by_slots(work: Work, sessions: int | None) -> float:
@@ -96,7 +111,9 @@ def _by_longest(work: Work, workers: int, sessions: int | None) -> Iterator[floa
     yield max(work.free, default=0.0)
     yield max(work.boots[kind] + max(tests) for kind, tests in work.tests.items())
     lanes = min(workers, sessions or workers)
-    longest = sorted((seconds for tests in work.tests.values() for seconds in tests), reverse=True)
+    longest = sorted(
+        (seconds for tests in work.tests.values() for seconds in tests), reverse=True
+    )
     for n in range(1, (len(longest) - 1) // lanes + 1):
         yield min(work.boots.values()) + sum(longest[n * lanes - n : n * lanes + 1])
 

@@ -9,12 +9,36 @@ from typing import Final
 from benchmarks.parallel.bounds import Work, least_seconds
 
 KINDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "android_phone": {"platform": "android", "type": "agent-device", "device_identifier": "pixel_8"},
-    "iphone": {"platform": "ios", "type": "agent-device", "device_identifier": "iPhone 16"},
-    "android_appium": {"platform": "android", "type": "appium", "device_identifier": "pixel_8"},
-    "ipad": {"platform": "ios", "type": "agent-device", "device_identifier": "iPad Air"},
-    "android_tablet": {"platform": "android", "type": "agent-device", "device_identifier": "pixel_tablet"},
-    "iphone_appium": {"platform": "ios", "type": "appium", "device_identifier": "iPhone SE"},
+    "android_phone": {
+        "platform": "android",
+        "type": "agent-device",
+        "device_identifier": "pixel_8",
+    },
+    "iphone": {
+        "platform": "ios",
+        "type": "agent-device",
+        "device_identifier": "iPhone 16",
+    },
+    "android_appium": {
+        "platform": "android",
+        "type": "appium",
+        "device_identifier": "pixel_8",
+    },
+    "ipad": {
+        "platform": "ios",
+        "type": "agent-device",
+        "device_identifier": "iPad Air",
+    },
+    "android_tablet": {
+        "platform": "android",
+        "type": "agent-device",
+        "device_identifier": "pixel_tablet",
+    },
+    "iphone_appium": {
+        "platform": "ios",
+        "type": "appium",
+        "device_identifier": "iPhone SE",
+    },
 }
 """What a test requests. The n-th kind has 1/n as many tests as the first."""
 BOOT_SECONDS: Final = (60.0, 0.25)
@@ -103,8 +127,15 @@ class Suite:
 
     def work(self, took: Mapping[int, float]) -> Work:
         """Return the work, with the seconds that each test actually took."""
-        by_kind = {kind: [took[one.number] for one in self.tests if one.kind == kind] for kind in self.boots}
-        return Work(by_kind, self.boots, [took[one.number] for one in self.tests if one.kind is None])
+        by_kind = {
+            kind: [took[one.number] for one in self.tests if one.kind == kind]
+            for kind in self.boots
+        }
+        return Work(
+            by_kind,
+            self.boots,
+            [took[one.number] for one in self.tests if one.kind is None],
+        )
 
 
 def suite_of(cell: Cell, least: float, times: float = 1.0) -> Suite:
@@ -116,8 +147,13 @@ def suite_of(cell: Cell, least: float, times: float = 1.0) -> Suite:
     chance = random.Random(cell.name)
     tests = _tests(cell, chance)
     needed = {one.kind for one in tests}
-    boots = {kind: chance.lognormvariate(0, BOOT_SECONDS[1]) * BOOT_SECONDS[0] for kind in KINDS}
-    suite = Suite(tests, {kind: seconds for kind, seconds in boots.items() if kind in needed})
+    boots = {
+        kind: chance.lognormvariate(0, BOOT_SECONDS[1]) * BOOT_SECONDS[0]
+        for kind in KINDS
+    }
+    suite = Suite(
+        tests, {kind: seconds for kind, seconds in boots.items() if kind in needed}
+    )
     took = {one.number: one.seconds for one in tests}
     bound = least_seconds(suite.work(took), cell.workers, cell.sessions)
     least = max(least, SECONDS_PER_WORKER * cell.workers)
@@ -129,12 +165,17 @@ def _tests(cell: Cell, chance: random.Random) -> list[Test]:
     kinds = list(KINDS)[: cell.kinds]
     weights = list(accumulate(1 / (place + 1) for place in range(cell.kinds)))
     size = min(MODULE_TESTS, cell.tests // cell.kinds)
-    about = kinds + chance.choices(kinds, cum_weights=weights, k=cell.tests // size)  # no kind is left out
+    about = kinds + chance.choices(
+        kinds, cum_weights=weights, k=cell.tests // size
+    )  # no kind is left out
     tests: list[Test] = []
     for number in range(cell.tests):
         module, place = divmod(number, size)
         (other,) = chance.choices(kinds, cum_weights=weights)
-        has_its_kind, is_free = chance.random() < OF_ITS_KIND, chance.random() < cell.free
+        has_its_kind, is_free = (
+            chance.random() < OF_ITS_KIND,
+            chance.random() < cell.free,
+        )
         kind = about[module] if place == 0 or has_its_kind else other
         seconds = chance.lognormvariate(0, TEST_SECONDS[1]) * TEST_SECONDS[0]
         tests.append(Test(number, module, None if place and is_free else kind, seconds))
@@ -142,5 +183,12 @@ def _tests(cell: Cell, chance: random.Random) -> list[Test]:
 
 
 def _scaled(suite: Suite, factor: float, poll_seconds: float) -> Suite:
-    tests = [Test(one.number, one.module, one.kind, one.seconds * factor) for one in suite.tests]
-    return Suite(tests, {kind: seconds * factor for kind, seconds in suite.boots.items()}, poll_seconds)
+    tests = [
+        Test(one.number, one.module, one.kind, one.seconds * factor)
+        for one in suite.tests
+    ]
+    return Suite(
+        tests,
+        {kind: seconds * factor for kind, seconds in suite.boots.items()},
+        poll_seconds,
+    )

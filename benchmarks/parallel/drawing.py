@@ -40,7 +40,9 @@ def drawn(runs: Sequence[Measured]) -> str:
     height = _TOP + _ROW * len(policies) + 10
     parts = [
         _panel("wall time over its lower bound", _LABELS, height, _most(runs)),
-        _panel("billed time over the least", _LABELS + _PANEL + _GAP, height, _most(runs)),
+        _panel(
+            "billed time over the least", _LABELS + _PANEL + _GAP, height, _most(runs)
+        ),
     ]
     for place, policy in enumerate(policies):
         y = _TOP + _ROW * place + _ROW // 2
@@ -50,11 +52,17 @@ def drawn(runs: Sequence[Measured]) -> str:
             f'<g class="{group}">',
             f'<text x="{_LABELS - 14}" y="{y + 4}" text-anchor="end">{escape(policy.name)}</text>',
             _row([run.over for run in of_it], _scale(_LABELS, _most(runs)), y),
-            _row([run.billed_over for run in of_it], _scale(_LABELS + _PANEL + _GAP, _most(runs)), y),
+            _row(
+                [run.billed_over for run in of_it],
+                _scale(_LABELS + _PANEL + _GAP, _most(runs)),
+                y,
+            ),
             "</g>",
         ]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
-    title = "<title>Time and bill of whole runs over their lower bounds, by policy</title>"
+    title = (
+        "<title>Time and bill of whole runs over their lower bounds, by policy</title>"
+    )
     return "\n".join([head, title, f"<style>{_STYLE}</style>", *parts, "</svg>", ""])
 
 
@@ -80,8 +88,17 @@ def _panel(title: str, left: int, height: int, most: float) -> str:
 
 
 def _row(ratios: Sequence[float], scale: Callable[[float], float], y: int) -> str:
-    dots = [f'<circle class="one" cx="{scale(ratio):.1f}" cy="{y}" r="3.5"/>' for ratio in ratios]
+    dots = [
+        f'<circle class="one" cx="{scale(ratio):.1f}" cy="{y}" r="3.5"/>'
+        for ratio in ratios
+    ]
     mean = statistics.geometric_mean(ratios)
     x = scale(mean)
     line = f'<line class="mean" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 9}" y2="{y + 9}"/>'
-    return "\n".join([*dots, line, f'<text x="{scale(max(ratios)) + 8:.1f}" y="{y + 4}">{mean:.2f}</text>'])
+    return "\n".join(
+        [
+            *dots,
+            line,
+            f'<text x="{scale(max(ratios)) + 8:.1f}" y="{y + 4}">{mean:.2f}</text>',
+        ]
+    )

@@ -52,21 +52,33 @@ def means(runs: Runs) -> str:
         [
             "| policy | time over its bound | worst | billed over the least | worst | cells |",
             "| --- | --- | --- | --- | --- | --- |",
-            *(_mean_row(policy, of_policy(runs, policy)) for policy in POLICIES if of_policy(runs, policy)),
+            *(
+                _mean_row(policy, of_policy(runs, policy))
+                for policy in POLICIES
+                if of_policy(runs, policy)
+            ),
         ]
     )
 
 
 def _mean_row(policy: Policy, runs: Runs) -> str:
     over, billed = [run.over for run in runs], [run.billed_over for run in runs]
-    figures = statistics.geometric_mean(over), max(over), statistics.geometric_mean(billed), max(billed)
+    figures = (
+        statistics.geometric_mean(over),
+        max(over),
+        statistics.geometric_mean(billed),
+        max(billed),
+    )
     return f"| {policy.name} | {' | '.join(f'{figure:.2f}' for figure in figures)} | {len(runs)} |"
 
 
 def by_cell(runs: Runs) -> str:
     """Return each cell as a row of a Markdown table: time over its bound, and the plugin's boots and bill."""
     head = "| suite | bound | plugin | first run | per test | per module | by hand | order alone | boots | billed |"
-    rows = [_cell_row(cell, {run.policy: run for run in runs if run.cell == cell.name}) for cell in cells_of(runs)]
+    rows = [
+        _cell_row(cell, {run.policy: run for run in runs if run.cell == cell.name})
+        for cell in cells_of(runs)
+    ]
     return "\n".join([head, f"|{' --- |' * 10}", *rows])
 
 
@@ -77,7 +89,10 @@ def _cell_row(cell: Cell, runs: Mapping[str, Measured]) -> str:
     columns = [
         str(cell),
         f"{next(iter(runs.values())).least_seconds:.1f} s",
-        *(shown_over.get(policy.name, "") for policy in (KNOWN, UNKNOWN, PER_TEST, PER_MODULE)),
+        *(
+            shown_over.get(policy.name, "")
+            for policy in (KNOWN, UNKNOWN, PER_TEST, PER_MODULE)
+        ),
         f"{min(by_hand):.2f}" if by_hand else "",
         shown_over.get(STOCK.name, ""),
         f"{ours.boots} of {ours.least_boots}" if ours else "",
@@ -131,14 +146,23 @@ def _unknowing(run: Measured) -> str:
 
 
 def _above_mean(runs: Runs) -> Iterator[str]:
-    if runs and (mean := statistics.geometric_mean(run.over for run in runs)) > KNOWN_MEAN_BAR:
+    if (
+        runs
+        and (mean := statistics.geometric_mean(run.over for run in runs))
+        > KNOWN_MEAN_BAR
+    ):
         yield f"{KNOWN.name}: {mean:.3f} of the bounds by the geometric mean (bar: {KNOWN_MEAN_BAR})"
 
 
 def _behind(runs: Runs, ours: Runs) -> Iterator[str]:
     """Return the cells in which another policy was faster."""
     for run in ours:
-        others = [one for policy in OTHERS for one in of_policy(runs, policy) if one.cell == run.cell]
+        others = [
+            one
+            for policy in OTHERS
+            for one in of_policy(runs, policy)
+            if one.cell == run.cell
+        ]
         best = min(others, key=lambda one: one.over, default=run)
         if run.over > OTHERS_BAR * best.over:
             yield f"{run.cell}, {run.policy}: {run.over:.3f}, {best.policy}: {best.over:.3f} (bar: {OTHERS_BAR} of it)"

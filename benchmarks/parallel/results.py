@@ -15,7 +15,11 @@ _PACKAGES: Final = ("pytest", "pytest-xdist", "httpx")
 def machine() -> str:
     """Return when and on what was measured."""
     packages = ", ".join(f"{package} {version(package)}" for package in _PACKAGES)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
     python = platform.python_version()
     return f"{datetime.now(UTC):%Y-%m-%d}, {platform.system()}, {cores} cores, Python {python}, {packages}"
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from benchmarks.parallel.bounds import least_billed, least_boots, least_seconds, unknowing_seconds
+from benchmarks.parallel.bounds import (
+    least_billed,
+    least_boots,
+    least_seconds,
+    unknowing_seconds,
+)
 from benchmarks.parallel.cells import KINDS, Cell, Suite
 from benchmarks.parallel.service import APP_ID, TOKEN, Service, service
 from benchmarks.parallel.suite import STAMPS, write_by_hand, write_marked
@@ -35,8 +40,12 @@ class Policy:
 
 KNOWN: Final = Policy("plugin")
 UNKNOWN: Final = Policy("plugin, first run", ("--cache-clear",))
-PER_TEST: Final = Policy("a session per test", ("--device-share", "test", "--dist", "load"))
-PER_MODULE: Final = Policy("a session per module, loadfile", ("--device-share", "module", "--dist", "loadfile"))
+PER_TEST: Final = Policy(
+    "a session per test", ("--device-share", "test", "--dist", "load")
+)
+PER_MODULE: Final = Policy(
+    "a session per module, loadfile", ("--device-share", "module", "--dist", "loadfile")
+)
 BY_HAND: Final = tuple(
     Policy(f"a fixture per worker, {dist}", ("--dist", dist), by_hand=True)
     for dist in ("load", "loadscope", "worksteal")
@@ -104,7 +113,11 @@ def measure(
     write_marked(suite, directory / "marked")
     write_by_hand(suite, directory / "by_hand")
     with service(
-        directory, {" ".join(KINDS[kind].values()): seconds for kind, seconds in suite.boots.items()}
+        directory,
+        {
+            " ".join(KINDS[kind].values()): seconds
+            for kind, seconds in suite.boots.items()
+        },
     ) as running:
         environ = _environment(running, directory, suite.poll_seconds)
         for policy in policies:
@@ -119,7 +132,13 @@ def measure(
                     running.sessions()  # none of these is the next run's
 
 
-def _run(policy: Policy, cell: Cell, workers: int, environ: Mapping[str, str], directory: Path) -> tuple[float, float]:
+def _run(
+    policy: Policy,
+    cell: Cell,
+    workers: int,
+    environ: Mapping[str, str],
+    directory: Path,
+) -> tuple[float, float]:
     """Run pytest; return how long it took, and the part of the machine's CPUs that was busy."""
     log = directory / "log"
     with log.open("w") as output:
@@ -135,12 +154,24 @@ def _run(policy: Policy, cell: Cell, workers: int, environ: Mapping[str, str], d
             check=False,
         )
     if ended.returncode:
-        raise RunFailedError(f"{cell}, {policy.name}: pytest ended with {ended.returncode}\n{log.read_text()[-4000:]}")
+        raise RunFailedError(
+            f"{cell}, {policy.name}: pytest ended with {ended.returncode}\n{log.read_text()[-4000:]}"
+        )
     return time.perf_counter() - started, psutil.cpu_percent() / 100
 
 
 def _command(policy: Policy, cell: Cell, workers: int) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", str(workers), *policy.options]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "xdist",
+        "-n",
+        str(workers),
+        *policy.options,
+    ]
     if policy.by_hand:
         return command
     # What other policies do is nothing that the plugin's own runs learn from.
@@ -149,12 +180,15 @@ def _command(policy: Policy, cell: Cell, workers: int) -> list[str]:
     return [*command, "-p", "device"]
 
 
-def _environment(running: Service, directory: Path, poll_seconds: float) -> Mapping[str, str]:
+def _environment(
+    running: Service, directory: Path, poll_seconds: float
+) -> Mapping[str, str]:
     """Return the variables of a run: no plugin of the environment takes part but those that the command names."""
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("DEVICE_", "PYTEST_")) and name != "PYTHONDONTWRITEBYTECODE"
+        if not name.startswith(("DEVICE_", "PYTEST_"))
+        and name != "PYTHONDONTWRITEBYTECODE"
     }
     return inherited | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -168,16 +202,30 @@ def _environment(running: Service, directory: Path, poll_seconds: float) -> Mapp
 
 
 def _measured(
-    policy: Policy, cell: Cell, suite: Suite, running: Service, stamps: Path, workers: int, took: tuple[float, float]
+    policy: Policy,
+    cell: Cell,
+    suite: Suite,
+    running: Service,
+    stamps: Path,
+    workers: int,
+    took: tuple[float, float],
 ) -> Measured:
     """Return the duration of a run from its first create call or test."""
-    spans = {int(number): (float(start), float(end)) for number, start, end in map(str.split, _lines(stamps))}
+    spans = {
+        int(number): (float(start), float(end))
+        for number, start, end in map(str.split, _lines(stamps))
+    }
     if missing := sum(test.number not in spans for test in suite.tests):
         raise RunFailedError(f"{cell}, {policy.name}: {missing} tests did not run")
     sessions = running.sessions()
     if left := [session for session in sessions if session.finished_at is None]:
-        raise RunFailedError(f"{cell}, {policy.name}: {len(left)} sessions were not stopped")
-    started = min(*(session.created_at for session in sessions), *(start for start, _ in spans.values()))
+        raise RunFailedError(
+            f"{cell}, {policy.name}: {len(left)} sessions were not stopped"
+        )
+    started = min(
+        *(session.created_at for session in sessions),
+        *(start for start, _ in spans.values()),
+    )
     work = suite.work({number: end - start for number, (start, end) in spans.items()})
     seconds = max(end for _, end in spans.values()) - started
     return Measured(
@@ -189,7 +237,9 @@ def _measured(
         unknowing_seconds=unknowing_seconds(work, cell.workers, cell.sessions),
         boots=len(sessions),
         least_boots=least_boots(work, seconds),
-        billed=sum((session.finished_at or 0.0) - session.created_at for session in sessions),
+        billed=sum(
+            (session.finished_at or 0.0) - session.created_at for session in sessions
+        ),
         least_billed=least_billed(work, seconds),
         whole_seconds=took[0],
         busy=took[1],

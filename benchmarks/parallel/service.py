@@ -35,7 +35,9 @@ class Service:
     def sessions(self) -> list[Session]:
         """Return those that were created since the last call, with the moments that the service wrote down."""
         with closing(Store.open(self._store)) as store:
-            new = [session for session in store.load() if session.id not in self._reported]
+            new = [
+                session for session in store.load() if session.id not in self._reported
+            ]
         self._reported.update(session.id for session in new)
         return new
 
@@ -45,7 +47,9 @@ def service(directory: Path, boots: Mapping[str, float]) -> Iterator[Service]:
     """Run the service; ``boots`` are seconds by platform, type and device identifier, with a blank in between."""
     command = [sys.executable, "-m", "benchmarks.parallel.service", str(directory)]
     root = Path(__file__).parents[2]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+    ) as process:
         stdin, stdout = _pipes(process)
         try:
             stdin.write(json.dumps(boots) + "\n")
@@ -59,12 +63,21 @@ def service(directory: Path, boots: Mapping[str, float]) -> Iterator[Service]:
 async def serve(directory: Path) -> None:
     """Serve until standard input ends; print the address on standard output."""
     boots: Mapping[str, float] = json.loads(sys.stdin.readline())
-    with closing(Store.open(directory / "sessions.db")) as store, listen("127.0.0.1", 0) as listener:
+    with (
+        closing(Store.open(directory / "sessions.db")) as store,
+        listen("127.0.0.1", 0) as listener,
+    ):
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        runner = SimulatedRunner(clock=time.time, boot_seconds=lambda body: boots[_kind(body)], base_url=url)
+        runner = SimulatedRunner(
+            clock=time.time, boot_seconds=lambda body: boots[_kind(body)], base_url=url
+        )
         sessions = Sessions(store=store, runner=runner, clock=time.time)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
-        app = create_app(sessions=sessions, accounts=accounts, base_url=url, more=runner.routes())
+        accounts = Accounts(
+            [Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))]
+        )
+        app = create_app(
+            sessions=sessions, accounts=accounts, base_url=url, more=runner.routes()
+        )
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def until_closed() -> None:
@@ -72,7 +85,9 @@ async def serve(directory: Path) -> None:
             loop.call_soon_threadsafe(stop.set)
 
         threading.Thread(target=until_closed, daemon=True).start()
-        await serve_requests(app, listener, sessions, stop, lambda: print(url, flush=True))
+        await serve_requests(
+            app, listener, sessions, stop, lambda: print(url, flush=True)
+        )
 
 
 def _kind(request: Mapping[str, Any]) -> str:

@@ -66,11 +66,18 @@ def write_marked(suite: Suite, directory: Path) -> None:
 
 def write_by_hand(suite: Suite, directory: Path) -> None:
     """Write the suite as it is written without the plugin: a session-scoped fixture for each kind of device."""
-    fixtures = "".join(_FIXTURE.format(kind=kind, **KINDS[kind]) for kind in suite.boots)
+    fixtures = "".join(
+        _FIXTURE.format(kind=kind, **KINDS[kind]) for kind in suite.boots
+    )
     _write(directory, suite.tests, f"{_WORK}{_BY_HAND}{fixtures}", _with_fixture)
 
 
-def _write(directory: Path, tests: Iterable[Test], conftest: str, written: Callable[[Test], str]) -> None:
+def _write(
+    directory: Path,
+    tests: Iterable[Test],
+    conftest: str,
+    written: Callable[[Test], str],
+) -> None:
     directory.mkdir()
     (directory / "pytest.ini").write_text("[pytest]\n")
     (directory / "conftest.py").write_text(conftest)
@@ -86,7 +93,9 @@ def _marked(test: Test) -> str:
 
 def _with_fixture(test: Test) -> str:
     device = f"{test.kind}, " if test.kind else ""
-    return f"def test_{test.number}({device}work): work({test.number}, {test.seconds!r})"
+    return (
+        f"def test_{test.number}({device}work): work({test.number}, {test.seconds!r})"
+    )
 
 
 def _arguments(kind: Mapping[str, str]) -> str:

@@ -45,11 +45,15 @@ if TYPE_CHECKING:
     from pytest_device.sessions.lease import lease as lease
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
     from pytest_device.sessions.models import Session as Session
-    from pytest_device.sessions.remote_config import AgentDeviceConfig as AgentDeviceConfig
+    from pytest_device.sessions.remote_config import (
+        AgentDeviceConfig as AgentDeviceConfig,
+    )
     from pytest_device.sessions.remote_config import AppiumConfig as AppiumConfig
     from pytest_device.sessions.remote_config import ArgentConfig as ArgentConfig
     from pytest_device.sessions.remote_config import RemoteConfig as RemoteConfig
-    from pytest_device.sessions.remote_config import WebPreviewConfig as WebPreviewConfig
+    from pytest_device.sessions.remote_config import (
+        WebPreviewConfig as WebPreviewConfig,
+    )
     from pytest_device.sessions.request import SessionRequest as SessionRequest
     from pytest_device.sessions.requirement import DeviceArguments as DeviceArguments
     from pytest_device.sessions.requirement import DeviceLease as DeviceLease
@@ -79,7 +83,9 @@ _NAMES_OF: Final = {
     "sessions.request": "SessionRequest",
     "spec": "Platform SessionType Share Status",
 }
-_MODULE_OF: Final = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
+_MODULE_OF: Final = {
+    name: module for module, names in _NAMES_OF.items() for name in names.split()
+}
 
 
 if not TYPE_CHECKING:  # otherwise a misspelled name would pass as Any

@@ -65,10 +65,17 @@ class ProjectError(ConfigError):
     """A file of the app under test that cannot be read or used: ``code`` is stable, ``line`` and ``column`` from 1."""
 
     def __init__(
-        self, *problems: str, code: str = "INVALID_CONFIG", path: Path | None = None, line: int = 0, column: int = 0
+        self,
+        *problems: str,
+        code: str = "INVALID_CONFIG",
+        path: Path | None = None,
+        line: int = 0,
+        column: int = 0,
     ) -> None:
         place = ":".join(map(str, filter(None, (path, line, column))))
-        super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
+        super().__init__(
+            *(f"{place}: {problem}" if place else problem for problem in problems)
+        )
         self.code = code
         self.path = path
         self.line, self.column = line, column
@@ -184,7 +191,9 @@ class SessionError(DeviceError):
     ``reason`` is the service's explanation, empty without one. The message includes it.
     """
 
-    def __init__(self, message: str, *, session_id: str, url: str | None = None, reason: str = "") -> None:
+    def __init__(
+        self, message: str, *, session_id: str, url: str | None = None, reason: str = ""
+    ) -> None:
         super().__init__(message)
         self.session_id = session_id
         self.url = url
@@ -221,7 +230,10 @@ class ResponseError(DeviceError):
     def __init__(self, params: Mapping[str, str]) -> None:
         code, detail = params.get("error", ""), params.get("error_description")
         meaning = self._meanings().get(code)
-        super().__init__("\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r}")
+        super().__init__(
+            "\nMore info: ".join(filter(None, (meaning, detail)))
+            or f"unknown error {code!r}"
+        )
         self.code = code
         self.description = meaning if detail is None else detail
         self.uri = params.get("error_uri")
@@ -270,7 +282,12 @@ class AgentDeviceError(ControllerError):
     """agent-device refused a command; ``code``, ``hint`` and ``details`` are its own."""
 
     def __init__(
-        self, message: str, *, code: str = "", hint: str = "", details: Mapping[str, Any] | None = None
+        self,
+        message: str,
+        *,
+        code: str = "",
+        hint: str = "",
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -281,7 +298,9 @@ class AgentDeviceError(ControllerError):
 class ArgentError(ControllerError):
     """argent refused a call; ``code`` is its own, ``issues`` describe the invalid arguments."""
 
-    def __init__(self, message: str, *, code: str = "", issues: Sequence[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, code: str = "", issues: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.issues: Sequence[str] = issues
@@ -289,4 +308,6 @@ class ArgentError(ControllerError):
 
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, DeviceError):
-        _error.__module__ = "pytest_device"  # tracebacks show the name that suites import
+        _error.__module__ = (
+            "pytest_device"  # tracebacks show the name that suites import
+        )

@@ -8,7 +8,9 @@ _UNSAFE: Final = re.compile(
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # change the reading order, or end a line
     "\ud800-\udfff]"  # cannot be encoded
 )
-_COMMAND: Final = re.compile(r"^([ \t]*)(?=::|##teamcity)|#(?=#(?:\[|vso\[))", re.MULTILINE)
+_COMMAND: Final = re.compile(
+    r"^([ \t]*)(?=::|##teamcity)|#(?=#(?:\[|vso\[))", re.MULTILINE
+)
 """Commands of CI services: ``::error`` and ``##teamcity`` at the start of a line, ``##[`` and ``##vso[`` anywhere."""
 
 
@@ -17,5 +19,7 @@ def escaped(text: str) -> str:
 
     Line ends and tabs are kept. Escaping twice changes nothing.
     """
-    plain = _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    plain = _UNSAFE.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), text
+    )
     return _COMMAND.sub(lambda found: f"{found[0]}\\", plain)

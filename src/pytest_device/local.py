@@ -29,12 +29,22 @@ class LocalService:
     this process is killed.
     """
 
-    def __init__(self, config: Mapping[str, Any], directory: Path, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        directory: Path,
+        progress: Callable[[str], None],
+    ) -> None:
         self.token = str(config["token"])
         self.log_path = directory / "service.log"
         self._directory = directory
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pytest_device.service"],  # never import from the working directory
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "pytest_device.service",
+            ],  # never import from the working directory
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -43,13 +53,17 @@ class LocalService:
             start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
         )
         try:
-            self.url = self._handshake({**config, "log_path": str(self.log_path)}, progress)
+            self.url = self._handshake(
+                {**config, "log_path": str(self.log_path)}, progress
+            )
         except BaseException:
             self.close()
             raise
 
     @classmethod
-    def start(cls, *, app_id: str, progress: Callable[[str], None], **more: Any) -> Self:
+    def start(
+        cls, *, app_id: str, progress: Callable[[str], None], **more: Any
+    ) -> Self:
         """Start the service on a free port of 127.0.0.1 with a new token; return once it responds.
 
         ``progress`` reports installations on first use. ``more`` is added to the service's configuration. Raises
@@ -57,9 +71,16 @@ class LocalService:
         """
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
-            raise ConfigError(f"the local service needs {', '.join(missing)}: pip install 'pytest-device[local]'")
+            raise ConfigError(
+                f"the local service needs {', '.join(missing)}: pip install 'pytest-device[local]'"
+            )
         directory = Path(tempfile.mkdtemp(prefix="pytest-device-"))
-        config = {"token": secrets.token_urlsafe(32), "app_id": app_id, "state_dir": str(directory), "temporary": True}
+        config = {
+            "token": secrets.token_urlsafe(32),
+            "app_id": app_id,
+            "state_dir": str(directory),
+            "temporary": True,
+        }
         return cls({**config, **more}, directory, progress)
 
     def close(self) -> None:
@@ -77,11 +98,17 @@ class LocalService:
 
     @property
     def _pipes(self) -> tuple[IO[str], IO[str]]:
-        return cast("tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout))
+        return cast(
+            "tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout)
+        )
 
-    def _handshake(self, config: Mapping[str, Any], progress: Callable[[str], None]) -> str:
+    def _handshake(
+        self, config: Mapping[str, Any], progress: Callable[[str], None]
+    ) -> str:
         stdin, stdout = self._pipes
-        with suppress(BrokenPipeError):  # it has already exited: its output has the reason
+        with suppress(
+            BrokenPipeError
+        ):  # it has already exited: its output has the reason
             stdin.write(json.dumps(config) + "\n")
             stdin.flush()
         for line in stdout:
@@ -96,8 +123,12 @@ class LocalService:
                 case {"event": "error", "text": str(text)}:
                     raise ConfigError(f"the local service failed to start: {text}")
                 case other:
-                    raise ConfigError(f"unexpected output of the local service: {other!r}")
-        raise ConfigError(f"the local service exited with status {self._process.wait(END_SECONDS)} before it was ready")
+                    raise ConfigError(
+                        f"unexpected output of the local service: {other!r}"
+                    )
+        raise ConfigError(
+            f"the local service exited with status {self._process.wait(END_SECONDS)} before it was ready"
+        )
 
 
 def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
@@ -106,7 +137,11 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
         lines = log_path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    text = "\n".join([line for line in lines if any(name in line for name in session_ids)][-LOG_LINES:])
+    text = "\n".join(
+        [line for line in lines if any(name in line for name in session_ids)][
+            -LOG_LINES:
+        ]
+    )
     for name in session_ids:  # shown in full elsewhere
         text = text.replace(name, name[:8])
     return text

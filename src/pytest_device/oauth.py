@@ -26,7 +26,9 @@ AUTHORIZATION_ERRORS: Final[Mapping[str, str]] = {  # RFC 6749 section 4.1.2.1
     "login_required": "The Authorization Server requires End-User authentication.",
     "account_selection_required": "The End-User is REQUIRED to select a session at the Authorization Server.",
     "consent_required": "The Authorization Server requires End-User consent.",
-    "invalid_request_uri": ("The request_uri in the Authorization Request returns an error or contains invalid data."),
+    "invalid_request_uri": (
+        "The request_uri in the Authorization Request returns an error or contains invalid data."
+    ),
     "invalid_request_object": "The request parameter contains an invalid Request Object.",
     **{
         f"{part}_not_supported": f"The OP does not support use of the {part} parameter."
@@ -50,7 +52,9 @@ TOKEN_ERRORS: Final[Mapping[str, str]] = {  # RFC 6749 section 5.2
         "was issued to another client."
     ),
     "unauthorized_client": "The authenticated client is not authorized to use this authorization grant type.",
-    "unsupported_grant_type": ("The authorization grant type is not supported by the authorization server."),
+    "unsupported_grant_type": (
+        "The authorization grant type is not supported by the authorization server."
+    ),
     "invalid_scope": (
         "The requested scope is invalid, unknown, malformed, or exceeds the scope granted by the resource owner."
     ),

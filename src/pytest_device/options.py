@@ -21,7 +21,9 @@ class Option(Generic[T]):
     An option whose default is a tuple can be repeated, and accepts commas everywhere.
     """
 
-    def __init__(self, default: T, help: str, kind: str, *limits: int | str, metavar: str = "") -> None:  # noqa: A002  # argparse's name
+    def __init__(
+        self, default: T, help: str, kind: str, *limits: int | str, metavar: str = ""
+    ) -> None:  # noqa: A002  # argparse's name
         self.default = default
         self.help = help
         self.metavar = metavar
@@ -31,7 +33,9 @@ class Option(Generic[T]):
     def __set_name__(self, owner: type[Options], word: str) -> None:
         self.word = word
         self.metavar = self.metavar or word.rpartition("_")[2].upper()
-        self.flag = f"--device-{'no-' if self.default is True else ''}{word.replace('_', '-')}"
+        self.flag = (
+            f"--device-{'no-' if self.default is True else ''}{word.replace('_', '-')}"
+        )
         self.ini = f"device_{word}"
         self.variable = self.ini.upper()
 
@@ -40,7 +44,9 @@ class Option(Generic[T]):
     @overload
     def __get__(self, settings: Options, owner: type[Options]) -> T: ...
     def __get__(self, settings: Options | None, owner: type[Options]) -> Self | T:
-        return self if settings is None else settings.values.get(self.word, self.default)
+        return (
+            self if settings is None else settings.values.get(self.word, self.default)
+        )
 
     def parse(self, text: str) -> T:
         """Parse a text; raises ValueError with the rule that it breaks, or ConfigError."""
@@ -60,10 +66,16 @@ class Options:
     values: Mapping[str, Any]
     """The values that differ from the defaults, by option."""
 
-    url: Option[str | None] = Option(None, "URL of the device service, without /v2", "address")
-    local = Option(False, "start a local service for the duration of this run", "switch")
+    url: Option[str | None] = Option(
+        None, "URL of the device service, without /v2", "address"
+    )
+    local = Option(
+        False, "start a local service for the duration of this run", "switch"
+    )
     local_real = Option(
-        False, "with the local service, use real emulators and simulators only, never a browser", "switch"
+        False,
+        "with the local service, use real emulators and simulators only, never a browser",
+        "switch",
     )
     avd: Option[str | None] = Option(
         None,
@@ -72,12 +84,20 @@ class Options:
         metavar="NAME",
     )
     simulator: Option[str | None] = Option(
-        None, "iOS Simulator that the local service uses, and boots if it is not running", "text", metavar="NAME"
+        None,
+        "iOS Simulator that the local service uses, and boots if it is not running",
+        "text",
+        metavar="NAME",
     )
     appium_allow_insecure: Option[tuple[str, ...]] = Option(
-        (), "features for --allow-insecure of the local service's Appium", "words", metavar="FEATURES"
+        (),
+        "features for --allow-insecure of the local service's Appium",
+        "words",
+        metavar="FEATURES",
     )
-    app_id: Option[str | None] = Option(None, "project to create sessions in (a UUID)", "uuid", "the project's UUID")
+    app_id: Option[str | None] = Option(
+        None, "project to create sessions in (a UUID)", "uuid", "the project's UUID"
+    )
 
     platform: Option[tuple[Platform, ...]] = Option(
         (),
@@ -85,15 +105,24 @@ class Options:
         "environment, it also deselects tests marked for other platforms only",
         "platforms",
     )
-    type = Option("agent-device", "session type, unless the marker sets one", "session_type")
+    type = Option(
+        "agent-device", "session type, unless the marker sets one", "session_type"
+    )
     build_id: Option[str | None] = Option(
-        None, "build to install (a UUID), unless the marker names an application source", "uuid", "the UUID of a build"
+        None,
+        "build to install (a UUID), unless the marker names an application source",
+        "uuid",
+        "the UUID of a build",
     )
     application_archive_url: Option[str | None] = Option(
-        None, "URL of the archive to install, unless the marker names an application source", "archive_url"
+        None,
+        "URL of the archive to install, unless the marker names an application source",
+        "archive_url",
     )
     identifier: Option[str | None] = Option(
-        None, "simulator name, UDID or hardware profile, unless the marker sets it", "text"
+        None,
+        "simulator name, UDID or hardware profile, unless the marker sets it",
+        "text",
     )
     max_duration_minutes: Option[int | str] = Option(
         30,
@@ -107,15 +136,32 @@ class Options:
     )
 
     share = Option(
-        "run", "scope in which tests with identical requests share a session: run, module, class or test", "share"
+        "run",
+        "scope in which tests with identical requests share a session: run, module, class or test",
+        "share",
     )
-    test_minutes = Option(2, "time a test may need: a shared session with less time left is replaced first", "minutes")
-    spread = Option(False, "run each test marked for several platforms on only one of them", "switch")
+    test_minutes = Option(
+        2,
+        "time a test may need: a shared session with less time left is replaced first",
+        "minutes",
+    )
+    spread = Option(
+        False,
+        "run each test marked for several platforms on only one of them",
+        "switch",
+    )
     reorder = Option(True, "group tests that share a session", "switch")
     shard: Option[str | None] = Option(
-        None, "run one part of the suite, balanced by devices and durations", "shard", metavar="INDEX/TOTAL"
+        None,
+        "run one part of the suite, balanced by devices and durations",
+        "shard",
+        metavar="INDEX/TOTAL",
     )
-    size_durations = Option(False, "request sessions only as long as earlier runs needed them, plus a margin", "switch")
+    size_durations = Option(
+        False,
+        "request sessions only as long as earlier runs needed them, plus a margin",
+        "switch",
+    )
 
     attach: Option[str | None] = Option(
         None,
@@ -124,7 +170,11 @@ class Options:
         metavar="ID",
     )
     max_sessions: Option[int | None] = Option(
-        None, "maximum number of concurrent sessions across all of this user's runs", "number", 1, 1_000
+        None,
+        "maximum number of concurrent sessions across all of this user's runs",
+        "number",
+        1,
+        1_000,
     )
     slots_url: Option[str | None] = Option(
         None,
@@ -132,38 +182,77 @@ class Options:
         "slots_address",
     )
     prefetch = Option(
-        0, "number of upcoming tests to boot devices for, with --device-share=test", "number", 0, 20, " of tests"
+        0,
+        "number of upcoming tests to boot devices for, with --device-share=test",
+        "number",
+        0,
+        20,
+        " of tests",
     )
-    start_attempts = Option(2, "maximum number of sessions to try if one fails to start", "number", 1, 10)
-    wait_timeout_seconds = Option(900.0, "timeout for a session to become ready, including queueing", "seconds")
-    poll_interval_seconds = Option(5.0, "pause between polls of a starting session (local service: 0.2)", "seconds")
+    start_attempts = Option(
+        2, "maximum number of sessions to try if one fails to start", "number", 1, 10
+    )
+    wait_timeout_seconds = Option(
+        900.0, "timeout for a session to become ready, including queueing", "seconds"
+    )
+    poll_interval_seconds = Option(
+        5.0, "pause between polls of a starting session (local service: 0.2)", "seconds"
+    )
     polling = Option(
-        "fixed", "when to poll a starting session: fixed, or learned from past boots", "choice", "fixed", "learned"
+        "fixed",
+        "when to poll a starting session: fixed, or learned from past boots",
+        "choice",
+        "fixed",
+        "learned",
     )
     controller_timeout_seconds = Option(
-        30.0, "timeout for the controller of a session in progress to become reachable", "seconds"
+        30.0,
+        "timeout for the controller of a session in progress to become reachable",
+        "seconds",
     )
-    stop_timeout_seconds = Option(75.0, "timeout for stopping sessions at the end of the run", "seconds")
+    stop_timeout_seconds = Option(
+        75.0, "timeout for stopping sessions at the end of the run", "seconds"
+    )
     keep_on_failure = Option(
         False,
         "keep the session of a failed test until Enter is pressed, or without a terminal until it expires",
         "switch",
     )
     keep_warm = Option(
-        0, "minutes to keep sessions running for the next run with identical requests", "minutes", 0, metavar="MINUTES"
+        0,
+        "minutes to keep sessions running for the next run with identical requests",
+        "minutes",
+        0,
+        metavar="MINUTES",
     )
 
     preview = Option(
-        False, "show the live preview of each device when it is ready; its address on a terminal only", "switch"
+        False,
+        "show the live preview of each device when it is ready; its address on a terminal only",
+        "switch",
     )
     preview_open = Option(False, "also open the live previews in the browser", "switch")
-    artifacts_dir = Option("device-artifacts", "directory for artifacts of failed tests", "text")
+    artifacts_dir = Option(
+        "device-artifacts", "directory for artifacts of failed tests", "text"
+    )
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"
     )
-    dry_run = Option(False, "show which sessions would be created and their maximum cost; run nothing", "switch")
-    plan = Option(False, "show how long the run would take with how many devices; run nothing", "switch")
-    reaper = Option(True, "run a background process that stops leftover sessions if the run dies", "switch")
+    dry_run = Option(
+        False,
+        "show which sessions would be created and their maximum cost; run nothing",
+        "switch",
+    )
+    plan = Option(
+        False,
+        "show how long the run would take with how many devices; run nothing",
+        "switch",
+    )
+    reaper = Option(
+        True,
+        "run a background process that stops leftover sessions if the run dies",
+        "switch",
+    )
     state_dir: Option[str | None] = Option(
         None,
         "directory where sessions are recorded for cleanup "
@@ -171,13 +260,19 @@ class Options:
         "absolute_path",
     )
     app_root: Option[str | None] = Option(
-        None, "directory of the project of the app under test, to check links and complete requests", "path"
+        None,
+        "directory of the project of the app under test, to check links and complete requests",
+        "path",
     )
     app_dynamic = Option(
-        "auto", "how to run app.config.js and .ts: auto, with limits; node, without; never, not at all", "app_dynamic"
+        "auto",
+        "how to run app.config.js and .ts: auto, with limits; node, without; never, not at all",
+        "app_dynamic",
     )
     project_id_path: Option[str | None] = Option(
-        None, "where the app config has the project's UUID (default: extra.vendor.projectId)", "text"
+        None,
+        "where the app config has the project's UUID (default: extra.vendor.projectId)",
+        "text",
     )
     identity_scope = Option(
         "worker",

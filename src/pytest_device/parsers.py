@@ -32,7 +32,12 @@ _ON: Final = ("1", "true", "yes", "on")
 _SWITCH: Final = {word: word in _ON for word in (*_ON, "0", "false", "no", "off")}
 
 
-def _parsed(text: str, rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object] = lambda _: True) -> T:
+def _parsed(
+    text: str,
+    rule: str,
+    convert: Callable[[str], T],
+    is_valid: Callable[[T], object] = lambda _: True,
+) -> T:
     try:
         value = convert(text)
         if is_valid(value):
@@ -51,7 +56,12 @@ def switch(text: str) -> bool:
 
 
 def number(text: str, least: int, most: int, of: str = "") -> int:
-    return _parsed(text, f"a whole number{of} from {least} to {most}", int, lambda value: least <= value <= most)
+    return _parsed(
+        text,
+        f"a whole number{of} from {least} to {most}",
+        int,
+        lambda value: least <= value <= most,
+    )
 
 
 def minutes(text: str, least: int = 1) -> int:
@@ -63,12 +73,21 @@ def duration(text: str) -> int | str:
 
 
 def idle_time(text: str) -> int | str:
-    return _limit(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, OMITTED_VALUES["max_idle_time_minutes"])
+    return _limit(
+        text,
+        IDLE_MIN_MINUTES,
+        IDLE_MAX_MINUTES,
+        OMITTED_VALUES["max_idle_time_minutes"],
+    )
 
 
 def _limit(text: str, least: int, most: int, words: Collection[str]) -> int | str:
     rule = f"a whole number of minutes from {least} to {most}, or {' or '.join(map(repr, words))}"
-    return text if text in words else _parsed(text, rule, int, lambda value: least <= value <= most)
+    return (
+        text
+        if text in words
+        else _parsed(text, rule, int, lambda value: least <= value <= most)
+    )
 
 
 def seconds(text: str) -> float:
@@ -91,7 +110,13 @@ def choice(text: str, *words: str) -> str:
 
 def platforms(text: str) -> tuple[Platform, ...]:
     rule = f"{', '.join(map(repr, map(str, Platform)))} or {','.join(Platform)!r}"
-    return _parsed(text, rule, lambda text: tuple(dict.fromkeys(Platform(word.strip()) for word in text.split(","))))
+    return _parsed(
+        text,
+        rule,
+        lambda text: tuple(
+            dict.fromkeys(Platform(word.strip()) for word in text.split(","))
+        ),
+    )
 
 
 def session_type(text: str) -> SessionType:
@@ -104,12 +129,16 @@ def share(text: str) -> Share:
 
 
 def app_dynamic(text: str) -> str:
-    return _parsed(text, "one of auto, node, never", str, ("auto", "node", "never").__contains__)
+    return _parsed(
+        text, "one of auto, node, never", str, ("auto", "node", "never").__contains__
+    )
 
 
 def shard(text: str) -> str:
     rule = f"INDEX/TOTAL, for example 2/4, with TOTAL up to {_SHARDS_MAX}"
-    index, total = _parsed(text, rule, _fraction, lambda shard: 1 <= shard[0] <= shard[1] <= _SHARDS_MAX)
+    index, total = _parsed(
+        text, rule, _fraction, lambda shard: 1 <= shard[0] <= shard[1] <= _SHARDS_MAX
+    )
     return f"{index}/{total}"
 
 
@@ -120,7 +149,12 @@ def _fraction(text: str) -> tuple[int, int]:
 
 def archive_url(text: str) -> str:
     rule = f"an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters"
-    return _parsed(text, rule, str, lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and _is_http(text))
+    return _parsed(
+        text,
+        rule,
+        str,
+        lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and _is_http(text),
+    )
 
 
 def _is_http(text: str) -> bool:
@@ -134,7 +168,12 @@ def path(text: str) -> str:
 
 
 def absolute_path(text: str) -> str:
-    return _parsed(text, "an absolute path", str, lambda text: "\0" not in text and Path(text).is_absolute())
+    return _parsed(
+        text,
+        "an absolute path",
+        str,
+        lambda text: "\0" not in text and Path(text).is_absolute(),
+    )
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -157,12 +196,18 @@ def address(url: str) -> str:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        rule = " must look like https://host" if "@" in url else f": {error}"  # which may quote a part of a password
+        rule = (
+            " must look like https://host" if "@" in url else f": {error}"
+        )  # which may quote a part of a password
         raise ConfigError(f"service URL {shown!r}{rule}") from None
     if parts.scheme not in {"http", "https"} or not host:
-        raise ConfigError(f"service URL {shown!r} must look like https://host or https://host/path")
+        raise ConfigError(
+            f"service URL {shown!r} must look like https://host or https://host/path"
+        )
     if parts.scheme == "http" and not is_loopback(host):
-        raise ConfigError(f"service URL {shown!r} would send the access token unencrypted: use https://")
+        raise ConfigError(
+            f"service URL {shown!r} would send the access token unencrypted: use https://"
+        )
     if parts.username or parts.password:
         raise ConfigError(
             f"service URL {shown!r} must not contain credentials: remove them, the access token is passed separately"
@@ -170,10 +215,14 @@ def address(url: str) -> str:
     if not url.strip().isprintable() or " " in url.strip() or not _encodes(host):
         raise ConfigError(f"service URL {shown!r} contains invalid characters")
     if "?" in url or "#" in url:
-        raise ConfigError(f"service URL {shown!r} must end with its path: remove the ?query or #fragment")
+        raise ConfigError(
+            f"service URL {shown!r} must end with its path: remove the ?query or #fragment"
+        )
     base = url.strip().rstrip("/")
     if parts.path.rstrip("/").endswith("/v2"):
-        raise ConfigError(f"service URL {shown!r} must end before /v2, which is added to each request")
+        raise ConfigError(
+            f"service URL {shown!r} must end before /v2, which is added to each request"
+        )
     return base
 
 
@@ -190,14 +239,23 @@ def slots_address(url: str) -> str:
     except ValueError:
         host, parts = None, urlsplit("")
     number = parts.path.strip("/")
-    if parts.scheme not in {"redis", "rediss"} or not host or "/" in number or (number and not number.isdecimal()):
+    if (
+        parts.scheme not in {"redis", "rediss"}
+        or not host
+        or "/" in number
+        or (number and not number.isdecimal())
+    ):
         raise ConfigError(
             f"Redis URL {shown!r} must look like rediss://host, rediss://host:port or rediss://host:port/number"
         )
     if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
-        raise ConfigError(f"Redis URL {shown!r} must end with its database number, and contain no blank, quote, ? or #")
+        raise ConfigError(
+            f"Redis URL {shown!r} must end with its database number, and contain no blank, quote, ? or #"
+        )
     if "@" in parts.netloc and parts.scheme == "redis" and not is_loopback(host):
-        raise ConfigError(f"Redis URL {shown!r} would send its credentials unencrypted: use rediss://")
+        raise ConfigError(
+            f"Redis URL {shown!r} would send its credentials unencrypted: use rediss://"
+        )
     return url.strip()
 
 
@@ -210,6 +268,8 @@ def _encodes(host: str) -> bool:
 
 def _without_credentials(url: str) -> str:
     """Return a URL for messages, without its query; credentials may contain slashes, blanks and quotes."""
-    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
+    scheme, sign, rest = (
+        url.strip().partition("://") if "://" in url else ("", "", url.strip())
+    )
     credentials, at, place = rest.rpartition("@")
     return f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"

@@ -8,22 +8,82 @@ from typing import Final
 
 _NAMES: Final = frozenset(
     (
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP", "TERM"),
-        *("VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DISPLAY"),
-        *("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
-        *("PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NVM_DIR", "NVM_BIN", "FNM_DIR", "VOLTA_HOME"),
+        *(
+            "PATH",
+            "HOME",
+            "USER",
+            "LOGNAME",
+            "SHELL",
+            "LANG",
+            "LANGUAGE",
+            "TZ",
+            "TMPDIR",
+            "TMP",
+            "TEMP",
+            "TERM",
+        ),
+        *(
+            "VIRTUAL_ENV",
+            "LD_LIBRARY_PATH",
+            "DYLD_LIBRARY_PATH",
+            "DYLD_FALLBACK_LIBRARY_PATH",
+            "DISPLAY",
+        ),
+        *(
+            "SYSTEMROOT",
+            "SYSTEMDRIVE",
+            "COMSPEC",
+            "PATHEXT",
+            "WINDIR",
+            "USERPROFILE",
+            "APPDATA",
+            "LOCALAPPDATA",
+        ),
+        *(
+            "PROGRAMDATA",
+            "PROGRAMFILES",
+            "PROGRAMFILES(X86)",
+            "NUMBER_OF_PROCESSORS",
+            "PROCESSOR_ARCHITECTURE",
+        ),
+        *(
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "NO_PROXY",
+            "REQUESTS_CA_BUNDLE",
+            "CURL_CA_BUNDLE",
+        ),
+        *(
+            "SSL_CERT_FILE",
+            "SSL_CERT_DIR",
+            "NODE_EXTRA_CA_CERTS",
+            "NVM_DIR",
+            "NVM_BIN",
+            "FNM_DIR",
+            "VOLTA_HOME",
+        ),
         *("JAVA_HOME", "APPIUM_HOME", "DEVELOPER_DIR", "NETRC"),
     )
 )
-_PREFIXES: Final = ("LC_", "XDG_", "PYTHON", "PYENV_", "COVERAGE_", "PIP_", "NPM_CONFIG_", "ANDROID_")
+_PREFIXES: Final = (
+    "LC_",
+    "XDG_",
+    "PYTHON",
+    "PYENV_",
+    "COVERAGE_",
+    "PIP_",
+    "NPM_CONFIG_",
+    "ANDROID_",
+)
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for finding, installing and starting programs: paths, language, network. No tokens."""
     return {
-        name: value for name, value in environ.items() if name.upper() in _NAMES or name.upper().startswith(_PREFIXES)
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _NAMES or name.upper().startswith(_PREFIXES)
     }
 
 

@@ -14,7 +14,12 @@ MIN_SECRET_LENGTH: Final = 6
 """Shorter values are not masked: that would garble ordinary text and protect nothing."""
 
 _PATTERNS: Final = (
-    (re.compile(r"(?i)(authorization\W{1,6}(?:b['\"])?(?:bearer|basic)\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
+    (
+        re.compile(
+            r"(?i)(authorization\W{1,6}(?:b['\"])?(?:bearer|basic)\s+)[^\s\"'\\]+"
+        ),
+        rf"\g<1>{MASK}",
+    ),
     (re.compile(r"(://)[^\s/\"']+@"), rf"\g<1>{MASK}@"),
     (
         re.compile(
@@ -46,14 +51,33 @@ class Redactor:
 
     def add(self, *secrets: str) -> None:
         """Mask these values from now on, also as spelled in reprs, JSON and URLs."""
-        encoded = {text for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for text in _encodings(secret)}
+        encoded = {
+            text
+            for secret in secrets
+            if len(secret) >= MIN_SECRET_LENGTH
+            for text in _encodings(secret)
+        }
         with self._lock:
             for secret in encoded.difference(self._secrets):
-                for known, text in ((self._by_start, secret), (self._by_end, secret[::-1])):
-                    known[text[:MIN_SECRET_LENGTH]] = (*known.get(text[:MIN_SECRET_LENGTH], ()), text)
+                for known, text in (
+                    (self._by_start, secret),
+                    (self._by_end, secret[::-1]),
+                ):
+                    known[text[:MIN_SECRET_LENGTH]] = (
+                        *known.get(text[:MIN_SECRET_LENGTH], ()),
+                        text,
+                    )
                 if not _ESCAPED.keys().isdisjoint(secret):
-                    self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
-            self._secrets = tuple(sorted(encoded.union(self._secrets), key=len, reverse=True))
+                    self._nested += (
+                        re.compile(
+                            "".join(
+                                _ESCAPED.get(sign, re.escape(sign)) for sign in secret
+                            )
+                        ),
+                    )
+            self._secrets = tuple(
+                sorted(encoded.union(self._secrets), key=len, reverse=True)
+            )
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked, longest first so that no part of one remains."""
@@ -72,12 +96,16 @@ class Redactor:
         parts = _DOTS.split(text)
         for index in range(1, len(parts), 2):
             parts[index - 1] = self._without_start(parts[index - 1], self._by_start)
-            parts[index + 1] = self._without_start(parts[index + 1][::-1], self._by_end)[::-1]
+            parts[index + 1] = self._without_start(
+                parts[index + 1][::-1], self._by_end
+            )[::-1]
         return "".join(parts)
 
     def _without_start(self, part: str, known: Mapping[str, Sequence[str]]) -> str:
         """Mask the start of a secret at the end of a text."""
-        for place in range(max(0, len(part) - len(self._secrets[0])), len(part) - MIN_SECRET_LENGTH + 1):
+        for place in range(
+            max(0, len(part) - len(self._secrets[0])), len(part) - MIN_SECRET_LENGTH + 1
+        ):
             secrets = known.get(part[place : place + MIN_SECRET_LENGTH], ())
             if any(secret.startswith(part[place:]) for secret in secrets):
                 return part[:place] + MASK

@@ -51,7 +51,9 @@ class Failure:
 
     def __post_init__(self) -> None:
         if self.times < 1 or self.seconds < 0:
-            raise ConfigError(f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0")
+            raise ConfigError(
+                f"times={self.times!r} must be at least 1, seconds={self.seconds!r} at least 0"
+            )
 
 
 class Journal:
@@ -82,8 +84,14 @@ class Journal:
         """Return the oldest failure of these kinds, or of any, at an endpoint and decrement its count."""
         with self.changed:
             for index, failure in enumerate(self._failures):
-                if failure.endpoint == endpoint and (not kinds or failure.kind in kinds):
-                    left = [replace(failure, times=failure.times - 1)] if failure.times > 1 else []
+                if failure.endpoint == endpoint and (
+                    not kinds or failure.kind in kinds
+                ):
+                    left = (
+                        [replace(failure, times=failure.times - 1)]
+                        if failure.times > 1
+                        else []
+                    )
                     self._failures[index : index + 1] = left
                     return failure
         return None
@@ -93,7 +101,9 @@ class Journal:
         with self.changed:
             self._failures.clear()
 
-    def wait_until(self, find: Callable[[], _T | None], timeout_seconds: float) -> _T | None:
+    def wait_until(
+        self, find: Callable[[], _T | None], timeout_seconds: float
+    ) -> _T | None:
         """Call ``find`` now and after each new entry; return its result, or None when the timeout expires."""
         deadline = time.monotonic() + timeout_seconds
         with self.changed:
@@ -122,7 +132,9 @@ class AppServer:
         try:
             bound = socket.create_server(("127.0.0.1", self._port))
         except OSError as error:
-            raise ConfigError(f"port {self._port} is not available: {error.strerror}") from None
+            raise ConfigError(
+                f"port {self._port} is not available: {error.strerror}"
+            ) from None
         # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return bound
@@ -181,7 +193,11 @@ def app_of(routes: "Sequence[Route]") -> "Starlette":
     from starlette.middleware.cors import CORSMiddleware
 
     anywhere = Middleware(
-        CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
+        CORSMiddleware,
+        allow_origins=["*"],
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["*"],
     )
     return Starlette(routes=routes, middleware=[anywhere])
 

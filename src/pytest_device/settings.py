@@ -71,9 +71,15 @@ class Settings(Options):
         The default leaves room for an idle timeout that was chosen alone.
         """
         longest = self.max_duration_minutes
-        if idle is None and self.source("max_idle_time_minutes") != self.source("keep_warm"):
+        if idle is None and self.source("max_idle_time_minutes") != self.source(
+            "keep_warm"
+        ):
             idle = self.values.get("max_idle_time_minutes")
-        if self.is_default("max_duration_minutes") and isinstance(longest, int) and isinstance(idle, int):
+        if (
+            self.is_default("max_duration_minutes")
+            and isinstance(longest, int)
+            and isinstance(idle, int)
+        ):
             return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
         return longest
 
@@ -99,7 +105,9 @@ class Settings(Options):
     def replace(self, origin_of: str, **values: object) -> "Settings":
         """Return a copy with other values, which get the source of the option ``origin_of``."""
         origins = dict.fromkeys(values, self._origin(origin_of))
-        return replace(self, values={**self.values, **values}, origins={**self.origins, **origins})
+        return replace(
+            self, values={**self.values, **values}, origins={**self.origins, **origins}
+        )
 
     def service_problems(self, *, attended: bool = False) -> Iterator[str]:
         """Yield the missing requirements for using a service; nothing if sessions can be created.
@@ -109,12 +117,21 @@ class Settings(Options):
         if self.local:
             outliving = {
                 "keep_on_failure": self.keep_on_failure and not attended,
-                "keep_warm": self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE,
+                "keep_warm": self.keep_warm
+                and self.rank("keep_warm") == Rank.COMMAND_LINE,
                 "attach": self.attach,
             }
-            yield from (f"{self.source(word)} {_OUTLIVES}" for word, is_set in outliving.items() if is_set)
+            yield from (
+                f"{self.source(word)} {_OUTLIVES}"
+                for word, is_set in outliving.items()
+                if is_set
+            )
             return
-        if sources := [self.source(word) for word in _OF_LOCAL if self.rank(word) == Rank.COMMAND_LINE]:
+        if sources := [
+            self.source(word)
+            for word in _OF_LOCAL
+            if self.rank(word) == Rank.COMMAND_LINE
+        ]:
             yield f"{' and '.join(sources)} only applies to the local service: add {Options.local.flag} or remove it"
         if self.url is None:
             yield (
@@ -144,7 +161,13 @@ class Settings(Options):
         return self.origins.get(getattr(Options, word).word, _DEFAULT)
 
 
-_OF_LOCAL: Final = ("builds_dir", "local_real", "avd", "simulator", "appium_allow_insecure")
+_OF_LOCAL: Final = (
+    "builds_dir",
+    "local_real",
+    "avd",
+    "simulator",
+    "appium_allow_insecure",
+)
 _OUTLIVES: Final = "needs a remote service: the local one starts and ends with the run"
 
 
@@ -179,9 +202,13 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
                 values[option.word] = option.parse(text)
                 origins[option.word] = origin
             except ConfigError as error:
-                problems.extend(f"{origin.source}: {problem}" for problem in error.problems)
+                problems.extend(
+                    f"{origin.source}: {problem}" for problem in error.problems
+                )
             except ValueError as error:
-                problems.append(f"{as_given(origin.source, shown(text))} must be {error}")
+                problems.append(
+                    f"{as_given(origin.source, shown(text))} must be {error}"
+                )
     settings = Settings(values, origins, environ.get(TOKEN_VARIABLE, ""))
     if settings.local_real and settings.is_default("local"):
         settings = settings.replace("local_real", local=True)
@@ -193,7 +220,9 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
     return _warm(_one_service(settings), environ)
 
 
-def _given(option: Option[Any], options: Lookup, environ: Mapping[str, str], ini: Lookup) -> list[tuple[str, Origin]]:
+def _given(
+    option: Option[Any], options: Lookup, environ: Mapping[str, str], ini: Lookup
+) -> list[tuple[str, Origin]]:
     """Return the texts set for an option with their origins, by precedence."""
     given = (
         (options(option.ini), Origin(option.flag, Rank.COMMAND_LINE)),
@@ -212,7 +241,9 @@ def as_given(source: str, value: object) -> str:
 def checked_token(token: str) -> str:
     """Return the access token; raise ConfigError, without showing it, if it is not valid in a header."""
     if not token.strip():
-        raise ConfigError(f"no access token: set the environment variable {TOKEN_VARIABLE}")
+        raise ConfigError(
+            f"no access token: set the environment variable {TOKEN_VARIABLE}"
+        )
     if not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
             f"the access token in {TOKEN_VARIABLE} contains blanks or unprintable characters: copy it again"
@@ -222,9 +253,13 @@ def checked_token(token: str) -> str:
 
 def default_state_dir(environ: Mapping[str, str]) -> Path | None:
     """Return the directory for this user's state, None for a user without a home directory."""
-    base = environ.get("XDG_STATE_HOME") or environ.get("LOCALAPPDATA")  # the latter on Windows
+    base = environ.get("XDG_STATE_HOME") or environ.get(
+        "LOCALAPPDATA"
+    )  # the latter on Windows
     try:
-        return (Path(base) if base else Path.home() / ".local" / "state") / "pytest-device"
+        return (
+            Path(base) if base else Path.home() / ".local" / "state"
+        ) / "pytest-device"
     except RuntimeError:
         return None
 
@@ -252,18 +287,28 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     if not settings.keep_warm:
         return settings
     if reason := _why_not_warm(settings, environ):
-        keep_warm_ignored_because = f"{settings.source('keep_warm')} is ignored: {reason}"
-        return replace(settings.replace("keep_warm", keep_warm=0), keep_warm_ignored_because=keep_warm_ignored_because)
+        keep_warm_ignored_because = (
+            f"{settings.source('keep_warm')} is ignored: {reason}"
+        )
+        return replace(
+            settings.replace("keep_warm", keep_warm=0),
+            keep_warm_ignored_because=keep_warm_ignored_because,
+        )
     # Idle time starts at the last command of a test, before the test's end.
     minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)
     if not settings.is_default("max_idle_time_minutes"):
         return settings
-    return settings.replace("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
+    return settings.replace(
+        "keep_warm",
+        max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)),
+    )
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
     rank = settings.rank("keep_warm")
-    if settings.local and rank > Rank.COMMAND_LINE:  # on the command line it is an error
+    if (
+        settings.local and rank > Rank.COMMAND_LINE
+    ):  # on the command line it is an error
         return "the local service ends with the run"
     if rank > Rank.ENVIRONMENT and any(map(environ.get, CI_VARIABLES)):
         return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"
@@ -280,5 +325,7 @@ def _one_service(settings: Settings) -> Settings:
     if settings.app_id is None:
         settings = settings.replace("local", app_id=LOCAL_APP_ID)
     if settings.is_default("poll_interval_seconds"):
-        settings = settings.replace("local", poll_interval_seconds=LOCAL_POLL_INTERVAL_SECONDS)
+        settings = settings.replace(
+            "local", poll_interval_seconds=LOCAL_POLL_INTERVAL_SECONDS
+        )
     return settings

@@ -63,7 +63,9 @@ class ServiceHost:
         self._server.stop()
         self._open.close()
 
-    async def _app(self, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+    async def _app(
+        self, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Any
+    ) -> None:
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request
         from starlette.responses import Response
@@ -91,20 +93,26 @@ class ServiceHost:
                     self._services[call.service] = made
             return _Reply()
         if call.assigned:
-            owner: object = reduce(getattr, call.path[:-1], self._services[call.service])
+            owner: object = reduce(
+                getattr, call.path[:-1], self._services[call.service]
+            )
             setattr(owner, call.path[-1], call.assigned[0])
             return _Reply()
         value: Any = reduce(getattr, call.path, self._services[call.service])
         if call.args is not None:
             return _Reply(value(*call.args, **call.keywords))
-        is_reference = callable(value) or (hasattr(value, "__dict__") and not is_dataclass(value))
+        is_reference = callable(value) or (
+            hasattr(value, "__dict__") and not is_dataclass(value)
+        )
         return _Reply(is_reference=True) if is_reference else _Reply(value)
 
 
 class _Remote:
     """Proxy of a service, or of one of its members, in another process."""
 
-    def __init__(self, http: "httpx.Client", service: str, path: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, http: "httpx.Client", service: str, path: tuple[str, ...] = ()
+    ) -> None:
         vars(self).update(_http=http, _service=service, _path=path)
 
     def __getattr__(self, name: str) -> Any:
@@ -112,7 +120,11 @@ class _Remote:
             raise AttributeError(name)
         path = (*self._path, name)
         reply = _sent(self._http, _Call(self._service, path))
-        return _Remote(self._http, self._service, path) if reply.is_reference else reply.value
+        return (
+            _Remote(self._http, self._service, path)
+            if reply.is_reference
+            else reply.value
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         _sent(self._http, _Call(self._service, (*self._path, name), assigned=(value,)))
@@ -128,7 +140,9 @@ def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any
 
     headers = {"Authorization": f"Bearer {ticket['key']}"}
     url = ticket["url"]
-    with httpx.Client(base_url=url, headers=headers, timeout=None, verify=uses_tls(url)) as http:  # noqa: S113  # tests set timeouts
+    with httpx.Client(
+        base_url=url, headers=headers, timeout=None, verify=uses_tls(url)
+    ) as http:  # noqa: S113  # tests set timeouts
         _sent(http, _Call(service, make=make))
         yield _Remote(http, service)
 

@@ -37,12 +37,16 @@ def transport_of(app: "ASGIApp") -> httpx.MockTransport:
     """Return a transport for ``DeviceClient`` that calls an ASGI application in this process, without a network."""
 
     async def answer(request: httpx.Request) -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=request.url) as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url=request.url
+        ) as client:
             return await client.send(request)
 
     def handle(request: httpx.Request) -> httpx.Response:
         reply = asyncio.run(answer(request))
-        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+        return httpx.Response(
+            reply.status_code, headers=reply.headers, content=reply.content
+        )
 
     return httpx.MockTransport(handle)
 
@@ -64,7 +68,9 @@ class FaultyService:
 
     def add_fault(self, operation: str, effect: str, **options: Any) -> None:
         """Add a fault; ``operation`` is create, get, stop, boot or controller."""
-        self._ask("POST", "/faults", {"operation": operation, "effect": effect, **options})
+        self._ask(
+            "POST", "/faults", {"operation": operation, "effect": effect, **options}
+        )
 
     def reset(self) -> None:
         """Remove all faults, forget previous requests, and exclude current sessions from the lists."""
@@ -78,11 +84,19 @@ class FaultyService:
     def requests(self, session_id: str | None = None) -> list[tuple[str, int | None]]:
         """Return the requests so far, or those for a session: operation and status, None if no response was sent."""
         requests = self._ask("GET", "/requests")
-        return [(one["operation"], one["status"]) for one in requests if session_id in (None, one["session"])]
+        return [
+            (one["operation"], one["status"])
+            for one in requests
+            if session_id in (None, one["session"])
+        ]
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the sessions since the last reset: ``id``, ``name``, ``status``, ``reason``."""
-        return [session for session in self._ask("GET", "/sessions") if session["id"] not in self._before]
+        return [
+            session
+            for session in self._ask("GET", "/sessions")
+            if session["id"] not in self._before
+        ]
 
     def statuses(self) -> list[str]:
         """Return the status of each session."""
@@ -103,6 +117,8 @@ def faulty_service(
     *, runner: str = "simulated", progress: Callable[[str], None] = print, **config: Any
 ) -> Generator[FaultyService]:
     """Run a local service with its test interface; with simulated devices unless ``runner="real"``."""
-    service = LocalService.start(app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config)
+    service = LocalService.start(
+        app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config
+    )
     with closing(service), closing(FaultyService(service)) as faulty:
         yield faulty

@@ -28,9 +28,15 @@ VENDOR_PUBLIC_FLAG=1
 
 
 def _inspect(
-    root: Path, content: bytes | None = None, name: str = "bundle.js", *, allowed: tuple[str, ...] = ()
+    root: Path,
+    content: bytes | None = None,
+    name: str = "bundle.js",
+    *,
+    allowed: tuple[str, ...] = (),
 ) -> Bundle:
-    project = load_project(put(root / "app", project_files({}, **{".env": ENV.replace("$", "\\$")})))
+    project = load_project(
+        put(root / "app", project_files({}, **{".env": ENV.replace("$", "\\$")}))
+    )
     if content is not None:
         (root / "dist").mkdir()
         (root / "dist" / name).write_bytes(content)
@@ -45,14 +51,23 @@ def _inspect(
         lambda secret: secret.encode("utf-16-be"),
         lambda secret: json.dumps(secret).encode(),
         lambda secret: "".join(f"\\u{ord(sign):04x}" for sign in secret).encode(),
-        *(lambda secret, n=n: base64.b64encode(b"abc"[:n] + secret.encode() + b"zz") for n in range(3)),
+        *(
+            lambda secret, n=n: base64.b64encode(b"abc"[:n] + secret.encode() + b"zz")
+            for n in range(3)
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ["bundle.js", "bundle.hbc", "bundle.js.map"])
-def test_a_secret_is_found_in_any_encoding(spelt: Callable[[str], bytes], name: str, tmp_path: Path) -> None:
+def test_a_secret_is_found_in_any_encoding(
+    spelt: Callable[[str], bytes], name: str, tmp_path: Path
+) -> None:
     bundle = _inspect(tmp_path, b"x" * 1000 + spelt(SECRET) + b"y" * 1000, name)
     [finding] = bundle.findings
-    assert (finding.id, finding.severity, finding.path) == ("bundle-secret", "error", tmp_path / "dist" / name)
+    assert (finding.id, finding.severity, finding.path) == (
+        "bundle-secret",
+        "error",
+        tmp_path / "dist" / name,
+    )
     assert "API_SECRET" in finding.rule
     assert "hunter2" not in repr(bundle) + repr(finding)
 
@@ -79,10 +94,19 @@ def _tarred(content: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     ("name", "pack"),
-    [("a.apk", _zipped), ("a.ipa", _zipped), ("a.tar.gz", _tarred), ("a.zip", lambda text: _zipped(_zipped(text)))],
+    [
+        ("a.apk", _zipped),
+        ("a.ipa", _zipped),
+        ("a.tar.gz", _tarred),
+        ("a.zip", lambda text: _zipped(_zipped(text))),
+    ],
 )
-def test_nested_archives_are_searched(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    [finding] = _inspect(tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name).findings
+def test_nested_archives_are_searched(
+    name: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    [finding] = _inspect(
+        tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name
+    ).findings
     assert "index.bundle" in finding.path.as_posix()
     archive = tmp_path / "dist" / name
     [alone] = inspect_bundle(archive, load_project(tmp_path / "app")).findings
@@ -91,41 +115,76 @@ def test_nested_archives_are_searched(name: str, pack: Callable[[bytes], bytes],
 
 def test_public_values_addresses_and_short_secrets_are_reported(tmp_path: Path) -> None:
     bundle = _inspect(tmp_path, b"fetch('https://api.example'); 1234")
-    assert (bundle.public, bundle.addresses) == (("VENDOR_PUBLIC_API",), ("https://api.example",))
-    assert (bundle.findings, bundle.unchecked, bundle.files) == ((), ("PIN", "VENDOR_PUBLIC_FLAG"), 1)
+    assert (bundle.public, bundle.addresses) == (
+        ("VENDOR_PUBLIC_API",),
+        ("https://api.example",),
+    )
+    assert (bundle.findings, bundle.unchecked, bundle.files) == (
+        (),
+        ("PIN", "VENDOR_PUBLIC_FLAG"),
+        1,
+    )
 
 
 def test_a_secret_can_be_allowed(tmp_path: Path) -> None:
     assert not _inspect(tmp_path, SECRET.encode(), allowed=("API_SECRET",)).findings
 
 
-def test_secrets_of_each_mode_are_searched_for_even_if_the_process_has_others(tmp_path: Path) -> None:
-    files = {".env": "A=from-env-file", ".env.production": "B=of-production", ".env.test.local": "C=of-tests-only"}
-    project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={"A": "of-the-process\udcff"})
+def test_secrets_of_each_mode_are_searched_for_even_if_the_process_has_others(
+    tmp_path: Path,
+) -> None:
+    files = {
+        ".env": "A=from-env-file",
+        ".env.production": "B=of-production",
+        ".env.test.local": "C=of-tests-only",
+    }
+    project = load_project(
+        put(tmp_path / "app", project_files({}, **files)),
+        environ={"A": "of-the-process\udcff"},
+    )
     put(tmp_path, {"dist/a.js": "from-env-file of-production of-tests-only"})
     (tmp_path / "dist/b.js").write_bytes(b"of-the-process\xff")
-    found = [(one.path.name, one.rule.split(":")[0]) for one in inspect_bundle(tmp_path / "dist", project).findings]
+    found = [
+        (one.path.name, one.rule.split(":")[0])
+        for one in inspect_bundle(tmp_path / "dist", project).findings
+    ]
     leaks = [("a.js", "A"), ("b.js", "A"), ("a.js", "B"), ("a.js", "C")]
     assert found == [(file, f"contains the value of {name}") for file, name in leaks]
 
 
 def test_the_value_of_a_public_variable_is_not_a_secret(tmp_path: Path) -> None:
     files = {".env": "API=https://api.example\nVENDOR_PUBLIC_API=$API"}
-    project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={})
-    bundle = inspect_bundle(put(tmp_path / "dist", {"a.js": "'https://api.example'"}), project)
+    project = load_project(
+        put(tmp_path / "app", project_files({}, **files)), environ={}
+    )
+    bundle = inspect_bundle(
+        put(tmp_path / "dist", {"a.js": "'https://api.example'"}), project
+    )
     assert (bundle.findings, bundle.addresses) == ((), ("https://api.example",))
 
 
 def test_a_bundle_and_its_map_have_the_same_debug_id(tmp_path: Path) -> None:
     mine, other = debug_id("a"), debug_id("b")
-    put(tmp_path / "dist", {"a.js": f"x\n//# debugId={mine}", "a.js.map": {"debugId": mine}})
+    put(
+        tmp_path / "dist",
+        {"a.js": f"x\n//# debugId={mine}", "a.js.map": {"debugId": mine}},
+    )
     bundle = _inspect(tmp_path)
     assert (bundle.findings, bundle.debug_ids) == ((), {"a.js": mine, "a.js.map": mine})
-    for content, problem in (({"debugId": other}, "the map has a different debug ID"), ({}, "the map has no debug ID")):
+    for content, problem in (
+        ({"debugId": other}, "the map has a different debug ID"),
+        ({}, "the map has no debug ID"),
+    ):
         put(tmp_path / "dist", {"a.js.map": content})
         [finding] = _inspect(tmp_path).findings
-        assert (finding.id, finding.rule.partition(":")[0]) == ("bundle-debug-id", problem)
-    put(tmp_path / "dist", {"a.js": "bytecode has no comment", "a.js.map": {"debugId": mine}})
+        assert (finding.id, finding.rule.partition(":")[0]) == (
+            "bundle-debug-id",
+            problem,
+        )
+    put(
+        tmp_path / "dist",
+        {"a.js": "bytecode has no comment", "a.js.map": {"debugId": mine}},
+    )
     assert _inspect(tmp_path).findings == ()
 
 
@@ -133,7 +192,9 @@ def test_an_unsearchable_build_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="dist: does not exist"):
         _inspect(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ProjectError, match="pipe: cannot be searched: it is not a regular file"):
+    with pytest.raises(
+        ProjectError, match="pipe: cannot be searched: it is not a regular file"
+    ):
         inspect_bundle(tmp_path / "pipe", load_project(tmp_path / "app"))
     with pytest.raises(ProjectError, match=r"a\.tgz: cannot be searched"):
         _inspect(tmp_path, b"no archive", "a.tgz")

@@ -9,7 +9,13 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import css_module_name, debug_id, inlined_public
-from pytest_device.app.bundler import CssModule, check_resolution, export_target, needs_clear, style_candidates
+from pytest_device.app.bundler import (
+    CssModule,
+    check_resolution,
+    export_target,
+    needs_clear,
+    style_candidates,
+)
 from tests.app.rows import rows
 
 ENV = {"VENDOR_PUBLIC_API": "https://api.example", "SECRET": "s"}
@@ -23,7 +29,9 @@ def test_a_debug_id_matches_the_reference_case(row: Any) -> None:
 
 @pytest.mark.parametrize("row", rows("bundler", "is_css_module"))
 def test_css_modules_are_recognized_as_in_the_reference_case(row: Any) -> None:
-    assert [css_module_name(name) is not None for name in row["input"]["files"]] == row["output"]["is_module"]
+    assert [css_module_name(name) is not None for name in row["input"]["files"]] == row[
+        "output"
+    ]["is_module"]
 
 
 def test_a_css_module_has_a_platform_only_after_module() -> None:
@@ -35,17 +43,25 @@ def test_a_css_module_has_a_platform_only_after_module() -> None:
 def test_a_read_is_inlined_as_in_the_reference_case(row: Any) -> None:
     given, caller = row["input"], row["input"]["caller"]
     reads = inlined_public(
-        given["code"], given["env"], server=caller["isServer"], node_module=caller.get("isNodeModule", False)
+        given["code"],
+        given["env"],
+        server=caller["isServer"],
+        node_module=caller.get("isNodeModule", False),
     )
     [read] = reads
-    if "[" in given["code"]:  # the document: an inlined variable cannot be read with brackets
+    if (
+        "[" in given["code"]
+    ):  # the document: an inlined variable cannot be read with brackets
         assert read.kind == "kept"
     elif "process.env" in row["output"]["code"]:
         assert (read.kind, read.value) == ("kept", None)
     elif row["output"]["code"].endswith("=undefined;"):
         assert (read.kind, read.value) == ("undefined", None)
     else:
-        assert (read.kind, f'"{read.value}"') == ("inlined", row["output"]["code"].partition("=")[2].rstrip(";"))
+        assert (read.kind, f'"{read.value}"') == (
+            "inlined",
+            row["output"]["code"].partition("=")[2].rstrip(";"),
+        )
 
 
 @pytest.mark.parametrize("row", rows("bundler", "inspect_export"))
@@ -65,23 +81,56 @@ API = "process.env.VENDOR_PUBLIC_API"
         (f"// {API}\n/* {API} */ `{API}` + '{API}' + \"{API}\"", []),
         (f"`a ${{ {API} + `${{ {API} }}` }} {API}`", ["inlined", "inlined"]),
         (f"x = {API}?.length ?? {API}!;", ["inlined", "inlined"]),
-        ("process.env?.VENDOR_PUBLIC_API; process?.env.VENDOR_PUBLIC_API", ["kept", "kept"]),
+        (
+            "process.env?.VENDOR_PUBLIC_API; process?.env.VENDOR_PUBLIC_API",
+            ["kept", "kept"],
+        ),
         (f"{API} = 'x'; {API} === 'x'; {API}++", ["kept", "inlined", "kept"]),
-        *((f"{API} {sign} x", ["kept"]) for sign in ("+=", "**=", "||=", "??=", ">>=", ">>>=", "&=", "/=")),
-        *((f"{API} {sign} x", ["inlined"]) for sign in ("==", "===", "!=", ">=", "<=", "=>", "+ -", "/", "??", "||")),
-        ("process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)", ["kept"] * 3),
-        ("const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env", ["kept"] * 3),
-        ("const {env} = process; const {argv, env: e} = process; process['env'].VENDOR_PUBLIC_API", ["kept"] * 3),
-        ("const {argv} = process; const {env} = process.other; process[env]; const {env} = other", []),
+        *(
+            (f"{API} {sign} x", ["kept"])
+            for sign in ("+=", "**=", "||=", "??=", ">>=", ">>>=", "&=", "/=")
+        ),
+        *(
+            (f"{API} {sign} x", ["inlined"])
+            for sign in ("==", "===", "!=", ">=", "<=", "=>", "+ -", "/", "??", "||")
+        ),
+        (
+            "process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)",
+            ["kept"] * 3,
+        ),
+        (
+            "const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env",
+            ["kept"] * 3,
+        ),
+        (
+            "const {env} = process; const {argv, env: e} = process; process['env'].VENDOR_PUBLIC_API",
+            ["kept"] * 3,
+        ),
+        (
+            "const {argv} = process; const {env} = process.other; process[env]; const {env} = other",
+            [],
+        ),
         (f"globalThis.{API}; myprocess.env.X; process.environment", []),
-        ("process\n  .env\n  .VENDOR_PUBLIC_API; process/* c */.env.VENDOR_PUBLIC_API", ["inlined", "inlined"]),
+        (
+            "process\n  .env\n  .VENDOR_PUBLIC_API; process/* c */.env.VENDOR_PUBLIC_API",
+            ["inlined", "inlined"],
+        ),
         (f"a = b / c / {API}; d = /{API}['\"`]/g.test(e); return /'/", ["inlined"]),
-        (f"return <A b='{API}' c={{{API}}}>Don't {API} {{{API}}}<br/> it's</A> + {API}", ["inlined"] * 3),
-        (f"const f = <T,>(x: T) => {API}; const g = <T>(x: T): Array<T> => [{API}]", ["inlined", "inlined"]),
+        (
+            f"return <A b='{API}' c={{{API}}}>Don't {API} {{{API}}}<br/> it's</A> + {API}",
+            ["inlined"] * 3,
+        ),
+        (
+            f"const f = <T,>(x: T) => {API}; const g = <T>(x: T): Array<T> => [{API}]",
+            ["inlined", "inlined"],
+        ),
         (f"if (a < b && c > d) {{ {API} }}", ["inlined"]),
         (f"() => <>{API}{{() => <b>{API}</b>}}</>; {API}", ["inlined"]),
         (f"const a: Record<string, string> = {{ b: {API} }} as const;", ["inlined"]),
-        (f"const s = {API} satisfies string; type X = typeof {API}", ["inlined", "inlined"]),
+        (
+            f"const s = {API} satisfies string; type X = typeof {API}",
+            ["inlined", "inlined"],
+        ),
     ],
 )
 def test_only_code_is_searched_for_reads(source: str, kinds: list[str]) -> None:
@@ -90,8 +139,18 @@ def test_only_code_is_searched_for_reads(source: str, kinds: list[str]) -> None:
 
 def test_a_read_has_a_position_and_a_name() -> None:
     [first, second] = inlined_public("\n  x(process.env.A,\n process.env['B'])", {})
-    assert (first.expression, first.name, first.line, first.column) == ("process.env.A", "A", 2, 5)
-    assert (second.expression, second.name, second.line, second.column) == ("process.env['B']", "B", 3, 2)
+    assert (first.expression, first.name, first.line, first.column) == (
+        "process.env.A",
+        "A",
+        2,
+        5,
+    )
+    assert (second.expression, second.name, second.line, second.column) == (
+        "process.env['B']",
+        "B",
+        3,
+        2,
+    )
     [index, *_] = inlined_public("process.env[names[0] + 'X'].length; process.env[", {})
     assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
@@ -105,8 +164,16 @@ def test_some_reads_are_never_inlined() -> None:
     ]  # fmt: skip
     base = inlined_public("process.env.VENDOR_BASE_URL", ENV, base_url="/b")[0]
     assert (base.kind, base.value) == ("inlined", "/b")
-    assert inlined_public("process.env.VENDOR_BASE_URL", ENV, mode="test")[0].kind == "undefined"
-    assert inlined_public("process.env.ACME_PUBLIC_X", {"ACME_PUBLIC_X": "1"}, vendor="acme")[0].value == "1"
+    assert (
+        inlined_public("process.env.VENDOR_BASE_URL", ENV, mode="test")[0].kind
+        == "undefined"
+    )
+    assert (
+        inlined_public(
+            "process.env.ACME_PUBLIC_X", {"ACME_PUBLIC_X": "1"}, vendor="acme"
+        )[0].value
+        == "1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +195,11 @@ def test_a_minified_line_is_parsed_in_bounded_time(source: str) -> None:
 
 
 def test_styles_without_an_extension_are_searched_in_order() -> None:
-    assert style_candidates("./theme") == ["./theme.scss", "./theme.sass", "./theme.css"]
+    assert style_candidates("./theme") == [
+        "./theme.scss",
+        "./theme.sass",
+        "./theme.css",
+    ]
     assert style_candidates("./theme.css") == ["./theme.css"]
 
 
@@ -139,13 +210,19 @@ def test_styles_without_an_extension_are_searched_in_order() -> None:
         ({".": {"default": "./d.js", "browser": "./b.js"}}, "web", "./d.js"),
         ({".": {"browser": "./b.js", "react-native": "./n.js"}}, "ios", "./n.js"),
         ({"react-server": "./r.js", "default": "./d.js"}, "server", "./r.js"),
-        ({".": {"browser": {"require": "./r.js", "import": "./i.js"}}}, "web", "./i.js"),
+        (
+            {".": {"browser": {"require": "./r.js", "import": "./i.js"}}},
+            "web",
+            "./i.js",
+        ),
         ({"./x": "./x.js"}, "web", None),
         ("./only.js", "android", "./only.js"),
         ({".": [{"node": "./n.js"}, "./fallback.js"]}, "web", "./fallback.js"),
     ],
 )
-def test_exports_are_read_in_the_order_of_the_map(exports: Any, platform: str, target: str | None) -> None:
+def test_exports_are_read_in_the_order_of_the_map(
+    exports: Any, platform: str, target: str | None
+) -> None:
     assert export_target(exports, platform=platform) == target
     assert export_target(exports, platform=platform, sdk=52) is None
 
@@ -156,12 +233,17 @@ def test_a_resolver_returns_one_of_two_shapes() -> None:
     for wrong in ({"type": "virtual"}, {"type": "sourceFile"}, None):
         with pytest.raises(ConfigError, match="virtual modules are not supported"):
             check_resolution(wrong)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=re.escape("must be one of ios, android, web, server")):
+    with pytest.raises(
+        ConfigError, match=re.escape("must be one of ios, android, web, server")
+    ):
         export_target({}, platform="tv")
 
 
 def test_some_files_need_a_cleared_cache() -> None:
-    assert [needs_clear(Path(name)) for name in ("postcss.config.js", "postcss.config.json", "app.json")] == [
+    assert [
+        needs_clear(Path(name))
+        for name in ("postcss.config.js", "postcss.config.json", "app.json")
+    ] == [
         True,
         True,
         False,

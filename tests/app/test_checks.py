@@ -7,13 +7,21 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from pytest_device.app import app_config_fields_not_synced, check, install_check, load_project
+from pytest_device.app import (
+    app_config_fields_not_synced,
+    check,
+    install_check,
+    load_project,
+)
 from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
 KEY: Final = "-----BEGIN PRIVATE KEY-----"
-GOOD_UPDATES: Final = {"updates": {"url": "https://u.example"}, "runtimeVersion": "1.0.0"}
+GOOD_UPDATES: Final = {
+    "updates": {"url": "https://u.example"},
+    "runtimeVersion": "1.0.0",
+}
 TYPED: Final = {"experiments": {"typedRoutes": True}}
 INCLUDED: Final = {"include": [".vendor/types/**/*.ts", "vendor-env.d.ts"]}
 SIGNED: Final = {"alg": "rsa-v1_5-sha256", "keyid": "main"}
@@ -22,7 +30,14 @@ HEADLESS: Final = {"vendor-notifications": "1", "vendor-task-manager": "1"}
 
 
 def _package(**section: Any) -> dict[str, Any]:
-    return {"package.json": {"name": "pkg", "version": "9.9.9", "dependencies": {"lib": "^1.0.0"}, **section}}
+    return {
+        "package.json": {
+            "name": "pkg",
+            "version": "9.9.9",
+            "dependencies": {"lib": "^1.0.0"},
+            **section,
+        }
+    }
 
 
 def _notifying(**options: Any) -> dict[str, Any]:
@@ -120,32 +135,44 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
     "install-version": (({}, _package(dependencies={"lib": "^2.0.0"})), ({}, _package())),
     "library-directory": (({}, _package(dependencies={"bad": "1"})), ({}, _package())),
 }  # fmt: skip
-TABLES: Final[Any] = {"versions": {"lib": "~1.0.0", "absent": "3"}, "directory": {"lib": "", "bad": "is unmaintained"}}
+TABLES: Final[Any] = {
+    "versions": {"lib": "~1.0.0", "absent": "3"},
+    "directory": {"lib": "", "bad": "is unmaintained"},
+}
 
 
-def _statuses(root: Path, project: tuple[dict[str, Any], dict[str, Any]], rule: str) -> list[str]:
+def _statuses(
+    root: Path, project: tuple[dict[str, Any], dict[str, Any]], rule: str
+) -> list[str]:
     config, files = project
     loaded = load_project(put(root, project_files(config, **files)))
     return [finding.status for finding in check(loaded, **TABLES) if finding.id == rule]
 
 
 @pytest.mark.parametrize("rule", WRONG_AND_RIGHT)
-def test_each_rule_rejects_a_wrong_project_and_accepts_a_right_one(rule: str, tmp_path: Path) -> None:
+def test_each_rule_rejects_a_wrong_project_and_accepts_a_right_one(
+    rule: str, tmp_path: Path
+) -> None:
     wrong, right = WRONG_AND_RIGHT[rule]
     assert _statuses(tmp_path / "wrong", wrong, rule).count("failed") >= 1
     assert _statuses(tmp_path / "right", right, rule) == ["passed"]
 
 
 def test_each_rule_has_a_wrong_and_a_right_project() -> None:
-    assert set(RULES) - set(WRONG_AND_RIGHT) == {
-        "config-unused-static",  # it needs Node.js: test_dynamic
-        "notifications-channel",  # it is known while the app runs: test_notification_assets
-    }
+    assert (
+        set(RULES) - set(WRONG_AND_RIGHT)
+        == {
+            "config-unused-static",  # it needs Node.js: test_dynamic
+            "notifications-channel",  # it is known while the app runs: test_notification_assets
+        }
+    )
 
 
 def test_each_rule_is_documented_with_its_severity() -> None:
     page = (Path(__file__).parents[2] / "docs/app-checks.md").read_text()
-    listed = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE)
+    listed = re.findall(
+        r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE
+    )
     assert listed == [(name, *rule) for name, rule in (RULES | BUNDLE_RULES).items()]
 
 
@@ -157,11 +184,17 @@ STATIC: Final = [
 
 
 @pytest.mark.parametrize("row", STATIC)
-def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_unsynced_keys_are_found_as_in_the_reference_case(
+    row: Any, tmp_path: Path
+) -> None:
     given = row["input"]
     put(
         tmp_path,
-        {**given["files"], **dict.fromkeys(given["native_files"], ""), ".gitignore": "\n".join(given["gitignore"])},
+        {
+            **given["files"],
+            **dict.fromkeys(given["native_files"], ""),
+            ".gitignore": "\n".join(given["gitignore"]),
+        },
     )
     [finding] = app_config_fields_not_synced(load_project(tmp_path))
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
@@ -171,21 +204,39 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     ("config", "missing"),
     [
         (
-            {"ios": {"icon": {"light": "./a.png", "dark": "./none.png", "tinted": "https://i.example/t.png"}}},
+            {
+                "ios": {
+                    "icon": {
+                        "light": "./a.png",
+                        "dark": "./none.png",
+                        "tinted": "https://i.example/t.png",
+                    }
+                }
+            },
             ["ios.icon.dark"],
         ),
         (
             {"splash": {"image": "./none.png"}, "notification": {"icon": "none.png"}},
             ["splash.image", "notification.icon"],
         ),
-        ({"icon": "./a.png", "ios": {"icon": "./a.png", "servicesFile": "none.plist"}}, ["ios.servicesFile"]),
+        (
+            {
+                "icon": "./a.png",
+                "ios": {"icon": "./a.png", "servicesFile": "none.plist"},
+            },
+            ["ios.servicesFile"],
+        ),
     ],
 )
 def test_each_local_file_that_the_configuration_names_must_exist(
     config: dict[str, Any], missing: list[str], tmp_path: Path
 ) -> None:
     found = check(load_project(put(tmp_path, project_files(config, **{"a.png": ""}))))
-    files = [one.rule.split()[0] for one in found if one.id == "config-missing-file" and one.status == "failed"]
+    files = [
+        one.rule.split()[0]
+        for one in found
+        if one.id == "config-missing-file" and one.status == "failed"
+    ]
     assert sorted(files) == sorted(missing)
 
 
@@ -194,26 +245,62 @@ def test_each_local_file_that_the_configuration_names_must_exist(
     [
         *(
             (one, "passed")
-            for one in ("**", "assets/**", "assets/**/*", "assets/x/*.{png,jpg}", "{a,assets}/**/*.{p{n,x}g,gif}")
+            for one in (
+                "**",
+                "assets/**",
+                "assets/**/*",
+                "assets/x/*.{png,jpg}",
+                "{a,assets}/**/*.{p{n,x}g,gif}",
+            )
         ),
-        *((one, "failed") for one in ("assets/*", "assets/**/*.{gif,jpg}", "images/**", "{a,b}" * 40)),
+        *(
+            (one, "failed")
+            for one in ("assets/*", "assets/**/*.{gif,jpg}", "images/**", "{a,b}" * 40)
+        ),
     ],
 )
-def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(pattern: str, status: str, tmp_path: Path) -> None:
-    config = {**GOOD_UPDATES, "updates": {"url": "https://u", "assetPatternsToBeBundled": [pattern]}}
-    found = check(load_project(put(tmp_path, project_files(config, **{"assets/x/logo.png": ""}))))
-    assert [one.status for one in found if one.id == "updates-asset-pattern"] == [status]
+def test_a_pattern_of_assets_may_have_alternatives_and_end_in_stars(
+    pattern: str, status: str, tmp_path: Path
+) -> None:
+    config = {
+        **GOOD_UPDATES,
+        "updates": {"url": "https://u", "assetPatternsToBeBundled": [pattern]},
+    }
+    found = check(
+        load_project(put(tmp_path, project_files(config, **{"assets/x/logo.png": ""})))
+    )
+    assert [one.status for one in found if one.id == "updates-asset-pattern"] == [
+        status
+    ]
 
 
-@pytest.mark.parametrize(("policy", "statuses"), [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])])
-def test_the_policy_of_each_platform_must_be_known(policy: object, statuses: list[str], tmp_path: Path) -> None:
-    found = check(load_project(put(tmp_path, project_files({"android": {"runtimeVersion": {"policy": policy}}}))))
+@pytest.mark.parametrize(
+    ("policy", "statuses"),
+    [("nope", ["failed"]), (7, ["failed"]), ("fingerprint", ["passed"])],
+)
+def test_the_policy_of_each_platform_must_be_known(
+    policy: object, statuses: list[str], tmp_path: Path
+) -> None:
+    found = check(
+        load_project(
+            put(
+                tmp_path,
+                project_files({"android": {"runtimeVersion": {"policy": policy}}}),
+            )
+        )
+    )
     assert [one.status for one in found if one.id == "runtime-version"] == statuses
 
 
-@pytest.mark.parametrize("ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"])
-def test_keys_are_synced_if_the_native_directory_is_ignored(ignored: str, tmp_path: Path) -> None:
-    files = project_files({"scheme": "a"}, **{"ios/Podfile": "", ".gitignore": f"# ios\n{ignored}\n"})
+@pytest.mark.parametrize(
+    "ignored", ["ios", "/ios/", "ios/*", "/ios/**", "**/ios", "**/ios/"]
+)
+def test_keys_are_synced_if_the_native_directory_is_ignored(
+    ignored: str, tmp_path: Path
+) -> None:
+    files = project_files(
+        {"scheme": "a"}, **{"ios/Podfile": "", ".gitignore": f"# ios\n{ignored}\n"}
+    )
     [finding] = app_config_fields_not_synced(load_project(put(tmp_path, files)))
     assert finding.status == "passed"
 
@@ -226,14 +313,22 @@ def test_keys_are_synced_if_the_native_directory_is_ignored(ignored: str, tmp_pa
         ({"backgroundColor": "#000000", "platforms": ["android"]}, {}, []),
         ({"ios": {"backgroundColor": "#000000"}}, {}, ["ios.backgroundColor"]),
         ({"platforms": ["ios", "web"]}, {}, ["platforms"]),
-        ({"platforms": ["ios", "web"]}, {"node_modules/react-dom/package.json": {}}, []),
+        (
+            {"platforms": ["ios", "web"]},
+            {"node_modules/react-dom/package.json": {}},
+            [],
+        ),
     ],
 )
 def test_a_key_needs_a_library_on_its_platform_only(
     config: dict[str, Any], files: dict[str, Any], missing: list[str], tmp_path: Path
 ) -> None:
     project = load_project(put(tmp_path, project_files(config, **files)))
-    found = [one.rule.split()[0] for one in check(project) if one.id == "config-missing-library" and one.line]
+    found = [
+        one.rule.split()[0]
+        for one in check(project)
+        if one.id == "config-missing-library" and one.line
+    ]
     assert found == missing
 
 
@@ -244,11 +339,18 @@ def test_a_key_needs_a_library_on_its_platform_only(
         ("MAPS_PUBLIC_TOKEN", False), ("PUBLISHABLE_TOKEN", False), ("TOKEN_URL", False), ("API_KEY", False),
     ],
 )  # fmt: skip
-def test_tokens_and_secrets_must_not_ship_unless_they_are_public(name: str, secret: bool, tmp_path: Path) -> None:  # noqa: FBT001
+def test_tokens_and_secrets_must_not_ship_unless_they_are_public(
+    name: str, secret: bool, tmp_path: Path
+) -> None:  # noqa: FBT001
     config = {"extra": {name: "x"}}
-    project = load_project(put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"})))
+    project = load_project(
+        put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"}))
+    )
     failed = {one.id for one in check(project) if one.status == "failed"}
-    assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (secret, secret)
+    assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (
+        secret,
+        secret,
+    )
 
 
 @pytest.mark.parametrize("version", ["57.0.0", "57.0.26", "UNVERSIONED"])
@@ -265,9 +367,17 @@ def test_development_dependencies_have_expected_versions_too(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("row", rows("package_config", "install_check"))
-def test_versions_are_compared_as_in_the_reference_case(row: Any, tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, {"package.json": row["input"]["package_json"]}))
-    versions = {"react-native-safe-area-context": "~5.8.0", "react-native": "0.86.3", "vendor": "~57.0.0"}
+def test_versions_are_compared_as_in_the_reference_case(
+    row: Any, tmp_path: Path
+) -> None:
+    project = load_project(
+        put(tmp_path, {"package.json": row["input"]["package_json"]})
+    )
+    versions = {
+        "react-native-safe-area-context": "~5.8.0",
+        "react-native": "0.86.3",
+        "vendor": "~57.0.0",
+    }
     assert [one.status for one in install_check(project, versions)] == ["passed"]
 
 
@@ -279,12 +389,17 @@ def test_checks_without_data_are_skipped_not_passed(tmp_path: Path) -> None:
 
 def test_checks_can_be_turned_off_in_the_package_config(tmp_path: Path) -> None:
     section = {
-        "doctor": {name: {"enabled": False} for name in ("reactNativeDirectoryCheck", "appConfigFieldsNotSyncedCheck")}
+        "doctor": {
+            name: {"enabled": False}
+            for name in ("reactNativeDirectoryCheck", "appConfigFieldsNotSyncedCheck")
+        }
     }
     files = {**_package(vendor=section), "ios/Podfile": ""}
     project = load_project(put(tmp_path, project_files({"scheme": "a"}, **files)))
     assert [one.status for one in app_config_fields_not_synced(project)] == ["skipped"]
-    assert [one.status for one in check(project, **TABLES) if one.id == "library-directory"] == ["skipped"]
+    assert [
+        one.status for one in check(project, **TABLES) if one.id == "library-directory"
+    ] == ["skipped"]
 
 
 @pytest.mark.parametrize(
@@ -301,10 +416,15 @@ def test_unknown_libraries_are_listed_unless_excluded(
     section: dict[str, Any], failed: list[str], tmp_path: Path
 ) -> None:
     package = _package(
-        dependencies={"a-lib": "1", "b-lib": "1"}, vendor={"doctor": {"reactNativeDirectoryCheck": section}}
+        dependencies={"a-lib": "1", "b-lib": "1"},
+        vendor={"doctor": {"reactNativeDirectoryCheck": section}},
     )
     project = load_project(put(tmp_path, project_files({}, **package)))
-    found = [one.rule.split()[0] for one in check(project, directory={}) if one.id == "library-directory" and one.line]
+    found = [
+        one.rule.split()[0]
+        for one in check(project, directory={})
+        if one.id == "library-directory" and one.line
+    ]
     assert found == failed
 
 
@@ -313,16 +433,25 @@ def test_an_endless_pattern_is_an_error_with_its_position(tmp_path: Path) -> Non
     section = {"doctor": {"reactNativeDirectoryCheck": {"exclude": ["/^(a+)+$/"]}}}
     package = _package(dependencies={"a" * 100 + "b": "1"}, vendor=section)
     project = load_project(put(tmp_path, project_files({}, **package)))
-    with pytest.raises(ProjectError, match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that takes more"):
+    with pytest.raises(
+        ProjectError,
+        match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that takes more",
+    ):
         check(project, directory={})
 
 
 def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({}, **{"src/bad/b.ts": "", "src/c.ts": ""})))
+    project = load_project(
+        put(tmp_path, project_files({}, **{"src/bad/b.ts": "", "src/c.ts": ""}))
+    )
     (tmp_path / "src/a.ts").write_bytes("const a = 1".encode("utf-16"))
     os.mkfifo(tmp_path / "src/d.ts")
     (tmp_path / "src/e.ts").symlink_to("nowhere")
-    found = {one.path.name: one.rule for one in check(project) if one.id == "source-unreadable"}
+    found = {
+        one.path.name: one.rule
+        for one in check(project)
+        if one.id == "source-unreadable"
+    }
     assert {name: rule.partition(":")[0] for name, rule in found.items()} == {
         "a.ts": "is not UTF-8",
         "d.ts": "cannot be read",
@@ -337,8 +466,15 @@ def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
         ("src/jest.setup.ts", False), ("src/__tests__/a.ts", False), ("src/a.test.tsx", False), ("plugins/a.js", False),
     ],
 )  # fmt: skip
-def test_only_what_the_bundler_reads_must_be_inlined(name: str, failed: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    project = load_project(put(tmp_path, project_files({}, **{name: "const {VENDOR_PUBLIC_A} = process.env"})))
+def test_only_what_the_bundler_reads_must_be_inlined(
+    name: str, failed: bool, tmp_path: Path
+) -> None:  # noqa: FBT001
+    project = load_project(
+        put(
+            tmp_path,
+            project_files({}, **{name: "const {VENDOR_PUBLIC_A} = process.env"}),
+        )
+    )
     [found] = [one for one in check(project) if one.id == "env-not-inlined"]
     assert (found.status == "failed") == failed
 
@@ -376,7 +512,11 @@ def test_versions_match_ranges(version: str, wanted: str, fits: bool) -> None:  
 
 
 def test_the_declaration_and_its_entries_can_have_other_names(tmp_path: Path) -> None:
-    files = {"app/index.tsx": "", ".gitignore": "/routes.d.ts\n", "tsconfig.json": {"include": ["types/*.ts"]}}
+    files = {
+        "app/index.tsx": "",
+        ".gitignore": "/routes.d.ts\n",
+        "tsconfig.json": {"include": ["types/*.ts"]},
+    }
     project = load_project(put(tmp_path, project_files(TYPED, **files)))
     typed = {"typed-routes-ignored", "typed-routes-included"}
     assert typed <= {one.id for one in check(project) if one.status == "failed"}

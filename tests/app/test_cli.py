@@ -21,13 +21,21 @@ FILES = {
 
 
 def _run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("DEVICE_", "VENDOR_"))}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DEVICE_", "VENDOR_"))
+    }
     command = [sys.executable, *forking.COMMAND, "app", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, check=False
+    )
 
 
 def _project(root: Path, config: dict[str, Any] | None = None) -> Path:
-    return put(root, project_files(config or {"scheme": "one", "version": "1.0.0"}, **FILES))
+    return put(
+        root, project_files(config or {"scheme": "one", "version": "1.0.0"}, **FILES)
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,14 +43,19 @@ def _project(root: Path, config: dict[str, Any] | None = None) -> Path:
     [
         (["show"], '"scheme": "one"'),
         (["show", "--platform", "ios"], '"one"\n  ]'),
-        (["env", "--mode", "test"], ".env.test.local: absent\n.env.test: absent\n.env\n"),
+        (
+            ["env", "--mode", "test"],
+            ".env.test.local: absent\n.env.test: absent\n.env\n",
+        ),
         (["env"], "VENDOR_PUBLIC_URL (public: ships with the app)"),
         (["routes"], "html      /notes/[id]  ./notes/[id].tsx"),
         (["check"], "rules passed"),
         ([], "runtime-version"),
     ],
 )
-def test_a_command_prints_the_projects_values(arguments: list[str], printed: str, tmp_path: Path) -> None:
+def test_a_command_prints_the_projects_values(
+    arguments: list[str], printed: str, tmp_path: Path
+) -> None:
     done = _run(*arguments, cwd=_project(tmp_path))
     assert printed in done.stdout + done.stderr
     assert "hunter2" not in done.stdout + done.stderr
@@ -50,7 +63,10 @@ def test_a_command_prints_the_projects_values(arguments: list[str], printed: str
 
 
 def test_the_configuration_is_printed_without_its_secrets(tmp_path: Path) -> None:
-    _project(tmp_path, {"extra": {"clientSecret": "hunter2", "other": 1}, "ios": {"config": {"a": 1}}})
+    _project(
+        tmp_path,
+        {"extra": {"clientSecret": "hunter2", "other": 1}, "ios": {"config": {"a": 1}}},
+    )
     printed = json.loads(_run("show", cwd=tmp_path).stdout)
     assert printed["extra"] == {"clientSecret": "***", "other": 1}
     assert json.loads(_run("show", "--public", cwd=tmp_path).stdout)["ios"] == {}
@@ -58,30 +74,58 @@ def test_the_configuration_is_printed_without_its_secrets(tmp_path: Path) -> Non
 
 def test_a_runtime_version_is_printed(tmp_path: Path) -> None:
     _project(tmp_path, {"version": "2.0.0", "runtimeVersion": {"policy": "appVersion"}})
-    assert _run("runtime-version", "--platform", "ios", cwd=tmp_path).stdout == "2.0.0\n"
+    assert (
+        _run("runtime-version", "--platform", "ios", cwd=tmp_path).stdout == "2.0.0\n"
+    )
     _project(tmp_path)
     assert _run("runtime-version", "--platform", "ios", cwd=tmp_path).returncode == 1
 
 
-def test_findings_have_four_formats_and_errors_set_the_exit_status(tmp_path: Path) -> None:
+def test_findings_have_four_formats_and_errors_set_the_exit_status(
+    tmp_path: Path,
+) -> None:
     root = _project(tmp_path, {"orientation": "up"})
-    done = {name: _run("check", "--format", name, cwd=root) for name in ("text", "json", "sarif", "github")}
+    done = {
+        name: _run("check", "--format", name, cwd=root)
+        for name in ("text", "json", "sarif", "github")
+    }
     assert {one.returncode for one in done.values()} == {1}
     assert "app.json:1:13: error: orientation must be" in done["text"].stdout
-    [found] = [one for one in json.loads(done["json"].stdout)["findings"] if one["status"] == "failed"]
-    assert (found["id"], found["path"], found["line"]) == ("config-value", "app.json", 1)
+    [found] = [
+        one
+        for one in json.loads(done["json"].stdout)["findings"]
+        if one["status"] == "failed"
+    ]
+    assert (found["id"], found["path"], found["line"]) == (
+        "config-value",
+        "app.json",
+        1,
+    )
     [run] = json.loads(done["sarif"].stdout)["runs"]
     [result], [rule] = run["results"], run["tool"]["driver"]["rules"]
-    assert rule["shortDescription"]["text"] == "a key must have one of its values, within its limits"
+    assert (
+        rule["shortDescription"]["text"]
+        == "a key must have one of its values, within its limits"
+    )
     assert result["ruleId"] == "config-value"
-    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "startColumn": 13}
-    assert done["github"].stdout.startswith("::error file=app.json,line=1,col=13::orientation must be")
+    assert result["locations"][0]["physicalLocation"]["region"] == {
+        "startLine": 1,
+        "startColumn": 13,
+    }
+    assert done["github"].stdout.startswith(
+        "::error file=app.json,line=1,col=13::orientation must be"
+    )
 
 
 def test_checks_with_a_table_are_skipped_without_it(tmp_path: Path) -> None:
-    root = put(_project(tmp_path), {"versions.json": {"vendor": "~58.0.0"}, "bad.json": "[1]"})
+    root = put(
+        _project(tmp_path), {"versions.json": {"vendor": "~58.0.0"}, "bad.json": "[1]"}
+    )
     assert "skipped: a library must have the version" in _run("check", cwd=root).stdout
-    assert "vendor is 57.0.26, expected ~58.0.0" in _run("check", "--versions", "versions.json", cwd=root).stdout
+    assert (
+        "vendor is 57.0.26, expected ~58.0.0"
+        in _run("check", "--versions", "versions.json", cwd=root).stdout
+    )
     assert _run("check", "--versions", "bad.json", cwd=root).returncode == 2
     assert _run("check", "--versions", "none.json", cwd=root).returncode == 2
 
@@ -107,7 +151,9 @@ def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
     assert _run("routes", "--write", "none/x.py", cwd=root).returncode == 2
 
 
-def test_the_declaration_is_written_with_the_entries_that_it_needs(tmp_path: Path) -> None:
+def test_the_declaration_is_written_with_the_entries_that_it_needs(
+    tmp_path: Path,
+) -> None:
     root = _project(tmp_path, {"experiments": {"typedRoutes": True}})
     arguments = ("routes", "--typescript", "vendor-env.d.ts")
     assert "tsconfig.json is stale" in _run(*arguments, "--check", cwd=root).stderr
@@ -119,7 +165,10 @@ def test_the_declaration_is_written_with_the_entries_that_it_needs(tmp_path: Pat
 
 
 def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None:
-    root = put(_project(tmp_path), {"dist/a.js": "x = 'hunter2hunter2'; y = 'https://x.example'"})
+    root = put(
+        _project(tmp_path),
+        {"dist/a.js": "x = 'hunter2hunter2'; y = 'https://x.example'"},
+    )
     done = _run("bundle", "dist", cwd=root)
     assert done.returncode == 1
     assert "addresses: https://x.example" in done.stdout

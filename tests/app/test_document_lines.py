@@ -25,28 +25,57 @@ def test_each_line_has_a_test_or_a_reason(line: Any) -> None:
         return
     path, _, name = line["test"].partition("::")
     tree = ast.parse((ROOT / path).read_text())
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert name in {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_what_is_left_to_the_bundler_is_documented_with_the_reason() -> None:
-    page = (ROOT / "docs/app-checks.md").read_text().partition("## Left to the bundler")[2]
-    left = [line for line in LINES if "not_tested" in line and line["line"].startswith(("Bundler", "Typed routes"))]
+    page = (
+        (ROOT / "docs/app-checks.md").read_text().partition("## Left to the bundler")[2]
+    )
+    left = [
+        line
+        for line in LINES
+        if "not_tested" in line and line["line"].startswith(("Bundler", "Typed routes"))
+    ]
     assert [
-        f"| {line['line'].partition(': ')[2]} | {line['not_tested'].rpartition('behavior: ')[2]} |" for line in left
+        f"| {line['line'].partition(': ')[2]} | {line['not_tested'].rpartition('behavior: ')[2]} |"
+        for line in left
     ] == [row for row in page.splitlines() if row.startswith("| ")][2:]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_no_number_in_a_list_is_missing(part: str) -> None:
-    mine = [line["line"].partition(":")[0] for line in LINES if line["line"].startswith(part)]
+    mine = [
+        line["line"].partition(":")[0]
+        for line in LINES
+        if line["line"].startswith(part)
+    ]
     assert mine
-    numbers = {int(one.removeprefix(part)) for one in mine if one.removeprefix(part).strip().isdecimal()}
+    numbers = {
+        int(one.removeprefix(part))
+        for one in mine
+        if one.removeprefix(part).strip().isdecimal()
+    }
     assert set(range(1, PARTS[part] + 1)) <= numbers
 
 
 def test_each_key_has_a_row_of_values() -> None:
     sections = {".".join(key.trail[:-1]) for key in KEYS.values()}
     listed = {row["key"] for row in json.loads((DATA / "keys.json").read_text())}
-    ours = {"ios.version", "ios.runtimeVersion", "ios.runtimeVersion.policy", "ios.entitlements"}
+    ours = {
+        "ios.version",
+        "ios.runtimeVersion",
+        "ios.runtimeVersion.policy",
+        "ios.entitlements",
+    }
     """Known from elsewhere in the document, or from the reference cases."""
-    assert KEYS.keys() - listed - sections - ours - {"ios.icon.light", "ios.icon.dark", "ios.icon.tinted"} == set()
+    assert (
+        KEYS.keys()
+        - listed
+        - sections
+        - ours
+        - {"ios.icon.light", "ios.icon.dark", "ios.icon.tinted"}
+        == set()
+    )

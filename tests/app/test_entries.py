@@ -19,17 +19,24 @@ TSCONFIGS: Final = {
     "an empty object": ("{}", EVERYTHING),
     "empty": ('{"include": []}', []),
     "on a line": ('{"include": ["src"]}', ["src"]),
-    "with comments": ('// "include": [\r\n{\r\n  "include": [ // [\r\n    "src",\r\n  ],\r\n}', ["src"]),
+    "with comments": (
+        '// "include": [\r\n{\r\n  "include": [ // [\r\n    "src",\r\n  ],\r\n}',
+        ["src"],
+    ),
     "with one entry": ('{"include": ["vendor-env.d.ts", "src"]}', ["src"]),
     "with both": ('{"include": [".vendor/types/**/*.ts", "vendor-env.d.ts"]}', []),
 }
 
 
 @pytest.mark.parametrize("name", TSCONFIGS)
-def test_missing_entries_are_added_once_and_the_rest_is_unchanged(name: str, tmp_path: Path) -> None:
+def test_missing_entries_are_added_once_and_the_rest_is_unchanged(
+    name: str, tmp_path: Path
+) -> None:
     text, kept = TSCONFIGS[name]
     config = {"experiments": {"typedRoutes": True}}
-    files = {"app/index.tsx": "", ".gitignore": "dist"} | ({"tsconfig.json": text} if text else {})
+    files = {"app/index.tsx": "", ".gitignore": "dist"} | (
+        {"tsconfig.json": text} if text else {}
+    )
     project = load_project(put(tmp_path, project_files(config, **files)))
 
     for path, content in completed(tmp_path, "vendor-env.d.ts", INCLUDE):
@@ -39,12 +46,19 @@ def test_missing_entries_are_added_once_and_the_rest_is_unchanged(name: str, tmp
     assert sorted(map(str, document.object["include"])) == sorted([*kept, *INCLUDE])  # type: ignore[arg-type]
     assert ("// [" in document.text) == ("// [" in (text or ""))
     assert (tmp_path / ".gitignore").read_text() == "dist\nvendor-env.d.ts\n"
-    assert {one.status for one in check(project) if one.id.startswith("typed-routes")} == {"passed"}
-    again = {path: content.encode() for path, content in completed(tmp_path, "vendor-env.d.ts", INCLUDE)}
+    assert {
+        one.status for one in check(project) if one.id.startswith("typed-routes")
+    } == {"passed"}
+    again = {
+        path: content.encode()
+        for path, content in completed(tmp_path, "vendor-env.d.ts", INCLUDE)
+    }
     assert again == {path: path.read_bytes() for path in again}
 
 
 def test_an_include_that_is_not_a_list_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"tsconfig.json": {"include": "src"}})
-    with pytest.raises(ProjectError, match=r"tsconfig\.json: include must be a list of patterns"):
+    with pytest.raises(
+        ProjectError, match=r"tsconfig\.json: include must be a list of patterns"
+    ):
         list(completed(tmp_path, "vendor-env.d.ts", INCLUDE))

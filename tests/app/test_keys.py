@@ -13,7 +13,12 @@ from pytest_device.errors import ProjectError
 from tests.app.rows import DATA, project_files, put
 
 ROWS: Final = json.loads((DATA / "keys.json").read_text())
-VALUES: Final = {"config-type", "config-value", "config-generated-key", "runtime-version"}
+VALUES: Final = {
+    "config-type",
+    "config-value",
+    "config-generated-key",
+    "runtime-version",
+}
 """The findings on a value."""
 
 
@@ -43,24 +48,43 @@ def test_a_key_has_its_default_and_its_references(row: Any, tmp_path: Path) -> N
     assert key.first == row.get("first", 54)
     assert key.older == row.get("older", False)
     if row.get("first"):
-        assert "config-removed-key" in _found(tmp_path, key.name, row["good"][0], sdk=57)
-        assert "config-removed-key" not in _found(tmp_path, key.name, row["good"][0], sdk=58)
+        assert "config-removed-key" in _found(
+            tmp_path, key.name, row["good"][0], sdk=57
+        )
+        assert "config-removed-key" not in _found(
+            tmp_path, key.name, row["good"][0], sdk=58
+        )
 
 
 def test_some_defaults_depend_on_other_values() -> None:
     assert (
-        setting({"androidStatusBar": {"barStyle": "light-content"}}, "androidStatusBar.backgroundColor") == "#00000088"
+        setting(
+            {"androidStatusBar": {"barStyle": "light-content"}},
+            "androidStatusBar.backgroundColor",
+        )
+        == "#00000088"
     )
-    assert [setting({}, "updates.enableBsdiffPatchSupport", sdk) for sdk in (54, 58)] == [False, True]
+    assert [
+        setting({}, "updates.enableBsdiffPatchSupport", sdk) for sdk in (54, 58)
+    ] == [False, True]
 
 
-@pytest.mark.parametrize(("sdk", "finding"), [(54, "config-deprecated-key"), (55, "config-removed-key")])
-def test_notification_is_deprecated_and_then_removed(sdk: int, finding: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sdk", "finding"), [(54, "config-deprecated-key"), (55, "config-removed-key")]
+)
+def test_notification_is_deprecated_and_then_removed(
+    sdk: int, finding: str, tmp_path: Path
+) -> None:
     assert finding in _found(tmp_path, "notification", {}, sdk)
 
 
-def test_unknown_keys_are_kept_and_the_android_section_passes_through(tmp_path: Path) -> None:
-    config = {"android": {"package": "com.a", "versionCode": 7, "anything": [1]}, "newKey": {"a": 1}}
+def test_unknown_keys_are_kept_and_the_android_section_passes_through(
+    tmp_path: Path,
+) -> None:
+    config = {
+        "android": {"package": "com.a", "versionCode": 7, "anything": [1]},
+        "newKey": {"a": 1},
+    }
     project = load_project(put(tmp_path, project_files(config)))
     assert {key: project.to_dict()[key] for key in config} == config
     assert [one.id for one in check(project) if one.status == "failed"] == []
@@ -75,15 +99,25 @@ def test_a_configuration_is_read_as_typed_values(tmp_path: Path) -> None:
     }  # fmt: skip
     project = load_project(put(tmp_path, project_files(config)))
     typed = project.app_config()
-    assert (typed.orientation, typed.scheme, typed.platforms) == ("portrait", ("one", "two"), ("ios", "android"))
-    assert (typed.updates.check_automatically, typed.updates.max_updates_to_keep) == ("ON_LOAD", 2)
+    assert (typed.orientation, typed.scheme, typed.platforms) == (
+        "portrait",
+        ("one", "two"),
+        ("ios", "android"),
+    )
+    assert (typed.updates.check_automatically, typed.updates.max_updates_to_keep) == (
+        "ON_LOAD",
+        2,
+    )
     assert (typed.ios.bundle_identifier, typed.ios.icon, typed.ios.config.maps_api_key) == (
         "com.a", IosIcon(dark="d.png"), None,
     )  # fmt: skip
     assert typed.runtime_version == RuntimePolicy("appVersion")
     assert typed.android_status_bar.background_color == "#00000088"
     assert typed.experiments.supports_tv_only is True
-    assert (typed.background_color, typed.ios.background_color) == ("#ffffff", "#000000")
+    assert (typed.background_color, typed.ios.background_color) == (
+        "#ffffff",
+        "#000000",
+    )
     assert typed.extra == {"a": ({"b": "hunter2"},)}
     assert "hunter2" not in repr(typed)
     assert {key: project.to_dict()[key] for key in config} == config
@@ -98,7 +132,11 @@ def test_typed_values_are_frozen(tmp_path: Path) -> None:
 
 
 def test_all_invalid_values_are_named_and_none_is_quoted(tmp_path: Path) -> None:
-    config = {"orientation": "hunter2", "ios": {"supportsTablet": "hunter2"}, "platforms": [1]}
+    config = {
+        "orientation": "hunter2",
+        "ios": {"supportsTablet": "hunter2"},
+        "platforms": [1],
+    }
     with pytest.raises(ProjectError) as caught:
         load_project(put(tmp_path, project_files(config))).app_config()
     assert str(caught.value).splitlines() == [

@@ -13,27 +13,47 @@ from pytest_device.app.link import check_url
 from pytest_device.app.routes.declarations import python_module
 from tests.app.rows import project_files, put
 
-ROUTES: Final = {f"app/{name}.tsx": "" for name in ("index", "about", "notes/[id]", "docs/[...rest]", "p/[user-id]")}
+ROUTES: Final = {
+    f"app/{name}.tsx": ""
+    for name in ("index", "about", "notes/[id]", "docs/[...rest]", "p/[user-id]")
+}
 
 
 def _links(root: Path, config: dict[str, Any] | None = None, **options: Any) -> Links:
-    return Links(load_project(put(root, project_files(config or {"scheme": ["one", "two"]}, **ROUTES))), **options)
+    return Links(
+        load_project(
+            put(root, project_files(config or {"scheme": ["one", "two"]}, **ROUTES))
+        ),
+        **options,
+    )
 
 
 def test_a_link_is_the_scheme_with_the_path(tmp_path: Path) -> None:
     link = _links(tmp_path)
     assert link("/notes/[id]", id="7") == "one://notes/7"
-    assert link("/notes/[id]", {"id": 7}, scheme="two", query={"a": "b c"}) == "two://notes/7?a=b%20c"
+    assert (
+        link("/notes/[id]", {"id": 7}, scheme="two", query={"a": "b c"})
+        == "two://notes/7?a=b%20c"
+    )
     assert link("/docs/[...rest]", rest=["a", "b"]) == "one://docs/a/b"
     assert link("/p/[user-id]", {"user-id": "x"}) == "one://p/x"
-    assert [link("/"), link("/", query={"a": 1}), link("/#f")] == ["one:///", "one:///?a=1", "one:///#f"]
-    assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {"id": "a/b"}  # type: ignore[union-attr]
+    assert [link("/"), link("/", query={"a": 1}), link("/#f")] == [
+        "one:///",
+        "one:///?a=1",
+        "one:///#f",
+    ]
+    assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {
+        "id": "a/b"
+    }  # type: ignore[union-attr]
 
 
 def test_a_platform_has_its_own_schemes(tmp_path: Path) -> None:
     link = _links(tmp_path, {"scheme": "all", "ios": {"scheme": "apple"}})
     assert link("/", scheme="apple", platform="ios") == "apple:///"
-    with pytest.raises(ConfigError, match="scheme 'apple' is not declared by the project \\(it has all\\)"):
+    with pytest.raises(
+        ConfigError,
+        match="scheme 'apple' is not declared by the project \\(it has all\\)",
+    ):
         link("/", scheme="apple", platform="android")
 
 
@@ -47,11 +67,17 @@ def test_a_link_without_a_route_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_development_client_has_its_own_links(tmp_path: Path) -> None:
-    link = _links(tmp_path, development_client=True, development_address="192.168.1.5:8081")
+    link = _links(
+        tmp_path, development_client=True, development_address="192.168.1.5:8081"
+    )
     assert link("/notes/[id]", id=7) == "vendorgo://192.168.1.5:8081/--/notes/7"
-    with pytest.raises(ConfigError, match="a scheme has no effect in the development client"):
+    with pytest.raises(
+        ConfigError, match="a scheme has no effect in the development client"
+    ):
         link("/", scheme="one")
-    with pytest.raises(ConfigError, match="a scheme has no effect in the development client"):
+    with pytest.raises(
+        ConfigError, match="a scheme has no effect in the development client"
+    ):
         _links(tmp_path, development_client=True)("/")
 
 
@@ -67,9 +93,17 @@ def test_only_schemes_of_apps_are_checked(tmp_path: Path) -> None:
 
 
 def test_the_identifier_of_a_build_is_a_scheme_of_its_platform(tmp_path: Path) -> None:
-    config = {"scheme": "one", "ios": {"bundleIdentifier": "com.Acme.app"}, "android": {"package": "com.acme.android"}}
+    config = {
+        "scheme": "one",
+        "ios": {"bundleIdentifier": "com.Acme.app"},
+        "android": {"package": "com.acme.android"},
+    }
     project = _links(tmp_path, config).project
-    for url, platform in (("com.acme.app://x", "ios"), ("com.acme.app://x", None), ("com.acme.android:/x", "android")):
+    for url, platform in (
+        ("com.acme.app://x", "ios"),
+        ("com.acme.app://x", None),
+        ("com.acme.android:/x", "android"),
+    ):
         check_url(url, project, platform=platform)
     with pytest.raises(ConfigError, match=r"'com\.acme\.app' is not declared"):
         check_url("com.acme.app://x", project, platform="android")
@@ -104,34 +138,59 @@ WRONG: Final = (
 def _module(root: Path) -> None:
     files = {
         f"app/{name}.tsx": ""
-        for name in ("(group)/settings", "q/[2fa]", "k/[class]", "k/[route]/[params]", "twice/[id]/[id]")
+        for name in (
+            "(group)/settings",
+            "q/[2fa]",
+            "k/[class]",
+            "k/[route]/[params]",
+            "twice/[id]/[id]",
+        )
     }
-    project = load_project(put(root, project_files({"scheme": "one"}, **ROUTES, **files)))
+    project = load_project(
+        put(root, project_files({"scheme": "one"}, **ROUTES, **files))
+    )
     put(root, {"tests/app_routes.py": python_module(project.routes.linkable, "..")})
 
 
 def _run(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=root / "tests", capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=root / "tests", capture_output=True, text=True, check=False
+    )
 
 
 def test_the_generated_module_writes_the_same_links(tmp_path: Path) -> None:
     _module(tmp_path)
-    put(tmp_path, {"tests/right.py": RIGHT + 'print(device_link("/p/[user-id]", {"user-id": "x"}))'})
+    put(
+        tmp_path,
+        {
+            "tests/right.py": RIGHT
+            + 'print(device_link("/p/[user-id]", {"user-id": "x"}))'
+        },
+    )
     done = _run(tmp_path, "right.py")
     assert done.stdout == "one://p/x\n"
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_type_checkers_accept_right_links_and_refuse_wrong_ones(checker: str, tmp_path: Path) -> None:
+def test_type_checkers_accept_right_links_and_refuse_wrong_ones(
+    checker: str, tmp_path: Path
+) -> None:
     pytest.importorskip(checker)
     _module(tmp_path)
     wrong = "".join(f"{line}\n" for line in WRONG)
-    put(tmp_path / "tests", {"right.py": RIGHT, "wrong.py": f"from app_routes import device_link\n{wrong}"})
+    put(
+        tmp_path / "tests",
+        {"right.py": RIGHT, "wrong.py": f"from app_routes import device_link\n{wrong}"},
+    )
     put(tmp_path / "tests", {"pyrightconfig.json": {"typeCheckingMode": "strict"}})
     strict = ["--strict"] if checker == "mypy" else ["--pythonpath", sys.executable]
     done = _run(tmp_path, "-m", checker, *strict, ".")
-    refused = {line.split(":")[1] for line in done.stdout.splitlines() if "wrong.py:" in line and "error" in line}
+    refused = {
+        line.split(":")[1]
+        for line in done.stdout.splitlines()
+        if "wrong.py:" in line and "error" in line
+    }
     assert refused == {str(number) for number in range(2, len(WRONG) + 2)}, done.stdout
     assert "right.py:" not in done.stdout
     assert "app_routes.py:" not in done.stdout, done.stdout

@@ -64,7 +64,12 @@ def test_a_file_without_read_permission_is_an_error_with_its_path(
     project = load_project(root)
     read(project)
     (root / name).chmod(0)
-    with unprivileged(), pytest.raises(ConfigError, match=rf"{root / name}: cannot be .*Permission denied"):
+    with (
+        unprivileged(),
+        pytest.raises(
+            ConfigError, match=rf"{root / name}: cannot be .*Permission denied"
+        ),
+    ):
         read(project)
     (root / name).chmod(0o755)
 

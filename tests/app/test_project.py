@@ -14,13 +14,17 @@ from tests.app.rows import project_files, put, rows
 STATIC = [
     row
     for row in rows("app_config")
-    if not any(name.startswith("app.config.") for name in row.values[0]["input"]["files"])
+    if not any(
+        name.startswith("app.config.") for name in row.values[0]["input"]["files"]
+    )
 ]
 DEFAULT_PLATFORMS = ["ios", "android"]
 
 
 @pytest.mark.parametrize("row", STATIC)
-def test_a_static_configuration_matches_the_reference_case(row: Any, tmp_path: Path) -> None:
+def test_a_static_configuration_matches_the_reference_case(
+    row: Any, tmp_path: Path
+) -> None:
     put(tmp_path, row["input"]["files"])
     if "error" in row:
         with pytest.raises(ProjectError) as caught:
@@ -29,8 +33,13 @@ def test_a_static_configuration_matches_the_reference_case(row: Any, tmp_path: P
         return
     project = load_project(tmp_path)
     # The document: the default is [ios, android], whatever is installed.
-    wanted = row["output"]["config"] | {"platforms": row["output"]["config"]["platforms"] or DEFAULT_PLATFORMS}
-    assert project.to_dict(public=row["input"]["options"].get("isPublicConfig", False)) == wanted
+    wanted = row["output"]["config"] | {
+        "platforms": row["output"]["config"]["platforms"] or DEFAULT_PLATFORMS
+    }
+    assert (
+        project.to_dict(public=row["input"]["options"].get("isPublicConfig", False))
+        == wanted
+    )
     assert project.static_path == tmp_path / row["output"]["staticConfigPath"]
     assert project.dynamic_path is None
     assert len(project.warnings) == row.get("warnings", 0)
@@ -48,7 +57,11 @@ def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:
         "scheme": ["one", "two"], "icon": "./b.icon", "version": "2.0.0", "userInterfaceStyle": "dark",
         "backgroundColor": "#ffffff",
     }  # fmt: skip
-    assert (android["scheme"], android["icon"], android["version"]) == (["one", "three"], "./a.png", "1.0.0")
+    assert (android["scheme"], android["icon"], android["version"]) == (
+        ["one", "three"],
+        "./a.png",
+        "1.0.0",
+    )
     assert project.schemes() == ("one", "two", "three")
     assert project.to_dict()["icon"] == "./a.png"
     with pytest.raises(ConfigError, match="'iOS' must be ios, android or web"):
@@ -58,8 +71,13 @@ def test_a_platform_overrides_values_and_merges_schemes(tmp_path: Path) -> None:
 
 def test_a_platform_that_sets_null_overrides_nothing(tmp_path: Path) -> None:
     config = {"icon": "./a.png", "runtimeVersion": "1", "scheme": "one"}
-    project = load_project(put(tmp_path, project_files({**config, "ios": dict.fromkeys(config)})))
-    assert {key: project.effective("ios")[key] for key in config} == {**config, "scheme": ["one"]}
+    project = load_project(
+        put(tmp_path, project_files({**config, "ios": dict.fromkeys(config)}))
+    )
+    assert {key: project.effective("ios")[key] for key in config} == {
+        **config,
+        "scheme": ["one"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -72,14 +90,18 @@ def test_a_platform_that_sets_null_overrides_nothing(tmp_path: Path) -> None:
         ("{", "EJSONPARSE"),
     ],
 )
-def test_a_file_that_is_no_configuration_has_the_code_of_its_problem(text: str, code: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_configuration_has_the_code_of_its_problem(
+    text: str, code: str, tmp_path: Path
+) -> None:
     with pytest.raises(ProjectError, match=r"app\.json") as caught:
         load_project(put(tmp_path, project_files({}, **{"app.json": text})))
     assert caught.value.code == code
 
 
 def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({"ios": {"config": {"a": 1}}, "extra": {"x": 1}})))
+    project = load_project(
+        put(tmp_path, project_files({"ios": {"config": {"a": 1}}, "extra": {"x": 1}}))
+    )
     project.to_dict()["extra"] = None
     assert project.to_dict(public=True)["ios"] == {}
     assert project.to_dict()["ios"] == {"config": {"a": 1}}
@@ -87,27 +109,42 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     assert load_project(tmp_path, public=True).to_dict() == project.to_dict(public=True)
 
 
-def test_generated_names_contain_the_owner_the_user_or_anonymous(tmp_path: Path) -> None:
+def test_generated_names_contain_the_owner_the_user_or_anonymous(
+    tmp_path: Path,
+) -> None:
     project = load_project(put(tmp_path / "a", project_files({"slug": "s"})))
     assert (project.full_name(), project.full_name("ann")) == ("@anonymous/s", "@ann/s")
-    owned = load_project(put(tmp_path / "b", project_files({"slug": "s", "owner": "acme"})))
+    owned = load_project(
+        put(tmp_path / "b", project_files({"slug": "s", "owner": "acme"}))
+    )
     assert owned.full_name("ann") == "@acme/s"
 
 
 def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     config = {"extra": {"vendor": {"projectId": "a"}, "mine": "b"}}
     project = load_project(put(tmp_path, project_files(config)))
-    assert (project.project_id(), project.project_id("extra.mine"), project.project_id("x.y")) == ("a", "b", None)
+    assert (
+        project.project_id(),
+        project.project_id("extra.mine"),
+        project.project_id("x.y"),
+    ) == ("a", "b", None)
 
 
 def test_another_vendor_reads_its_own_names(tmp_path: Path) -> None:
     files = {
         "package.json": {"name": "x", "acme": {"install": {"exclude": ["y"]}}},
         "node_modules/acme/package.json": {"version": "55.1.0"},
-        "app.json": {"acme": {"extra": {"acme": {"projectId": "p"}}}, "vendor": {"name": "no"}},
+        "app.json": {
+            "acme": {"extra": {"acme": {"projectId": "p"}}},
+            "vendor": {"name": "no"},
+        },
     }
     project = load_project(put(tmp_path, files), vendor="acme")
-    assert (project.sdk_version, project.project_id(), project.config["name"]) == ("55.0.0", "p", "x")
+    assert (project.sdk_version, project.project_id(), project.config["name"]) == (
+        "55.0.0",
+        "p",
+        "x",
+    )
     assert project.package.install_exclude == ("y",)
     with pytest.raises(ConfigError, match="must be one lowercase word"):
         load_project(tmp_path, vendor="Acme Inc")
@@ -127,14 +164,28 @@ def test_hoisted_libraries_are_found(tmp_path: Path) -> None:
 
 
 def test_the_file_named_config_wins(tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({"name": "a"}, **{"app.config.json": {"name": "b"}})))
-    assert (project.config["name"], project.static_path) == ("b", tmp_path / "app.config.json")
+    project = load_project(
+        put(
+            tmp_path, project_files({"name": "a"}, **{"app.config.json": {"name": "b"}})
+        )
+    )
+    assert (project.config["name"], project.static_path) == (
+        "b",
+        tmp_path / "app.config.json",
+    )
 
 
 def test_the_package_config_has_defaults(tmp_path: Path) -> None:
     package = load_project(put(tmp_path, project_files({}))).package
-    assert (package.install_exclude, package.native_modules_dir, package.sync_check_enabled) == ((), None, True)
-    assert (package.directory_check.enabled, package.directory_check.list_unknown_packages) == (True, True)
+    assert (
+        package.install_exclude,
+        package.native_modules_dir,
+        package.sync_check_enabled,
+    ) == ((), None, True)
+    assert (
+        package.directory_check.enabled,
+        package.directory_check.list_unknown_packages,
+    ) == (True, True)
     section = {
         "install": {"exclude": ["a"]}, "autolinking": {"nativeModulesDir": "./m"},
         "doctor": {
@@ -144,9 +195,17 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
     }  # fmt: skip
     put(tmp_path, {"package.json": {"vendor": section}})
     package = load_project(tmp_path).package
-    assert (package.install_exclude, package.native_modules_dir, package.sync_check_enabled) == (("a",), "./m", False)
+    assert (
+        package.install_exclude,
+        package.native_modules_dir,
+        package.sync_check_enabled,
+    ) == (("a",), "./m", False)
     check = package.directory_check
-    assert (check.enabled, check.exclude, check.list_unknown_packages) == (False, ("/^a/",), False)
+    assert (check.enabled, check.exclude, check.list_unknown_packages) == (
+        False,
+        ("/^a/",),
+        False,
+    )
     assert package.name == tmp_path.name
 
 
@@ -154,20 +213,49 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
     ("files", "problem"),
     [
         ({}, "is not the directory of a vendor app: it has no package.json"),
-        ({"package.json": {"name": "web"}}, "neither an app config with the key vendor nor the package vendor"),
-        ({"package.json": {}, "app.json": {"name": "x"}}, "neither an app config with the key vendor nor the package"),
-        ({"package.json": "[]", "app.json": {}}, r"package.json:1:1: must be an object"),
+        (
+            {"package.json": {"name": "web"}},
+            "neither an app config with the key vendor nor the package vendor",
+        ),
+        (
+            {"package.json": {}, "app.json": {"name": "x"}},
+            "neither an app config with the key vendor nor the package",
+        ),
+        (
+            {"package.json": "[]", "app.json": {}},
+            r"package.json:1:1: must be an object",
+        ),
         ({"package.json": {}, "app.json": "[1]"}, r"app.json:1:1: must be an object"),
-        ({"package.json": {}, "app.json": {"vendor": 1}}, r'app\.json: "vendor" must be an object'),
-        ({"package.json": {}, "app.json": '{\n "vendor": {,}}'}, r"app.json:2:\d+: is not valid JSON or JSON5"),
-        ({"package.json": {}, "app.json": '{"a": "hunter2'}, r"app.json:1:\d+: (ends unexpectedly|is not valid)"),
-        ({"package.json": {}, "app.json": "[" * 10_000}, "app.json:1:101: is nested more than 100 levels deep"),
-        ({"package.json": {}, "app.json": "{a:" * 10_000}, "is nested more than 100 levels deep"),
-        ({"package.json": {}, "app.json": "{a: .5, b:'" + "x" * 70_000 + "'}"}, "larger than 64 kB and is not JSON"),
+        (
+            {"package.json": {}, "app.json": {"vendor": 1}},
+            r'app\.json: "vendor" must be an object',
+        ),
+        (
+            {"package.json": {}, "app.json": '{\n "vendor": {,}}'},
+            r"app.json:2:\d+: is not valid JSON or JSON5",
+        ),
+        (
+            {"package.json": {}, "app.json": '{"a": "hunter2'},
+            r"app.json:1:\d+: (ends unexpectedly|is not valid)",
+        ),
+        (
+            {"package.json": {}, "app.json": "[" * 10_000},
+            "app.json:1:101: is nested more than 100 levels deep",
+        ),
+        (
+            {"package.json": {}, "app.json": "{a:" * 10_000},
+            "is nested more than 100 levels deep",
+        ),
+        (
+            {"package.json": {}, "app.json": "{a: .5, b:'" + "x" * 70_000 + "'}"},
+            "larger than 64 kB and is not JSON",
+        ),
         ({"package.json": {}, "app.json": "[" * 90 + "]"}, "app.json"),
     ],
 )
-def test_a_bad_project_is_one_clear_error(files: dict[str, object], problem: str, tmp_path: Path) -> None:
+def test_a_bad_project_is_one_clear_error(
+    files: dict[str, object], problem: str, tmp_path: Path
+) -> None:
     put(tmp_path, files)
     with pytest.raises(ConfigError, match=problem) as caught:
         load_project(tmp_path)
@@ -181,7 +269,9 @@ def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
         load_project(tmp_path)
     (tmp_path / "app.json").unlink()
     (tmp_path / "app.json").mkdir()
-    with pytest.raises(ProjectError, match=r"app\.json: is a directory, must be a file"):
+    with pytest.raises(
+        ProjectError, match=r"app\.json: is a directory, must be a file"
+    ):
         load_project(tmp_path)
     with pytest.raises(ProjectError, match="nowhere: is not a directory"):
         load_project(tmp_path / "nowhere")
@@ -191,7 +281,9 @@ def test_a_bad_file_is_one_error_with_the_position(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
     put(tmp_path, project_files({}))
-    (tmp_path / "app.json").write_bytes(b'\xef\xbb\xbf{\r\n"vendor": {\r\n"name": "\xc3\xa4"}}\r\n')
+    (tmp_path / "app.json").write_bytes(
+        b'\xef\xbb\xbf{\r\n"vendor": {\r\n"name": "\xc3\xa4"}}\r\n'
+    )
     project = load_project(tmp_path)
     assert (project.config["name"], project.config["slug"]) == ("ä", "a")
 
@@ -211,17 +303,27 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
     ],
 )
 def test_a_slug_is_made_from_the_name(name: str, slug: str, tmp_path: Path) -> None:
-    assert load_project(put(tmp_path, project_files({"name": name}))).config["slug"] == slug
+    assert (
+        load_project(put(tmp_path, project_files({"name": name}))).config["slug"]
+        == slug
+    )
 
 
 def test_a_configuration_never_reaches_a_repr(tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({"extra": {"apiSecret": "hunter2"}})))
+    project = load_project(
+        put(tmp_path, project_files({"extra": {"apiSecret": "hunter2"}}))
+    )
     assert "hunter2" not in repr(project)
     assert json.dumps(project.to_dict())
 
 
-@pytest.mark.parametrize(("target", "problem"), [("app.json", "Too many levels"), ("none", "broken symbolic link")])
-def test_a_broken_symbolic_link_is_not_mistaken_for_a_missing_file(target: str, problem: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [("app.json", "Too many levels"), ("none", "broken symbolic link")],
+)
+def test_a_broken_symbolic_link_is_not_mistaken_for_a_missing_file(
+    target: str, problem: str, tmp_path: Path
+) -> None:
     put(tmp_path, project_files({}))
     (tmp_path / "app.json").unlink()
     (tmp_path / "app.json").symlink_to(tmp_path / target)
@@ -234,10 +336,15 @@ def test_a_broken_symbolic_link_is_not_mistaken_for_a_missing_file(target: str, 
     [
         ("A=" + "${A:-" * 100_000, "has unclosed references"),
         ("A=" + "}" * 100 + "${A:-" * 100 + "}", "has unclosed references"),
-        ("".join(f"A{one}=$A{one + 1}\n" for one in range(5_000)), "refers through more than 100 variables"),
+        (
+            "".join(f"A{one}=$A{one + 1}\n" for one in range(5_000)),
+            "refers through more than 100 variables",
+        ),
     ],
 )
-def test_references_that_would_take_forever_are_refused(text: str, problem: str, tmp_path: Path) -> None:
+def test_references_that_would_take_forever_are_refused(
+    text: str, problem: str, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match=problem):
         load_project(put(tmp_path, project_files({}, **{".env": text})))
 
@@ -248,12 +355,19 @@ def test_references_that_would_take_forever_are_refused(text: str, problem: str,
         ("src/a.ts", "process.env.A; " + "/[" * 200_000),
         ("src/a.ts", "{" * 3_000 + "} = process.env; " * 10_000),
         ("a.scss", "\n" * 500_000 + " " * 500_000),
-        ("app.json", "{" + ",".join(f'"key{one % 20_000}": 1' for one in range(40_000)) + "}"),
+        (
+            "app.json",
+            "{" + ",".join(f'"key{one % 20_000}": 1' for one in range(40_000)) + "}",
+        ),
         ("app/" + "/".join("(a,b,c,d,e,f)/x" for _ in range(7)) + "/index.tsx", ""),
     ],
     ids=["expressions", "patterns", "blanks", "duplicates", "groups"],
 )
 @pytest.mark.timeout(60)
-def test_hostile_files_are_checked_in_bounded_time(name: str, text: str, tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({}, **{"app/index.tsx": "", name: text})))
+def test_hostile_files_are_checked_in_bounded_time(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    project = load_project(
+        put(tmp_path, project_files({}, **{"app/index.tsx": "", name: text}))
+    )
     assert check(project)

@@ -31,8 +31,12 @@ def test_a_url_opens_the_route_of_the_reference_case(row: Any) -> None:
     for url in row["output"]["matches"]:
         match = routes.match(url["url"])
         found = match and (match.kind, match.page, match.file, dict(match.raw_params))
-        assert found == (url["kind"] and (url["kind"], url["page"], url["file"], url["raw_params"])), url
-    assert [one.page for one in routes.all] == [one["page"] for one in row["output"]["routes"]]
+        assert found == (
+            url["kind"] and (url["kind"], url["page"], url["file"], url["raw_params"])
+        ), url
+    assert [one.page for one in routes.all] == [
+        one["page"] for one in row["output"]["routes"]
+    ]
 
 
 def _arguments(link: str) -> tuple[str, dict[str, Any]]:
@@ -72,9 +76,10 @@ def test_a_web_url_names_a_host_before_the_path() -> None:
     routes = routes_of("notes/index.tsx")
     with pytest.raises(ConfigError, match="'iOS' must be one of"):
         Routes.of_files([], platform="iOS")
-    assert [bool(routes.match(url)) for url in ("https://example.com/notes", "myapp://notes/", "myapp:///notes")] == [
-        True
-    ] * 3
+    assert [
+        bool(routes.match(url))
+        for url in ("https://example.com/notes", "myapp://notes/", "myapp:///notes")
+    ] == [True] * 3
     client = routes.match("vendorgo://192.168.1.5:8081/--/notes")
     assert client
     assert client.route == "/notes"
@@ -83,7 +88,14 @@ def test_a_web_url_names_a_host_before_the_path() -> None:
 
 
 def test_special_files_cannot_be_linked_to_and_match_after_pages() -> None:
-    routes = routes_of("_layout.tsx", "+html.tsx", "+not-found.tsx", "index.tsx", "hello+api.ts", "notes/_layout.tsx")
+    routes = routes_of(
+        "_layout.tsx",
+        "+html.tsx",
+        "+not-found.tsx",
+        "index.tsx",
+        "hello+api.ts",
+        "notes/_layout.tsx",
+    )
     assert list(routes.linkable) == ["/"]
     assert routes.layouts == ("_layout", "notes/_layout")
     found = [routes.match(url) for url in ("/hello", "/nowhere", "/")]
@@ -107,7 +119,9 @@ def test_special_files_cannot_be_linked_to_and_match_after_pages() -> None:
         (["\udcff.tsx"], "a URL cannot hold its name"),
     ],
 )
-def test_a_file_that_cannot_be_a_route_is_reported(files: list[str], problem: str) -> None:
+def test_a_file_that_cannot_be_a_route_is_reported(
+    files: list[str], problem: str
+) -> None:
     problems = [one.problem for one in routes_of(*files).problems]
     assert any(problem in one for one in problems) or not problem
 
@@ -115,25 +129,45 @@ def test_a_file_that_cannot_be_a_route_is_reported(files: list[str], problem: st
 @pytest.mark.parametrize(
     ("files", "pages"),
     [
-        (["(t)/index", "(t)/profile", "modal", "abc/index"], ["/(t)/index", "/(t)/profile", "/modal", "/abc/index"]),
         (
-            ["_layout", "(t)/_layout", "(t)/index", "(t)/profile", "modal", "abc/index"],
+            ["(t)/index", "(t)/profile", "modal", "abc/index"],
+            ["/(t)/index", "/(t)/profile", "/modal", "/abc/index"],
+        ),
+        (
+            [
+                "_layout",
+                "(t)/_layout",
+                "(t)/index",
+                "(t)/profile",
+                "modal",
+                "abc/index",
+            ],
             ["/(t)/index", "/modal", "/(t)/profile", "/abc/index"],
         ),
         (["(a,b)/_layout", "(a,b)/x", "(c)/x"], ["/(c)/x", "/(b)/x", "/(a)/x"]),
         (["deep/_layout", "deep/index", "about"], ["/deep/index", "/about"]),
     ],
 )
-def test_static_routes_are_ordered_as_seen_from_their_layout(files: list[str], pages: list[str]) -> None:
-    assert [one.page for one in routes_of(*(f"{file}.tsx" for file in files)).all] == pages
+def test_static_routes_are_ordered_as_seen_from_their_layout(
+    files: list[str], pages: list[str]
+) -> None:
+    assert [
+        one.page for one in routes_of(*(f"{file}.tsx" for file in files)).all
+    ] == pages
 
 
 def test_platform_files_replace_common_files() -> None:
     files = ("a.tsx", "a.native.tsx", "a.ios.tsx", "a.web.tsx")
     used = {
-        platform: Routes.of_files(files, platform=platform).all[0].file for platform in ("ios", "android", "web", None)
+        platform: Routes.of_files(files, platform=platform).all[0].file
+        for platform in ("ios", "android", "web", None)
     }
-    assert used == {"ios": "./a.ios.tsx", "android": "./a.native.tsx", "web": "./a.web.tsx", None: "./a.tsx"}
+    assert used == {
+        "ios": "./a.ios.tsx",
+        "android": "./a.native.tsx",
+        "web": "./a.web.tsx",
+        None: "./a.tsx",
+    }
 
 
 @pytest.mark.parametrize(
@@ -148,7 +182,9 @@ def test_platform_files_replace_common_files() -> None:
         ('/a b"ü/100%', {}, "/a%20b%22%C3%BC/100%25"),
     ],
 )
-def test_a_route_is_formatted_with_its_parameters(route: str, params: dict[str, object], written: str) -> None:
+def test_a_route_is_formatted_with_its_parameters(
+    route: str, params: dict[str, object], written: str
+) -> None:
     routes = routes_of("notes/[id].tsx", "docs/[...rest].tsx", 'a b"ü/100%.tsx')
     assert routes.href(route, params) == written
     assert (match := routes.match(written))
@@ -157,9 +193,18 @@ def test_a_route_is_formatted_with_its_parameters(route: str, params: dict[str, 
 
 def test_a_query_is_appended_to_the_routes_own() -> None:
     routes = routes_of("index.tsx")
-    assert routes.href("/?a=1#f", query={"b": [True, "x y", 2.0]}) == "/?a=1&b=true&b=x%20y&b=2#f"
-    assert [routes.href(route, query={"b": 2}) for route in ("/", "/?", "/?#f")] == ["/?b=2", "/?b=2", "/?b=2#f"]
-    assert [routes.href("/#f", query={"b": value}) for value in ([], None, [None])] == ["/#f"] * 3
+    assert (
+        routes.href("/?a=1#f", query={"b": [True, "x y", 2.0]})
+        == "/?a=1&b=true&b=x%20y&b=2#f"
+    )
+    assert [routes.href(route, query={"b": 2}) for route in ("/", "/?", "/?#f")] == [
+        "/?b=2",
+        "/?b=2",
+        "/?b=2#f",
+    ]
+    assert [routes.href("/#f", query={"b": value}) for value in ([], None, [None])] == [
+        "/#f"
+    ] * 3
 
 
 @pytest.mark.parametrize(
@@ -179,13 +224,25 @@ def test_a_query_is_appended_to_the_routes_own() -> None:
         ("https://example.com", {}, "external address"),
     ],
 )
-def test_a_wrong_link_is_refused_with_the_fix(route: str, params: dict[str, object], fix: str) -> None:
+def test_a_wrong_link_is_refused_with_the_fix(
+    route: str, params: dict[str, object], fix: str
+) -> None:
     with pytest.raises(ConfigError, match=fix):
-        routes_of("notes/[id].tsx", "[page].tsx", "about.tsx", "index.tsx").href(route, params)
+        routes_of("notes/[id].tsx", "[page].tsx", "about.tsx", "index.tsx").href(
+            route, params
+        )
 
 
 def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
-    put(tmp_path, {"app/index.tsx": "", "app/a/b.tsx": "", "app/style.css": "", "app/node_modules/x.tsx": ""})
+    put(
+        tmp_path,
+        {
+            "app/index.tsx": "",
+            "app/a/b.tsx": "",
+            "app/style.css": "",
+            "app/node_modules/x.tsx": "",
+        },
+    )
     (tmp_path / "app/a/loop").symlink_to(tmp_path / "app")
     routes = Routes.scan(tmp_path / "app")
     assert list(routes.linkable) == ["/", "/a/b"]
@@ -194,7 +251,9 @@ def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
     ]
 
 
-def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_path(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_path(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(ConfigError, match="nowhere: cannot be read: No such file"):
         Routes.scan(tmp_path / "nowhere")
     deep = tmp_path.joinpath("app", *["d"] * 60)
@@ -207,8 +266,15 @@ def test_three_catch_alls_match_a_long_url() -> None:
     match = routes_of("[...a]/[...b]/[...c]/[d].tsx").match("/q" * 400)
     assert match
     assert match.page == "/[...a]/[...b]/[...c]/[d]"
-    assert {name: len(value) for name, value in match.params.items()} == {"a": 1, "b": 1, "c": 397, "d": 1}
-    match = routes_of("[...a]/x/[...b]/y/[...c]/z.tsx").match("/q" * 400 + "/x/y/" + "q/" * 400 + "z")
+    assert {name: len(value) for name, value in match.params.items()} == {
+        "a": 1,
+        "b": 1,
+        "c": 397,
+        "d": 1,
+    }
+    match = routes_of("[...a]/x/[...b]/y/[...c]/z.tsx").match(
+        "/q" * 400 + "/x/y/" + "q/" * 400 + "z"
+    )
     assert match
     assert match.params == {"a": ["q"] * 400, "b": [], "c": ["q"] * 400}
 

@@ -15,10 +15,18 @@ ROUTER: Final = """\
 export namespace VendorRouter { export interface __routes<T extends string | object = string> {} }
 export type Href = VendorRouter.__routes extends { href: infer H } ? H : never;
 """
-OPTIONS: Final = {"strict": True, "noEmit": True, "skipDefaultLibCheck": True, "types": [], "lib": ["es2022"]}
+OPTIONS: Final = {
+    "strict": True,
+    "noEmit": True,
+    "skipDefaultLibCheck": True,
+    "types": [],
+    "lib": ["es2022"],
+}
 """The compiler checks the declaration, but not its own library: that takes half of its time."""
 CONFIG: Final = {"compilerOptions": OPTIONS}
-ROWS: Final = [row.values[0] for row in rows("typed_routes") if "op" not in row.values[0]]
+ROWS: Final = [
+    row.values[0] for row in rows("typed_routes") if "op" not in row.values[0]
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +35,45 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     directory = tmp_path_factory.mktemp("typescript")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, directory)
-    subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=directory, check=True)
+    subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        cwd=directory,
+        check=True,
+    )
     for row in ROWS:
         put(directory / row["name"], _project(row))
     compiler = directory / "node_modules/typescript/bin/tsc"
-    command = ["node", str(compiler), "--build", "--verbose", *(row["name"] for row in ROWS)]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    command = [
+        "node",
+        str(compiler),
+        "--build",
+        "--verbose",
+        *(row["name"] for row in ROWS),
+    ]
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, check=False
+    )
     return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row["name"]) for row in ROWS])
-def test_the_compiler_accepts_right_links_and_refuses_wrong_ones(row: Any, compiled: list[str]) -> None:
-    assert any(line.endswith(f"/{row['name']}/tsconfig.json'...") for line in compiled), compiled
+def test_the_compiler_accepts_right_links_and_refuses_wrong_ones(
+    row: Any, compiled: list[str]
+) -> None:
+    assert any(
+        line.endswith(f"/{row['name']}/tsconfig.json'...") for line in compiled
+    ), compiled
     links = f"{row['name']}/links.ts("
-    errors = [line for line in compiled if line.startswith(f"{row['name']}/") and "error TS" in line]
-    refused = {int(line.removeprefix(links).partition(",")[0]) - 2 for line in errors if line.startswith(links)}
+    errors = [
+        line
+        for line in compiled
+        if line.startswith(f"{row['name']}/") and "error TS" in line
+    ]
+    refused = {
+        int(line.removeprefix(links).partition(",")[0]) - 2
+        for line in errors
+        if line.startswith(links)
+    }
     assert [line for line in errors if not line.startswith(links)] == []
     assert refused == {
         index
@@ -52,7 +84,8 @@ def test_the_compiler_accepts_right_links_and_refuses_wrong_ones(row: Any, compi
 
 def _project(row: Any) -> dict[str, object]:
     links = "".join(
-        f"export const a{index}: Href = {one['href']};\n" for index, one in enumerate(row["output"]["href_verdicts"])
+        f"export const a{index}: Href = {one['href']};\n"
+        for index, one in enumerate(row["output"]["href_verdicts"])
     )
     return {
         "node_modules/vendor-router/package.json": {"types": "index.d.ts"},

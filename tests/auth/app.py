@@ -44,10 +44,14 @@ class App:
 
     def authorize_on_page(self, request: auth.AuthRequest) -> auth.AuthSessionResult:
         url = request.make_auth_url(self.discovery)
-        answer = submit(self.http, url, user="ada", password="analytical", decision="allow")
+        answer = submit(
+            self.http, url, user="ada", password="analytical", decision="allow"
+        )
         return request.parse_return_url(answer.headers["location"])
 
-    def exchange(self, request: auth.AuthRequest, result: auth.AuthSessionResult, **changes: Any) -> auth.TokenResponse:
+    def exchange(
+        self, request: auth.AuthRequest, result: auth.AuthSessionResult, **changes: Any
+    ) -> auth.TokenResponse:
         config = {
             "client_id": "app",
             "redirect_uri": "myapp://redirect",
@@ -56,7 +60,9 @@ class App:
             "extra_params": {"code_verifier": request.code_verifier},
         }
         nonce = changes.pop("nonce", NONCE)
-        return auth.exchange_code({**config, **changes}, self.discovery, client=self.http, nonce=nonce)
+        return auth.exchange_code(
+            {**config, **changes}, self.discovery, client=self.http, nonce=nonce
+        )
 
     def sign_in(self, **changes: object) -> auth.TokenResponse:
         request = self.request(**changes)

@@ -27,7 +27,11 @@ ADA = User(
 def settings() -> dict[str, Any]:
     """Return the arguments of the provider; a module that needs others overrides it."""
     clients = [
-        Client("app", ["myapp://redirect", "http://127.0.0.1/callback"], post_logout_redirect_uris=["myapp://bye"]),
+        Client(
+            "app",
+            ["myapp://redirect", "http://127.0.0.1/callback"],
+            post_logout_redirect_uris=["myapp://bye"],
+        ),
         Client("server", ["https://app.example/callback"], secret="s p~é/+%"),
     ]
     return {"users": [ADA, User("bob")], "clients": clients}
@@ -41,7 +45,9 @@ def provider(settings: dict[str, Any]) -> Iterator[IdentityProvider]:
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(verify=False) as client:  # no TLS: loading certificates takes longer than a call
+    with httpx.Client(
+        verify=False
+    ) as client:  # no TLS: loading certificates takes longer than a call
         yield client
 
 
@@ -51,6 +57,8 @@ def discovery(provider: IdentityProvider, http: httpx.Client) -> DiscoveryDocume
 
 
 @pytest.fixture
-def app(provider: IdentityProvider, discovery: DiscoveryDocument, http: httpx.Client) -> App:
+def app(
+    provider: IdentityProvider, discovery: DiscoveryDocument, http: httpx.Client
+) -> App:
     provider.automatic_user = "ada"
     return App(discovery, http)

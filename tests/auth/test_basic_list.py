@@ -47,14 +47,18 @@ def id_token_signature(app: App, provider: IdentityProvider) -> None:
 
 
 def claims_of(app: App, tokens: auth.TokenResponse) -> dict[str, Any]:
-    return auth.verify_id_token(tokens.id_token or "", app.discovery, client_id="app", client=app.http)
+    return auth.verify_id_token(
+        tokens.id_token or "", app.discovery, client_id="app", client=app.http
+    )
 
 
 def error_of(app: App, name: str, value: str | None) -> str | None:
     """Return the error that a request gets with another parameter, None for success."""
     request = app.request()
     url = httpx.URL(request.make_auth_url(app.discovery)).copy_remove_param(name)
-    error = request.parse_return_url(app.open(str(url.copy_set_param(name, value) if value else url))).error
+    error = request.parse_return_url(
+        app.open(str(url.copy_set_param(name, value) if value else url))
+    ).error
     return error.code if error else None
 
 
@@ -71,15 +75,25 @@ def response_type_missing(app: App, _provider: IdentityProvider) -> None:
 def userinfo(method: str) -> Check:
     def check(app: App, provider: IdentityProvider) -> None:
         headers = {"Authorization": f"Bearer {app.sign_in().access_token}"}
-        assert app.http.request(method, f"{provider.issuer}/userinfo", headers=headers).json()["sub"] == "ada"
+        assert (
+            app.http.request(
+                method, f"{provider.issuer}/userinfo", headers=headers
+            ).json()["sub"]
+            == "ada"
+        )
 
     return check
 
 
 def userinfo_post_body(app: App, provider: IdentityProvider) -> None:
-    url, form = f"{provider.issuer}/userinfo", {"access_token": app.sign_in().access_token}
+    url, form = (
+        f"{provider.issuer}/userinfo",
+        {"access_token": app.sign_in().access_token},
+    )
     assert app.http.post(url, data=form).json()["sub"] == "ada"
-    twice = app.http.post(url, data=form, headers={"Authorization": f"Bearer {form['access_token']}"})
+    twice = app.http.post(
+        url, data=form, headers={"Authorization": f"Bearer {form['access_token']}"}
+    )
     assert (twice.status_code, twice.json()["error"]) == (400, "invalid_request")
     assert app.http.get(url, params=form).status_code == 401
 
@@ -94,8 +108,15 @@ def scope(*claims: str, scopes: Sequence[str]) -> Check:
     def check(app: App, _provider: IdentityProvider) -> None:
         with_it = app.sign_in(scopes=scopes)
         without = app.sign_in(scopes=["openid"])
-        assert set(claims) <= auth.fetch_user_info(with_it, app.discovery, client=app.http).keys()
-        assert auth.fetch_user_info(without, app.discovery, client=app.http).keys().isdisjoint(claims)
+        assert (
+            set(claims)
+            <= auth.fetch_user_info(with_it, app.discovery, client=app.http).keys()
+        )
+        assert (
+            auth.fetch_user_info(without, app.discovery, client=app.http)
+            .keys()
+            .isdisjoint(claims)
+        )
 
     return check
 
@@ -109,7 +130,10 @@ def accepted(name: str, value: str) -> Check:
 
 def asks_again(app: App, **changes: object) -> bool:
     """Return whether a request shows the page."""
-    return 'name="password"' in app.http.get(app.request(**changes).make_auth_url(app.discovery)).text
+    return (
+        'name="password"'
+        in app.http.get(app.request(**changes).make_auth_url(app.discovery)).text
+    )
 
 
 def signed_in(app: App, provider: IdentityProvider) -> auth.TokenResponse:
@@ -135,7 +159,9 @@ def without_page(app: App, provider: IdentityProvider, **params: str) -> None:
     first = claims_of(app, signed_in(app, provider))
     request = app.request(extra_params=params)
     second = claims_of(app, app.exchange(request, app.authorize(request), nonce=None))
-    assert [second[name] for name in ("sub", "auth_time")] == [first[name] for name in ("sub", "auth_time")]
+    assert [second[name] for name in ("sub", "auth_time")] == [
+        first[name] for name in ("sub", "auth_time")
+    ]
 
 
 def prompt_none_logged_in(app: App, provider: IdentityProvider) -> None:
@@ -147,7 +173,9 @@ def max_age_1(app: App, provider: IdentityProvider) -> None:
     provider.clock.advance(2)
     assert asks_again(app, extra_params={"max_age": "1"})
     request = app.request(extra_params={"max_age": "1"})
-    assert "auth_time" in claims_of(app, app.exchange(request, app.authorize_on_page(request), nonce=None))
+    assert "auth_time" in claims_of(
+        app, app.exchange(request, app.authorize_on_page(request), nonce=None)
+    )
 
 
 def max_age_10000(app: App, provider: IdentityProvider) -> None:
@@ -157,7 +185,9 @@ def max_age_10000(app: App, provider: IdentityProvider) -> None:
 def id_token_hint(app: App, provider: IdentityProvider) -> None:
     hint = provider.sign_in("ada").id_token or ""
     without_page(app, provider, prompt="none", id_token_hint=hint)
-    assert asks_again(app, extra_params={"id_token_hint": provider.sign_in("bob").id_token or ""})
+    assert asks_again(
+        app, extra_params={"id_token_hint": provider.sign_in("bob").id_token or ""}
+    )
 
 
 def code_reuse(seconds: float) -> Check:
@@ -170,13 +200,20 @@ def code_reuse(seconds: float) -> Check:
             app.exchange(request, result)
         assert raised.value.code == "invalid_grant"
         headers = {"Authorization": f"Bearer {tokens.access_token}"}
-        assert app.http.get(app.discovery.user_info_endpoint or "", headers=headers).status_code == 401
+        assert (
+            app.http.get(
+                app.discovery.user_info_endpoint or "", headers=headers
+            ).status_code
+            == 401
+        )
 
     return check
 
 
 def registered_redirect_uri(app: App, _provider: IdentityProvider) -> None:
-    answer = app.http.get(app.request(redirect_uri="myapp://other").make_auth_url(app.discovery))
+    answer = app.http.get(
+        app.request(redirect_uri="myapp://other").make_auth_url(app.discovery)
+    )
     assert (answer.status_code, answer.headers.get("location")) == (400, None)
 
 
@@ -191,8 +228,15 @@ def client_secret_post(app: App, provider: IdentityProvider) -> None:
     own = {"client_id": "server", "redirect_uri": "https://app.example/callback"}
     request = app.request(**own)
     code = app.authorize(request).params["code"]
-    form = {**own, "client_secret": "s p~é/+%", "code": code, "code_verifier": request.code_verifier or ""}
-    answer = app.http.post(f"{provider.issuer}/token", data={"grant_type": "authorization_code", **form})
+    form = {
+        **own,
+        "client_secret": "s p~é/+%",
+        "code": code,
+        "code_verifier": request.code_verifier or "",
+    }
+    answer = app.http.post(
+        f"{provider.issuer}/token", data={"grant_type": "authorization_code", **form}
+    )
     assert answer.json()["access_token"]
 
 
@@ -208,7 +252,11 @@ def refreshed(app: App, provider: IdentityProvider) -> None:
     second = app.refresh(first)
     assert claims_of(app, second).keys() == claims_of(app, first).keys() - {"nonce"}
     assert claims_of(app, second)["sub"] == claims_of(app, first)["sub"]
-    other = {"client_id": "server", "client_secret": "s p~é/+%", "refresh_token": second.refresh_token}
+    other = {
+        "client_id": "server",
+        "client_secret": "s p~é/+%",
+        "refresh_token": second.refresh_token,
+    }
     with pytest.raises(TokenError, match="another client"):
         auth.refresh(other, app.discovery, client=app.http)
     provider.clock.advance(31 * 24 * 3600)
@@ -221,7 +269,10 @@ def reordered(app: App, _provider: IdentityProvider) -> None:
     url = httpx.URL(request.make_auth_url(app.discovery))
     backwards = url.copy_with(params=dict(reversed(url.params.multi_items())))
     tokens = app.exchange(request, request.parse_return_url(app.open(str(backwards))))
-    assert auth.fetch_user_info(tokens, app.discovery, client=app.http)["email"] == "ada@example.com"
+    assert (
+        auth.fetch_user_info(tokens, app.discovery, client=app.http)["email"]
+        == "ada@example.com"
+    )
 
 
 UNSIGNED: Final = "eyJhbGciOiJub25lIn0.eyJyZWRpcmVjdF91cmkiOiJteWFwcDovL290aGVyIn0."
@@ -240,7 +291,9 @@ CHECKS: Final[dict[str, Check]] = {
     "oidcc-scope-email": scope("email", scopes=["openid", "email"]),
     "oidcc-scope-address": scope("address", scopes=["openid", "address"]),
     "oidcc-scope-phone": scope("phone_number", scopes=["openid", "phone"]),
-    "oidcc-scope-all": scope("name", "email", "address", "phone_number", scopes=["openid", *ALL]),
+    "oidcc-scope-all": scope(
+        "name", "email", "address", "phone_number", scopes=["openid", *ALL]
+    ),
     "oidcc-alternate-happy-flow": reordered,
     "oidcc-display-page": accepted("display", "page"),
     "oidcc-display-popup": accepted("display", "popup"),
@@ -263,7 +316,9 @@ CHECKS: Final[dict[str, Check]] = {
     "oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported": refused(
         "request_uri", "https://app.example/request"
     ),
-    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported": refused("request", UNSIGNED),
+    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported": refused(
+        "request", UNSIGNED
+    ),
     "oidcc-claims-essential": accepted("claims", ESSENTIAL),
     "oidcc-ensure-request-object-with-redirect-uri": refused("request", UNSIGNED),
     "oidcc-refresh-token": refreshed,

@@ -24,9 +24,19 @@ METADATA: Final = {
     "userInfoEndpoint": f"{ISSUER}/userinfo",
     "discoveryDocument": {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/jwks"},
 }
-KEY: Final = RSAKey.generate_key(2048, parameters={"use": "sig", "alg": "RS256", "kid": "1"})
-OTHER_KEY: Final = RSAKey.generate_key(2048, parameters={"use": "sig", "alg": "RS256", "kid": "2"})
-CONFIG: Final = {"clientId": "c", "clientSecret": "top", "redirectUri": "myapp://r", "code": "x", "scopes": ["openid"]}
+KEY: Final = RSAKey.generate_key(
+    2048, parameters={"use": "sig", "alg": "RS256", "kid": "1"}
+)
+OTHER_KEY: Final = RSAKey.generate_key(
+    2048, parameters={"use": "sig", "alg": "RS256", "kid": "2"}
+)
+CONFIG: Final = {
+    "clientId": "c",
+    "clientSecret": "top",
+    "redirectUri": "myapp://r",
+    "code": "x",
+    "scopes": ["openid"],
+}
 
 Check = Callable[["Provider"], None]
 
@@ -34,13 +44,26 @@ Check = Callable[["Provider"], None]
 def claims(**changes: object) -> dict[str, Any]:
     """Return the claims of an ID token; None leaves one out."""
     now = int(time.time())
-    found = {"iss": ISSUER, "sub": "ada", "aud": "c", "iat": now, "exp": now + 600, "nonce": "n", **changes}
+    found = {
+        "iss": ISSUER,
+        "sub": "ada",
+        "aud": "c",
+        "iat": now,
+        "exp": now + 600,
+        "nonce": "n",
+        **changes,
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def published(*keys: RSAKey, with_ids: bool = True) -> dict[str, Any]:
     found = [key.as_dict(private=False) for key in keys]
-    return {"keys": [{name: part for name, part in key.items() if with_ids or name != "kid"} for key in found]}
+    return {
+        "keys": [
+            {name: part for name, part in key.items() if with_ids or name != "kid"}
+            for key in found
+        ]
+    }
 
 
 @dataclass
@@ -48,18 +71,28 @@ class Provider:
     """A provider in this process, whose replies a check sets."""
 
     claims: Mapping[str, Any] = field(default_factory=claims)
-    header: Mapping[str, str] = field(default_factory=lambda: {"alg": "RS256", "kid": "1"})
+    header: Mapping[str, str] = field(
+        default_factory=lambda: {"alg": "RS256", "kid": "1"}
+    )
     key: RSAKey = field(default_factory=lambda: KEY)
     keys: Mapping[str, Any] = field(default_factory=lambda: published(KEY))
     id_token: str = ""
-    user: Mapping[str, Any] = field(default_factory=lambda: {"sub": "ada", "name": "Ada Lovelace"})
+    user: Mapping[str, Any] = field(
+        default_factory=lambda: {"sub": "ada", "name": "Ada Lovelace"}
+    )
     seen: list[httpx.Request] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.seen.append(request)
-        id_token = self.id_token or jwt.encode(dict(self.header), dict(self.claims), self.key)
+        id_token = self.id_token or jwt.encode(
+            dict(self.header), dict(self.claims), self.key
+        )
         replies = {
-            "/token": {"access_token": "at", "token_type": "Bearer", "id_token": id_token},
+            "/token": {
+                "access_token": "at",
+                "token_type": "Bearer",
+                "id_token": id_token,
+            },
             "/jwks": self.keys,
             "/userinfo": self.user,
         }
@@ -98,7 +131,10 @@ def single_key_without_id(provider: Provider) -> None:
 
 def several_keys_without_ids(provider: Provider) -> None:
     """Refuse it, since it does not say which key signed it; the plan allows to try all keys, too."""
-    provider.header, provider.keys = {"alg": "RS256"}, published(OTHER_KEY, KEY, with_ids=False)
+    provider.header, provider.keys = (
+        {"alg": "RS256"},
+        published(OTHER_KEY, KEY, with_ids=False),
+    )
     refused("signature")(provider)
 
 
@@ -122,20 +158,29 @@ def user_info_of_another_user(provider: Provider) -> None:
 
 
 def scope(_provider: Provider) -> None:
-    config = {"clientId": "c", "redirectUri": "myapp://r", "scopes": ["openid", "profile", "email", "address", "phone"]}
+    config = {
+        "clientId": "c",
+        "redirectUri": "myapp://r",
+        "scopes": ["openid", "profile", "email", "address", "phone"],
+    }
     url = httpx.URL(auth.AuthRequest(config).make_auth_url(METADATA))
     assert url.params["scope"] == "openid profile email address phone"
 
 
 def client_secret_basic(provider: Provider) -> None:
     provider.sign_in()
-    assert provider.seen[0].headers["authorization"] == f"Basic {base64.b64encode(b'c:top').decode()}"
+    assert (
+        provider.seen[0].headers["authorization"]
+        == f"Basic {base64.b64encode(b'c:top').decode()}"
+    )
     assert b"client_secret" not in provider.seen[0].content
 
 
 CHECKS: Final[dict[str, Check]] = {
     "oidcc-client-test": accepted,
-    "oidcc-client-test-invalid-iss": refused("another issuer", iss="https://other.example"),
+    "oidcc-client-test-invalid-iss": refused(
+        "another issuer", iss="https://other.example"
+    ),
     "oidcc-client-test-missing-sub": refused("does not name a user", sub=None),
     "oidcc-client-test-invalid-aud": refused("another client", aud="other"),
     "oidcc-client-test-missing-iat": refused("issued in the future", iat=None),

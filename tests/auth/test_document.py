@@ -22,8 +22,16 @@ NAMES: Final = DOCUMENT["names"]
 ERROR: Final = {"error": "invalid_grant"}
 INSTANCES: Final[dict[str, object]] = {
     "AuthRequest": auth.AuthRequest({"clientId": "c", "redirectUri": "myapp://r"}),
-    **{name: getattr(auth, name)() for name in DOCUMENT["fields"] if name.endswith(("Config", "Document", "Response"))},
-    **{name: getattr(auth, name)(ERROR) for name in DOCUMENT["fields"] if name.endswith("Error")},
+    **{
+        name: getattr(auth, name)()
+        for name in DOCUMENT["fields"]
+        if name.endswith(("Config", "Document", "Response"))
+    },
+    **{
+        name: getattr(auth, name)(ERROR)
+        for name in DOCUMENT["fields"]
+        if name.endswith("Error")
+    },
 }
 WITHOUT_JOSERFC: Final = """
 import sys
@@ -54,7 +62,8 @@ def test_each_documented_name_has_a_row_and_a_counterpart(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field"), [(kind, field) for kind, fields in DOCUMENT["fields"].items() for field in fields]
+    ("kind", "field"),
+    [(kind, field) for kind, fields in DOCUMENT["fields"].items() for field in fields],
 )
 def test_each_documented_type_has_its_fields(kind: str, field: str) -> None:
     (name,) = python_names({field: ""})
@@ -72,6 +81,8 @@ def test_openid_without_the_extra_is_an_error_before_anything_is_sent() -> None:
 
 def test_without_its_extra_the_provider_names_the_package_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; import pytest_device.auth.provider"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
 
     assert "needs starlette: pip install 'pytest-device[services]'" in done.stderr

@@ -8,17 +8,29 @@ import pytest
 
 from pytest_device import auth
 from pytest_device.auth.provider import IdentityProvider
-from pytest_device.errors import AuthConfigError, AuthError, TokenError, TransportError, UnexpectedReplyError
+from pytest_device.errors import (
+    AuthConfigError,
+    AuthError,
+    TokenError,
+    TransportError,
+    UnexpectedReplyError,
+)
 from tests.auth.app import App
 
 
-def test_a_user_signs_in_with_the_code_flow(app: App, provider: IdentityProvider) -> None:
+def test_a_user_signs_in_with_the_code_flow(
+    app: App, provider: IdentityProvider
+) -> None:
     tokens = app.sign_in()
 
-    claims = auth.verify_id_token(tokens.id_token or "", app.discovery, client_id="app", client=app.http)
+    claims = auth.verify_id_token(
+        tokens.id_token or "", app.discovery, client_id="app", client=app.http
+    )
     assert claims["sub"] == "ada"
     assert tokens.is_token_fresh(tokens)
-    assert auth.fetch_user_info({"accessToken": tokens.access_token}, app.discovery, client=app.http) == {
+    assert auth.fetch_user_info(
+        {"accessToken": tokens.access_token}, app.discovery, client=app.http
+    ) == {
         "sub": "ada",
         "name": "Ada Lovelace",
         "tier": "gold",
@@ -36,14 +48,20 @@ def test_a_confidential_client_authenticates_with_any_characters_in_its_secret(
     tokens = app.exchange(request, result, **own, client_secret="s p~é/+%")
 
     assert auth.revoke(
-        {"client_id": "server", "client_secret": "s p~é/+%", "token": tokens.access_token},
+        {
+            "client_id": "server",
+            "client_secret": "s p~é/+%",
+            "token": tokens.access_token,
+        },
         app.discovery,
         client=app.http,
     )
     assert provider.requests[-1].status == 200
 
 
-def test_a_refresh_rotates_the_refresh_token_and_a_second_use_revokes_the_family(app: App) -> None:
+def test_a_refresh_rotates_the_refresh_token_and_a_second_use_revokes_the_family(
+    app: App,
+) -> None:
     first = app.sign_in()
     second = app.refresh(first)
 
@@ -59,7 +77,9 @@ def test_a_refresh_rotates_the_refresh_token_and_a_second_use_revokes_the_family
         auth.fetch_user_info(second, app.discovery, client=app.http)
 
 
-def test_a_token_goes_stale_by_the_clock_and_is_refreshed(app: App, provider: IdentityProvider) -> None:
+def test_a_token_goes_stale_by_the_clock_and_is_refreshed(
+    app: App, provider: IdentityProvider
+) -> None:
     tokens = app.sign_in()
 
     provider.clock.advance(3601)
@@ -67,13 +87,20 @@ def test_a_token_goes_stale_by_the_clock_and_is_refreshed(app: App, provider: Id
     assert tokens.should_refresh(now=provider.clock.now())
     with pytest.raises(UnexpectedReplyError, match="401"):
         auth.fetch_user_info(tokens, app.discovery, client=app.http)
-    assert auth.fetch_user_info(app.refresh(tokens), app.discovery, client=app.http)["sub"] == "ada"
+    assert (
+        auth.fetch_user_info(app.refresh(tokens), app.discovery, client=app.http)["sub"]
+        == "ada"
+    )
 
 
 def test_a_revoked_token_is_no_longer_accepted(app: App) -> None:
     tokens = app.sign_in()
 
-    auth.revoke({"client_id": "app", "token": tokens.refresh_token}, app.discovery, client=app.http)
+    auth.revoke(
+        {"client_id": "app", "token": tokens.refresh_token},
+        app.discovery,
+        client=app.http,
+    )
 
     with pytest.raises(UnexpectedReplyError, match="401"):
         auth.fetch_user_info(tokens, app.discovery, client=app.http)
@@ -81,9 +108,15 @@ def test_a_revoked_token_is_no_longer_accepted(app: App) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "code"),
-    [("deny", "access_denied"), ("wrong_state", "state_mismatch"), ("wrong_issuer", "issuer_mismatch")],
+    [
+        ("deny", "access_denied"),
+        ("wrong_state", "state_mismatch"),
+        ("wrong_issuer", "issuer_mismatch"),
+    ],
 )
-def test_a_failing_authorization_ends_in_an_error(app: App, provider: IdentityProvider, kind: str, code: str) -> None:
+def test_a_failing_authorization_ends_in_an_error(
+    app: App, provider: IdentityProvider, kind: str, code: str
+) -> None:
     provider.fail("authorize", kind)  # type: ignore[arg-type]  # one of the kinds
 
     result = app.authorize(app.request())
@@ -92,9 +125,13 @@ def test_a_failing_authorization_ends_in_an_error(app: App, provider: IdentityPr
     assert result.authentication is None
 
 
-def test_a_response_without_the_issuer_is_refused_if_the_provider_promises_it(app: App) -> None:
+def test_a_response_without_the_issuer_is_refused_if_the_provider_promises_it(
+    app: App,
+) -> None:
     request = app.request()
-    returned = httpx.URL(app.open(request.make_auth_url(app.discovery))).copy_remove_param("iss")
+    returned = httpx.URL(
+        app.open(request.make_auth_url(app.discovery))
+    ).copy_remove_param("iss")
 
     result = request.parse_return_url(str(returned))
 
@@ -103,7 +140,9 @@ def test_a_response_without_the_issuer_is_refused_if_the_provider_promises_it(ap
 
 
 @pytest.mark.parametrize("kind", ["bad_signature", "alg_none", "wrong_issuer"])
-def test_a_forged_id_token_is_refused(app: App, provider: IdentityProvider, kind: str) -> None:
+def test_a_forged_id_token_is_refused(
+    app: App, provider: IdentityProvider, kind: str
+) -> None:
     provider.fail("token", kind)  # type: ignore[arg-type]  # one of the kinds
 
     with pytest.raises(AuthError) as raised:
@@ -112,7 +151,9 @@ def test_a_forged_id_token_is_refused(app: App, provider: IdentityProvider, kind
     assert raised.value.code == "invalid_id_token"
 
 
-def test_an_id_token_is_bound_to_a_client_a_nonce_and_a_time(app: App, provider: IdentityProvider) -> None:
+def test_an_id_token_is_bound_to_a_client_a_nonce_and_a_time(
+    app: App, provider: IdentityProvider
+) -> None:
     request = app.request()
     result = app.authorize(request)
     with pytest.raises(AuthError, match="nonce"):
@@ -121,18 +162,39 @@ def test_an_id_token_is_bound_to_a_client_a_nonce_and_a_time(app: App, provider:
     id_token = provider.tokens[-1].id_token or ""
 
     with pytest.raises(AuthError, match="another client"):
-        auth.verify_id_token(id_token, app.discovery, client_id="server", client=app.http)
+        auth.verify_id_token(
+            id_token, app.discovery, client_id="server", client=app.http
+        )
     with pytest.raises(AuthError, match="expired"):
-        auth.verify_id_token(id_token, app.discovery, client_id="app", now=time.time() + 3700, client=app.http)
+        auth.verify_id_token(
+            id_token,
+            app.discovery,
+            client_id="app",
+            now=time.time() + 3700,
+            client=app.http,
+        )
     with pytest.raises(AuthError, match="future"):
-        auth.verify_id_token(id_token, app.discovery, client_id="app", now=time.time() - 3700, client=app.http)
+        auth.verify_id_token(
+            id_token,
+            app.discovery,
+            client_id="app",
+            now=time.time() - 3700,
+            client=app.http,
+        )
 
 
-def test_id_tokens_survive_a_key_rotation_unless_the_old_key_is_dropped(app: App, provider: IdentityProvider) -> None:
+def test_id_tokens_survive_a_key_rotation_unless_the_old_key_is_dropped(
+    app: App, provider: IdentityProvider
+) -> None:
     id_token = app.sign_in().id_token or ""
 
     provider.rotate_keys()
-    assert auth.verify_id_token(id_token, app.discovery, client_id="app", client=app.http)["sub"] == "ada"
+    assert (
+        auth.verify_id_token(id_token, app.discovery, client_id="app", client=app.http)[
+            "sub"
+        ]
+        == "ada"
+    )
     assert app.sign_in().id_token
 
     provider.rotate_keys(keep_old=False)
@@ -155,14 +217,21 @@ def test_a_code_works_once_and_its_replay_revokes_the_tokens(app: App) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"extra_params": {"code_verifier": "x" * 43}}, id="wrong verifier"),
+        pytest.param(
+            {"extra_params": {"code_verifier": "x" * 43}}, id="wrong verifier"
+        ),
         pytest.param({"extra_params": {}}, id="no verifier"),
         pytest.param({"redirect_uri": "myapp://other"}, id="other redirect URI"),
         pytest.param({"code": "unknown"}, id="unknown code"),
-        pytest.param({"client_id": "server", "client_secret": "s p~é/+%"}, id="another client's code"),
+        pytest.param(
+            {"client_id": "server", "client_secret": "s p~é/+%"},
+            id="another client's code",
+        ),
     ],
 )
-def test_an_exchange_with_one_wrong_parameter_is_refused(app: App, changes: dict[str, object]) -> None:
+def test_an_exchange_with_one_wrong_parameter_is_refused(
+    app: App, changes: dict[str, object]
+) -> None:
     request = app.request()
     result = app.authorize(request)
 
@@ -175,7 +244,9 @@ def test_an_exchange_with_one_wrong_parameter_is_refused(app: App, changes: dict
 def test_a_wrong_client_secret_is_refused(app: App) -> None:
     with pytest.raises(TokenError) as raised:
         auth.refresh(
-            {"client_id": "server", "client_secret": "wrong", "refresh_token": "x"}, app.discovery, client=app.http
+            {"client_id": "server", "client_secret": "wrong", "refresh_token": "x"},
+            app.discovery,
+            client=app.http,
         )
 
     assert raised.value.code == "invalid_client"
@@ -193,7 +264,9 @@ def test_an_expired_code_is_refused(app: App, provider: IdentityProvider) -> Non
         app.sign_in()
 
 
-def test_a_failing_token_endpoint_is_a_server_error(app: App, provider: IdentityProvider) -> None:
+def test_a_failing_token_endpoint_is_a_server_error(
+    app: App, provider: IdentityProvider
+) -> None:
     provider.fail("token", "server_error")
 
     with pytest.raises(TokenError) as raised:
@@ -202,7 +275,10 @@ def test_a_failing_token_endpoint_is_a_server_error(app: App, provider: Identity
     assert raised.value.code == "server_error"
 
 
-@pytest.mark.parametrize(("kind", "message"), [("redirect", "returned a redirect"), ("oversized", "larger than 1 MB")])
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("redirect", "returned a redirect"), ("oversized", "larger than 1 MB")],
+)
 def test_a_redirect_or_an_endless_reply_is_refused(
     app: App, provider: IdentityProvider, kind: str, message: str
 ) -> None:
@@ -212,7 +288,9 @@ def test_a_redirect_or_an_endless_reply_is_refused(
         app.sign_in()
 
 
-def test_a_hanging_endpoint_runs_into_the_clients_timeout(app: App, provider: IdentityProvider) -> None:
+def test_a_hanging_endpoint_runs_into_the_clients_timeout(
+    app: App, provider: IdentityProvider
+) -> None:
     provider.fail("token", "hang")
     app.http.timeout = httpx.Timeout(0.2)
 
@@ -222,7 +300,9 @@ def test_a_hanging_endpoint_runs_into_the_clients_timeout(app: App, provider: Id
     assert raised.value.sent
 
 
-def test_a_trickling_reply_runs_into_the_clients_timeout(app: App, provider: IdentityProvider) -> None:
+def test_a_trickling_reply_runs_into_the_clients_timeout(
+    app: App, provider: IdentityProvider
+) -> None:
     provider.fail("token", "trickle")
     app.http.timeout = httpx.Timeout(0.2)
 
@@ -236,7 +316,9 @@ def test_a_slow_reply_is_waited_for(app: App, provider: IdentityProvider) -> Non
     assert app.sign_in().access_token
 
 
-def test_metadata_of_another_issuer_is_refused(app: App, provider: IdentityProvider) -> None:
+def test_metadata_of_another_issuer_is_refused(
+    app: App, provider: IdentityProvider
+) -> None:
     provider.fail("discovery", "wrong_issuer")
 
     with pytest.raises(UnexpectedReplyError, match="must match exactly"):
@@ -244,7 +326,14 @@ def test_metadata_of_another_issuer_is_refused(app: App, provider: IdentityProvi
 
 
 @pytest.mark.parametrize(
-    "issuer", ["http://idp.example", "https://idp.example?x", "https://idp.example#x", "idp", "ftp://x"]
+    "issuer",
+    [
+        "http://idp.example",
+        "https://idp.example?x",
+        "https://idp.example#x",
+        "idp",
+        "ftp://x",
+    ],
 )
 def test_an_issuer_must_be_a_secure_url_without_query_and_fragment(issuer: str) -> None:
     with pytest.raises(AuthConfigError):
@@ -256,17 +345,26 @@ def test_an_issuer_must_be_a_secure_url_without_query_and_fragment(issuer: str) 
 def test_a_loaded_request_has_its_url(app: App, provider: IdentityProvider) -> None:
     request = auth.load(app.config, provider.issuer, client=app.http)
 
-    assert (request.url or "").startswith(f"{provider.issuer}/authorize?code_challenge=")
+    assert (request.url or "").startswith(
+        f"{provider.issuer}/authorize?code_challenge="
+    )
 
 
-def test_openid_needs_metadata_before_anything_is_sent(app: App, provider: IdentityProvider) -> None:
+def test_openid_needs_metadata_before_anything_is_sent(
+    app: App, provider: IdentityProvider
+) -> None:
     seen = len(provider.requests)
-    endpoints = {"authorization_endpoint": f"{provider.issuer}/authorize", "token_endpoint": f"{provider.issuer}/token"}
+    endpoints = {
+        "authorization_endpoint": f"{provider.issuer}/authorize",
+        "token_endpoint": f"{provider.issuer}/token",
+    }
 
     with pytest.raises(AuthConfigError, match="jwks_uri"):
         app.request().prompt(endpoints, browser=app.open)
     with pytest.raises(AuthConfigError, match="jwks_uri"):
-        auth.exchange_code({**app.config, "extra_params": {}, "code": "x"}, endpoints, client=app.http)
+        auth.exchange_code(
+            {**app.config, "extra_params": {}, "code": "x"}, endpoints, client=app.http
+        )
 
     assert len(provider.requests) == seen
 
@@ -274,14 +372,19 @@ def test_openid_needs_metadata_before_anything_is_sent(app: App, provider: Ident
 def test_a_redirect_to_another_scheme_is_refused(app: App) -> None:
     request = app.request()
 
-    result = request.prompt(app.discovery, browser=lambda _url: f"attacker://redirect?code=x&state={request.state}")
+    result = request.prompt(
+        app.discovery,
+        browser=lambda _url: f"attacker://redirect?code=x&state={request.state}",
+    )
 
     assert result.error
     assert result.error.code == "redirect_mismatch"
 
 
 def test_a_dismissed_sign_in_ends(app: App) -> None:
-    with auth.LoopbackBrowser(open_url=lambda _url: threading.Thread(target=auth.dismiss).start()) as browser:
+    with auth.LoopbackBrowser(
+        open_url=lambda _url: threading.Thread(target=auth.dismiss).start()
+    ) as browser:
         request = app.request(redirect_uri=browser.redirect_uri)
         result = request.prompt(app.discovery, browser=browser, timeout_seconds=10)
 
@@ -297,7 +400,9 @@ def test_an_abandoned_sign_in_times_out(app: App) -> None:
 
 def test_a_local_browser_returns_to_a_loopback_address(app: App) -> None:
     def visit(url: str) -> None:
-        threading.Thread(target=httpx.get, args=(url,), kwargs={"follow_redirects": True}).start()
+        threading.Thread(
+            target=httpx.get, args=(url,), kwargs={"follow_redirects": True}
+        ).start()
 
     with auth.LoopbackBrowser(open_url=visit) as browser:
         request = app.request(redirect_uri=browser.redirect_uri)

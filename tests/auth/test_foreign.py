@@ -29,7 +29,11 @@ from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyErr
 
 HERE: Final = Path(__file__).with_name("foreign")
 APP: Final = {"client_id": "app", "redirect_uri": "http://127.0.0.1/callback"}
-SERVER: Final = {"client_id": "server", "redirect_uri": "https://app.example/callback", "client_secret": "s p~/+%:x"}
+SERVER: Final = {
+    "client_id": "server",
+    "redirect_uri": "https://app.example/callback",
+    "client_secret": "s p~/+%:x",
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +55,20 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("foreign")
     for path in HERE.iterdir():
         shutil.copy(path, directory)
-    subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=directory, check=True)
+    subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        cwd=directory,
+        check=True,
+    )
     return directory
 
 
 @pytest.fixture(scope="module")
 def foreign_issuer(programs: Path) -> Iterator[str]:
     command = ["node", "provider.mjs"]
-    with subprocess.Popen(command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin
         assert process.stdout
         for line in process.stdout:
@@ -79,7 +89,11 @@ def authorized(
     """Return what the exchange of a code needs, and the result of the authorization request."""
     public = {name: value for name, value in config.items() if name != "client_secret"}
     request = auth.AuthRequest(
-        {**public, "scopes": ["openid", "offline_access"], "extra_params": {"prompt": "consent"}}
+        {
+            **public,
+            "scopes": ["openid", "offline_access"],
+            "extra_params": {"prompt": "consent"},
+        }
     )
 
     def browser(url: str, return_url: str) -> str:
@@ -93,7 +107,10 @@ def authorized(
     result = request.prompt(discovery, browser=browser)
     assert result.type == "success", result.error
     exchange = {**config, "code": result.params["code"], "scopes": ["openid"]}
-    return {**exchange, "extra_params": {"code_verifier": request.code_verifier}}, result
+    return {
+        **exchange,
+        "extra_params": {"code_verifier": request.code_verifier},
+    }, result
 
 
 @pytest.mark.parametrize("config", [APP, SERVER], ids=["public", "confidential"])
@@ -101,13 +118,17 @@ def test_every_flow_works_with_a_third_party_provider(
     config: dict[str, str], foreign: auth.DiscoveryDocument, http: httpx.Client
 ) -> None:
     exchange, _ = authorized(config, foreign, http)
-    credentials: dict[str, str] = {name: config[name] for name in ("client_id", "client_secret") if name in config}
+    credentials: dict[str, str] = {
+        name: config[name] for name in ("client_id", "client_secret") if name in config
+    }
 
     tokens = auth.exchange_code(exchange, foreign, client=http)
     assert auth.fetch_user_info(tokens, foreign, client=http)["sub"] == "ada"
     fresh = tokens.refresh(credentials, foreign, client=http)
     assert fresh.refresh_token != tokens.refresh_token
-    assert auth.revoke({**credentials, "token": fresh.access_token}, foreign, client=http)
+    assert auth.revoke(
+        {**credentials, "token": fresh.access_token}, foreign, client=http
+    )
     with pytest.raises(UnexpectedReplyError, match="401"):
         auth.fetch_user_info(fresh, foreign, client=http)
     with pytest.raises(TokenError) as reused:
@@ -118,10 +139,22 @@ def test_every_flow_works_with_a_third_party_provider(
 @pytest.mark.parametrize(
     ("config", "change", "code"),
     [
-        pytest.param(APP, {"extra_params": {"code_verifier": "x" * 43}}, "invalid_grant", id="verifier"),
-        pytest.param(APP, {"redirect_uri": "http://127.0.0.1/other"}, "invalid_grant", id="redirect URI"),
+        pytest.param(
+            APP,
+            {"extra_params": {"code_verifier": "x" * 43}},
+            "invalid_grant",
+            id="verifier",
+        ),
+        pytest.param(
+            APP,
+            {"redirect_uri": "http://127.0.0.1/other"},
+            "invalid_grant",
+            id="redirect URI",
+        ),
         pytest.param(APP, {"code": "unknown"}, "invalid_grant", id="code"),
-        pytest.param(SERVER, {"client_secret": "wrong"}, "invalid_client", id="client secret"),
+        pytest.param(
+            SERVER, {"client_secret": "wrong"}, "invalid_client", id="client secret"
+        ),
         pytest.param(APP, {"client_id": "unknown"}, "invalid_client", id="client"),
     ],
 )
@@ -147,7 +180,12 @@ class ForeignClient:
     process: "subprocess.Popen[str]"
 
     def __call__(self, provider: IdentityProvider, **given: Any) -> dict[str, Any]:
-        config = {"issuer": provider.issuer, "clientId": "app", "redirectUri": "myapp://redirect", **given}
+        config = {
+            "issuer": provider.issuer,
+            "clientId": "app",
+            "redirectUri": "myapp://redirect",
+            **given,
+        }
         assert self.process.stdin
         assert self.process.stdout
         print(json.dumps(config), file=self.process.stdin, flush=True)
@@ -158,27 +196,44 @@ class ForeignClient:
 @pytest.fixture(scope="module")
 def foreign_client(programs: Path) -> Iterator[ForeignClient]:
     command = ["node", "client.mjs"]
-    with subprocess.Popen(command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         yield ForeignClient(process)
         assert process.stdin
         process.stdin.close()
 
 
-CONFIDENTIAL: Final = {"clientId": "server", "secret": "s p~é/+%", "redirectUri": "https://app.example/callback"}
+CONFIDENTIAL: Final = {
+    "clientId": "server",
+    "secret": "s p~é/+%",
+    "redirectUri": "https://app.example/callback",
+}
 
 
-@pytest.mark.parametrize("config", [pytest.param({}, id="public"), pytest.param(CONFIDENTIAL, id="confidential")])
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param({}, id="public"), pytest.param(CONFIDENTIAL, id="confidential")],
+)
 def test_a_third_party_client_completes_every_flow(
     foreign_client: ForeignClient, provider: IdentityProvider, config: dict[str, str]
 ) -> None:
     redirect_uri = config.get("redirectUri", "myapp://redirect")
 
     assert foreign_client(provider, **config) == {
-        "seen": [redirect_uri, "ada", {"sub": "ada", "name": "Ada Lovelace", "tier": "gold"}, 401, 200]
+        "seen": [
+            redirect_uri,
+            "ada",
+            {"sub": "ada", "name": "Ada Lovelace", "tier": "gold"},
+            401,
+            200,
+        ]
     }
 
 
-def test_a_third_party_client_returns_from_logout(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
+def test_a_third_party_client_returns_from_logout(
+    foreign_client: ForeignClient, provider: IdentityProvider
+) -> None:
     end = {"post_logout_redirect_uri": "myapp://bye", "state": "s"}
 
     assert foreign_client(provider, change={"end": end})["seen"][-1] == "myapp://bye"
@@ -207,12 +262,17 @@ def test_a_third_party_client_returns_from_logout(foreign_client: ForeignClient,
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
 def test_a_third_party_client_reports_a_wrong_parameter(
-    foreign_client: ForeignClient, provider: IdentityProvider, change: dict[str, Any], error: str
+    foreign_client: ForeignClient,
+    provider: IdentityProvider,
+    change: dict[str, Any],
+    error: str,
 ) -> None:
     assert foreign_client(provider, change=change)["error"] == error
 
 
-def test_a_third_party_client_reports_a_wrong_secret(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
+def test_a_third_party_client_reports_a_wrong_secret(
+    foreign_client: ForeignClient, provider: IdentityProvider
+) -> None:
     result = foreign_client(provider, **CONFIDENTIAL, change={"secret": "wrong"})
 
     assert result["error"] == "OAUTH_WWW_AUTHENTICATE_CHALLENGE"
@@ -236,7 +296,10 @@ IN_A_BROWSER: Final = {
 }
 """What a browser that opens the endpoint reports about them."""
 BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
-    "discovery": {**EVERYWHERE, "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"},
+    "discovery": {
+        **EVERYWHERE,
+        "wrong_issuer": "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
+    },
     "authorize": {
         **IN_A_BROWSER,
         "deny": "access_denied",
@@ -253,16 +316,24 @@ BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
     },
     "jwks": EVERYWHERE,
     "userinfo": {**EVERYWHERE, "deny": "OAUTH_WWW_AUTHENTICATE_CHALLENGE"},
-    "revoke": {**EVERYWHERE, "trickle": None, "oversized": None},  # the client reads the status alone
+    "revoke": {
+        **EVERYWHERE,
+        "trickle": None,
+        "oversized": None,
+    },  # the client reads the status alone
     "end_session": IN_A_BROWSER,
 }
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "kind"), [(endpoint, kind) for endpoint, kinds in BY_ENDPOINT.items() for kind in kinds]
+    ("endpoint", "kind"),
+    [(endpoint, kind) for endpoint, kinds in BY_ENDPOINT.items() for kind in kinds],
 )
 def test_a_third_party_client_reports_each_failure(
-    foreign_client: ForeignClient, provider: IdentityProvider, endpoint: Endpoint, kind: Any
+    foreign_client: ForeignClient,
+    provider: IdentityProvider,
+    endpoint: Endpoint,
+    kind: Any,
 ) -> None:
     provider.fail(endpoint, kind)
     is_endless = kind in {"hang", "trickle"}
@@ -274,7 +345,9 @@ def test_a_third_party_client_reports_each_failure(
 
 def test_every_failure_has_a_case() -> None:
     for endpoint, kinds in BY_ENDPOINT.items():
-        possible = {kind for kind in get_args(FailureKind) if is_possible(endpoint, kind)}
+        possible = {
+            kind for kind in get_args(FailureKind) if is_possible(endpoint, kind)
+        }
         assert possible - {"delay"} == kinds.keys()
 
 
@@ -286,7 +359,9 @@ def is_possible(endpoint: Endpoint, kind: FailureKind) -> bool:
     return True
 
 
-def test_a_delayed_endpoint_is_waited_for(foreign_client: ForeignClient, provider: IdentityProvider) -> None:
+def test_a_delayed_endpoint_is_waited_for(
+    foreign_client: ForeignClient, provider: IdentityProvider
+) -> None:
     for endpoint in BY_ENDPOINT:
         provider.fail(endpoint, "delay", seconds=0.1)
 
@@ -308,17 +383,25 @@ class PythonApp:
 
     def exchange(self, returned: str, **given: Any) -> Any:
         endpoint = f"{self.provider.issuer}/token"
-        return self.session.fetch_token(endpoint, authorization_response=returned, include_client_id=True, **given)
+        return self.session.fetch_token(
+            endpoint, authorization_response=returned, include_client_id=True, **given
+        )
 
     def refresh(self, **given: Any) -> Any:
-        return self.session.refresh_token(f"{self.provider.issuer}/token", client_id="app", **given)
+        return self.session.refresh_token(
+            f"{self.provider.issuer}/token", client_id="app", **given
+        )
 
 
 @pytest.fixture
-def python_app(provider: IdentityProvider, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[PythonApp]:
+def python_app(
+    provider: IdentityProvider, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PythonApp]:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     scope = ["openid", "profile"]
-    with OAuth2Session("app", redirect_uri="myapp://redirect", scope=scope, pkce="S256") as session:
+    with OAuth2Session(
+        "app", redirect_uri="myapp://redirect", scope=scope, pkce="S256"
+    ) as session:
         yield PythonApp(provider, http, session)
 
 
@@ -340,7 +423,11 @@ def test_a_python_client_completes_every_flow(python_app: PythonApp) -> None:
 def test_a_python_client_reports_a_wrong_parameter(
     python_app: PythonApp, change: dict[str, Any], error: type[Exception]
 ) -> None:
-    given = {"authorization_response": python_app.returned(), "include_client_id": True, **change}
+    given = {
+        "authorization_response": python_app.returned(),
+        "include_client_id": True,
+        **change,
+    }
 
     with pytest.raises(error):
         python_app.session.fetch_token(f"{python_app.provider.issuer}/token", **given)
@@ -349,7 +436,9 @@ def test_a_python_client_reports_a_wrong_parameter(
 def test_a_python_client_reports_a_wrong_verifier(python_app: PythonApp) -> None:
     returned = python_app.returned()
     state = httpx.URL(returned).params["state"]
-    python_app.session.authorization_url(f"{python_app.provider.issuer}/authorize", state=state)  # a new verifier
+    python_app.session.authorization_url(
+        f"{python_app.provider.issuer}/authorize", state=state
+    )  # a new verifier
 
     with pytest.raises(InvalidGrantError):
         python_app.exchange(returned)
@@ -381,12 +470,21 @@ def test_a_python_client_reports_a_failure(
         python_app.exchange(python_app.returned())
 
 
-@pytest.mark.parametrize("client", [BackendApplicationClient("app"), LegacyApplicationClient("app")])
+@pytest.mark.parametrize(
+    "client", [BackendApplicationClient("app"), LegacyApplicationClient("app")]
+)
 def test_a_python_client_cannot_use_an_unsupported_grant(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client: Any
 ) -> None:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    given: Any = {"username": "ada", "password": "x"} if isinstance(client, LegacyApplicationClient) else {}
+    given: Any = (
+        {"username": "ada", "password": "x"}
+        if isinstance(client, LegacyApplicationClient)
+        else {}
+    )
 
-    with OAuth2Session(client=client) as session, pytest.raises(UnsupportedGrantTypeError):
+    with (
+        OAuth2Session(client=client) as session,
+        pytest.raises(UnsupportedGrantTypeError),
+    ):
         session.fetch_token(f"{provider.issuer}/token", include_client_id=True, **given)

@@ -17,8 +17,16 @@ def request_by_page(app: App, provider: IdentityProvider) -> auth.AuthRequest:
     return request
 
 
-def test_a_person_signs_in_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
-    answer = submit(app.http, request_by_page.url or "", user="ada", password="analytical", decision="allow")
+def test_a_person_signs_in_on_the_page(
+    app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider
+) -> None:
+    answer = submit(
+        app.http,
+        request_by_page.url or "",
+        user="ada",
+        password="analytical",
+        decision="allow",
+    )
 
     result = request_by_page.parse_return_url(answer.headers["location"])
     assert result.type == "success"
@@ -29,7 +37,13 @@ def test_a_person_signs_in_on_the_page(app: App, request_by_page: auth.AuthReque
 def test_the_page_labels_its_fields_and_announces_a_mistake(
     app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider
 ) -> None:
-    answer = submit(app.http, request_by_page.url or "", user="ada", password='"><script>', decision="allow")
+    answer = submit(
+        app.http,
+        request_by_page.url or "",
+        user="ada",
+        password='"><script>',
+        decision="allow",
+    )
 
     assert answer.status_code == 400
     assert provider.requests[-1].error == "The user name or password is wrong."
@@ -38,31 +52,52 @@ def test_the_page_labels_its_fields_and_announces_a_mistake(
     for field in ("user", "password"):
         assert f'<label for="{field}">' in answer.text
         assert f'<input id="{field}"' in answer.text
-    for name in ("User name", "Password", "Sign in", "Deny"):  # by which drivers find them, too
+    for name in (
+        "User name",
+        "Password",
+        "Sign in",
+        "Deny",
+    ):  # by which drivers find them, too
         assert f'aria-label="{name}"' in answer.text
 
 
-def test_a_person_denies_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
+def test_a_person_denies_on_the_page(
+    app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider
+) -> None:
     answer = submit(app.http, request_by_page.url or "", decision="deny")
 
     result = request_by_page.parse_return_url(answer.headers["location"])
     assert result.error
-    assert (result.error.code, result.error.state) == ("access_denied", request_by_page.state)
+    assert (result.error.code, result.error.state) == (
+        "access_denied",
+        request_by_page.state,
+    )
     assert provider.authorizations[0].error == "access_denied"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"redirect_uri": "https://attacker.example/"}, id="foreign address"),
+        pytest.param(
+            {"redirect_uri": "https://attacker.example/"}, id="foreign address"
+        ),
         pytest.param({"redirect_uri": "myapp://redirect/more"}, id="longer path"),
-        pytest.param({"redirect_uri": "http://user@127.0.0.1:1/callback"}, id="credentials"),
-        pytest.param({"redirect_uri": "http://127.0.0.1.attacker.example/callback"}, id="foreign host"),
-        pytest.param({"redirect_uri": "http://127.0.0.1:1/other"}, id="other loopback path"),
+        pytest.param(
+            {"redirect_uri": "http://user@127.0.0.1:1/callback"}, id="credentials"
+        ),
+        pytest.param(
+            {"redirect_uri": "http://127.0.0.1.attacker.example/callback"},
+            id="foreign host",
+        ),
+        pytest.param(
+            {"redirect_uri": "http://127.0.0.1:1/other"}, id="other loopback path"
+        ),
         pytest.param({"client_id": "unknown"}, id="unknown client"),
     ],
 )
-def test_the_provider_never_redirects_to_an_unregistered_url(app: App, changes: dict[str, str]) -> None:
+def test_the_provider_never_redirects_to_an_unregistered_url(
+    app: App, changes: dict[str, str]
+) -> None:
     answer = app.http.get(app.request(**changes).make_auth_url(app.discovery))
 
     assert answer.status_code == 400
@@ -79,7 +114,9 @@ def test_the_provider_never_redirects_to_an_unregistered_url(app: App, changes: 
         ("request", "x", "request_not_supported"),
     ],
 )
-def test_an_unsafe_or_unknown_request_is_refused(app: App, name: str, value: str | None, code: str) -> None:
+def test_an_unsafe_or_unknown_request_is_refused(
+    app: App, name: str, value: str | None, code: str
+) -> None:
     request = app.request()
     url = httpx.URL(request.make_auth_url(app.discovery)).copy_remove_param(name)
     returned = app.open(str(url.copy_set_param(name, value) if value else url))
@@ -89,7 +126,9 @@ def test_an_unsafe_or_unknown_request_is_refused(app: App, name: str, value: str
     assert error.code == code
 
 
-def test_prompt_none_requires_a_signed_in_user(app: App, request_by_page: auth.AuthRequest) -> None:
+def test_prompt_none_requires_a_signed_in_user(
+    app: App, request_by_page: auth.AuthRequest
+) -> None:
     returned = app.open(f"{request_by_page.url}&prompt=none")
 
     error = request_by_page.parse_return_url(returned).error
@@ -103,7 +142,9 @@ def test_a_repeated_parameter_is_refused(app: App, provider: IdentityProvider) -
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-def test_two_client_authentication_methods_at_once_are_refused(app: App, provider: IdentityProvider) -> None:
+def test_two_client_authentication_methods_at_once_are_refused(
+    app: App, provider: IdentityProvider
+) -> None:
     form = {"client_id": "server", "client_secret": "x", "grant_type": "refresh_token"}
 
     answer = app.http.post(f"{provider.issuer}/token", data=form, auth=("server", "x"))
@@ -115,18 +156,33 @@ def test_a_refresh_can_narrow_the_scope_but_not_widen_it(app: App) -> None:
     tokens = app.sign_in()
 
     with pytest.raises(auth.TokenError) as raised:
-        tokens.refresh({"client_id": "app", "scopes": ["openid", "email"]}, app.discovery, client=app.http)
+        tokens.refresh(
+            {"client_id": "app", "scopes": ["openid", "email"]},
+            app.discovery,
+            client=app.http,
+        )
     assert raised.value.code == "invalid_scope"
 
-    narrowed = tokens.refresh({"client_id": "app", "scopes": ["openid"]}, app.discovery, client=app.http)
-    assert auth.fetch_user_info(narrowed, app.discovery, client=app.http) == {"sub": "ada", "tier": "gold"}
+    narrowed = tokens.refresh(
+        {"client_id": "app", "scopes": ["openid"]}, app.discovery, client=app.http
+    )
+    assert auth.fetch_user_info(narrowed, app.discovery, client=app.http) == {
+        "sub": "ada",
+        "tier": "gold",
+    }
     again = narrowed.refresh({"client_id": "app"}, app.discovery, client=app.http)
-    assert again.scope == tokens.scope  # the new refresh token keeps the scope: RFC 6749 section 6
+    assert (
+        again.scope == tokens.scope
+    )  # the new refresh token keeps the scope: RFC 6749 section 6
 
 
 def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:
     tokens = app.sign_in()
-    params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "myapp://bye", "state": "s"}
+    params = {
+        "id_token_hint": tokens.id_token or "",
+        "post_logout_redirect_uri": "myapp://bye",
+        "state": "s",
+    }
 
     answer = app.http.get(app.discovery.end_session_endpoint or "", params=params)
 
@@ -137,12 +193,22 @@ def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:
 
 def test_logout_redirects_to_registered_urls_only(app: App) -> None:
     tokens = app.sign_in()
-    params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "https://attacker.example"}
+    params = {
+        "id_token_hint": tokens.id_token or "",
+        "post_logout_redirect_uri": "https://attacker.example",
+    }
 
-    assert app.http.get(app.discovery.end_session_endpoint or "", params=params).status_code == 400
+    assert (
+        app.http.get(
+            app.discovery.end_session_endpoint or "", params=params
+        ).status_code
+        == 400
+    )
 
 
-def test_a_page_of_any_origin_can_exchange_its_code(app: App, provider: IdentityProvider) -> None:
+def test_a_page_of_any_origin_can_exchange_its_code(
+    app: App, provider: IdentityProvider
+) -> None:
     asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
 
     answer = app.http.options(f"{provider.issuer}/token", headers=asked)
@@ -151,20 +217,26 @@ def test_a_page_of_any_origin_can_exchange_its_code(app: App, provider: Identity
 
 
 def test_short_lived_tokens_are_shared_for_half_their_lifetime() -> None:
-    with IdentityProvider(clients=[Client("app", ["myapp://r"])], lifetimes=Lifetimes(access_token=60)) as provider:
+    with IdentityProvider(
+        clients=[Client("app", ["myapp://r"])], lifetimes=Lifetimes(access_token=60)
+    ) as provider:
         assert provider.sign_in("user") is provider.sign_in("user")
 
 
 def test_a_sign_in_does_not_need_the_tunnel() -> None:
     clients = [Client("app", ["myapp://r"])]
-    with IdentityProvider(clients=clients, public_url="https://tunnel.invalid") as provider:
+    with IdentityProvider(
+        clients=clients, public_url="https://tunnel.invalid"
+    ) as provider:
         tokens = provider.sign_in("user")
 
     assert [one.endpoint for one in provider.requests] == ["authorize", "token", "jwks"]
     assert tokens.id_token
 
 
-def test_a_timed_out_wait_for_a_sign_in_lists_the_replies(app: App, provider: IdentityProvider) -> None:
+def test_a_timed_out_wait_for_a_sign_in_lists_the_replies(
+    app: App, provider: IdentityProvider
+) -> None:
     provider.fail("token", "deny")
     with pytest.raises(auth.TokenError):
         app.sign_in()
@@ -177,14 +249,34 @@ def test_no_repr_contains_a_secret(app: App, provider: IdentityProvider) -> None
     request = app.request()
     result = app.authorize(request)
     tokens = app.exchange(request, result)
-    shown = repr((result, tokens, request.get_auth_request_config(), provider.requests, provider.tokens))
+    shown = repr(
+        (
+            result,
+            tokens,
+            request.get_auth_request_config(),
+            provider.requests,
+            provider.tokens,
+        )
+    )
 
-    secrets = (result.params["code"], tokens.access_token, tokens.refresh_token, tokens.id_token, request.state)
-    assert not [secret for secret in (*secrets, request.code_verifier) if secret and secret in shown]
+    secrets = (
+        result.params["code"],
+        tokens.access_token,
+        tokens.refresh_token,
+        tokens.id_token,
+        request.state,
+    )
+    assert not [
+        secret
+        for secret in (*secrets, request.code_verifier)
+        if secret and secret in shown
+    ]
 
 
 def test_the_issuer_is_the_public_address() -> None:
-    with IdentityProvider(clients=[Client("app", ["myapp://r"])], public_url="https://tunnel.example/") as remote:
+    with IdentityProvider(
+        clients=[Client("app", ["myapp://r"])], public_url="https://tunnel.example/"
+    ) as remote:
         found = httpx.get(auth.issuer_with_well_known_url(remote.local_url)).json()
 
     assert found["issuer"] == "https://tunnel.example"
@@ -192,18 +284,29 @@ def test_the_issuer_is_the_public_address() -> None:
 
 
 def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> None:
-    with pytest.raises(AuthConfigError, match=r"failure 'deny' for endpoint 'jwks' \(available: delay, hang"):
+    with pytest.raises(
+        AuthConfigError,
+        match=r"failure 'deny' for endpoint 'jwks' \(available: delay, hang",
+    ):
         provider.fail("jwks", "deny")
-    with pytest.raises(AuthConfigError, match=r"unknown endpoint 'tokens' \(available: discovery, authorize"):
+    with pytest.raises(
+        AuthConfigError,
+        match=r"unknown endpoint 'tokens' \(available: discovery, authorize",
+    ):
         provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ConfigError, match="times=0 must be at least 1"):
         provider.fail("token", "deny", times=0)
     port = int(provider.local_url.rpartition(":")[2])
-    with pytest.raises(AuthConfigError, match=f"port {port} is not available: Address already in use"):
+    with pytest.raises(
+        AuthConfigError, match=f"port {port} is not available: Address already in use"
+    ):
         IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)
     with pytest.raises(AuthConfigError, match="unknown user 'eve'"):
         provider.automatic_user = "eve"
-    with pytest.raises(AuthConfigError, match=r"redirect_uris 'myapp://r' must be a list, for example \['myapp://r'\]"):
+    with pytest.raises(
+        AuthConfigError,
+        match=r"redirect_uris 'myapp://r' must be a list, for example \['myapp://r'\]",
+    ):
         Client("app", "myapp://r")
     with pytest.raises(AuthConfigError, match="unique, non-empty name"):
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])

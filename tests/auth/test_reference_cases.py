@@ -22,17 +22,26 @@ ENVIRONMENTS: Final[Mapping[str, Any]] = {"storeClient": "store_client"}
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case["name"]) for case in CASES if case["name"] not in DEVIATIONS]
+    "case",
+    [
+        pytest.param(case, id=case["name"])
+        for case in CASES
+        if case["name"] not in DEVIATIONS
+    ],
 )
 def test_a_reference_case_has_the_same_outcome(case: dict[str, Any]) -> None:
     perform = OPERATIONS[case["op"]]
     if "output" in case:
         assert perform(case["input"]) == without_now(case["output"])
         return
-    with pytest.raises(ResponseError if case["error"]["code"] else AuthConfigError) as raised:
+    with pytest.raises(
+        ResponseError if case["error"]["code"] else AuthConfigError
+    ) as raised:
         perform(case["input"])
     if isinstance(raised.value, ResponseError):
-        assert facts_of(raised.value, FACTS) == {name: case["error"][name] for name in FACTS}
+        assert facts_of(raised.value, FACTS) == {
+            name: case["error"][name] for name in FACTS
+        }
 
 
 def make_auth_url(given: dict[str, Any]) -> dict[str, Any]:
@@ -53,10 +62,18 @@ def counted_bytes(length: int) -> bytes:
 
 
 def parse_return_url(given: dict[str, Any]) -> dict[str, Any]:
-    request = auth.AuthRequest({"clientId": "c", "redirectUri": "myapp://redirect", "state": given["state"]})
+    request = auth.AuthRequest(
+        {"clientId": "c", "redirectUri": "myapp://redirect", "state": given["state"]}
+    )
     result = request.parse_return_url(given["url"])
-    found = {name: getattr(result, name) for name in ("type", "url", "params", "authentication")}
-    found["error"] = result.error and {"class": type(result.error).__name__, **facts_of(result.error, FACTS)}
+    found = {
+        name: getattr(result, name)
+        for name in ("type", "url", "params", "authentication")
+    }
+    found["error"] = result.error and {
+        "class": type(result.error).__name__,
+        **facts_of(result.error, FACTS),
+    }
     return {**found, "errorCode": result.error_code}
 
 
@@ -67,15 +84,21 @@ def facts_of(error: ResponseError, names: Iterable[str]) -> dict[str, Any]:
     facts = {name: getattr(error, name, None) for name in names}
     if "message" in facts:  # the code is named where the reference does not
         unknown = f"unknown error {error.code!r}"
-        facts["message"] = "An unknown error occurred" if str(error) == unknown else str(error)
+        facts["message"] = (
+            "An unknown error occurred" if str(error) == unknown else str(error)
+        )
     return facts
 
 
 def token_error(given: dict[str, Any]) -> dict[str, Any]:
-    return facts_of(auth.TokenError(given["response"]), [name for name in FACTS if name != "state"])
+    return facts_of(
+        auth.TokenError(given["response"]), [name for name in FACTS if name != "state"]
+    )
 
 
-def request_of(kind: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def request_of(
+    kind: Callable[[Any], Any],
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def facts(given: dict[str, Any]) -> dict[str, Any]:
         request = kind(given["config"])
         return {
@@ -87,18 +110,24 @@ def request_of(kind: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[st
     return facts
 
 
-def exchange_of(kind: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def exchange_of(
+    kind: Callable[[Any], Any],
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def facts(given: dict[str, Any]) -> dict[str, Any]:
         sent: list[httpx.Request] = []
 
         def reply(request: httpx.Request) -> httpx.Response:
             sent.append(request)
-            return httpx.Response(given["response"]["status"], json=given["response"]["body"])
+            return httpx.Response(
+                given["response"]["status"], json=given["response"]["body"]
+            )
 
         with httpx.Client(transport=httpx.MockTransport(reply)) as client:
             result = kind(given["config"]).perform(given["discovery"], client=client)
         (request,) = sent
-        wanted = ("Content-Type", "Accept") if is_dataclass(result) else ("Content-Type",)
+        wanted = (
+            ("Content-Type", "Accept") if is_dataclass(result) else ("Content-Type",)
+        )
         return {
             "request": {
                 "url": str(request.url),
@@ -106,7 +135,9 @@ def exchange_of(kind: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[s
                 "headers": {name: request.headers[name] for name in wanted},
                 "body": request.content.decode(),
             },
-            "result": without_now(in_documents_names(result)) if is_dataclass(result) else result,
+            "result": without_now(in_documents_names(result))
+            if is_dataclass(result)
+            else result,
         }
 
     return facts
@@ -118,12 +149,19 @@ def user_info(given: dict[str, Any]) -> dict[str, Any]:
 
 def prompt(given: dict[str, Any]) -> dict[str, Any]:
     calls: list[dict[str, Any]] = []
-    config = {"clientId": "client-1", "redirectUri": "myapp://redirect", "state": "s", "usePKCE": False}
+    config = {
+        "clientId": "client-1",
+        "redirectUri": "myapp://redirect",
+        "state": "s",
+        "usePKCE": False,
+    }
     discovery = {"authorizationEndpoint": "https://idp.example/authorize"}
 
     def browser(url: str, return_url: str) -> Mapping[str, Any] | None:
         if given.get("concurrent") == 2:
-            second = auth.AuthRequest(config).prompt(discovery, browser=lambda _url: None)
+            second = auth.AuthRequest(config).prompt(
+                discovery, browser=lambda _url: None
+            )
             calls.append({"type": second.type})
             return None
         calls.append({"url": url, "returnUrl": return_url, "options": {}})
@@ -133,7 +171,10 @@ def prompt(given: dict[str, Any]) -> dict[str, Any]:
     result = auth.AuthRequest(config).prompt(discovery, browser=browser)
     if given.get("concurrent") == 2:
         return {"second": calls[0], "first": {"type": result.type}}
-    return {"browser_call": calls[0], "result": {"type": result.type, "error": result.error}}
+    return {
+        "browser_call": calls[0],
+        "result": {"type": result.type, "error": result.error},
+    }
 
 
 def make_redirect_uri(given: dict[str, Any]) -> str:
@@ -166,10 +207,14 @@ OPERATIONS: Final[Mapping[str, Callable[[dict[str, Any]], Any]]] = {
         )
     },
     "should_refresh": lambda given: {
-        "should_refresh": read(auth.TokenResponse, given["token"]).should_refresh(now=given["now_seconds"])
+        "should_refresh": read(auth.TokenResponse, given["token"]).should_refresh(
+            now=given["now_seconds"]
+        )
     },
     "token_error": token_error,
-    "issuer_with_well_known_url": lambda given: auth.issuer_with_well_known_url(given["issuer"]),
+    "issuer_with_well_known_url": lambda given: auth.issuer_with_well_known_url(
+        given["issuer"]
+    ),
     "derive_challenge": lambda given: auth.derive_challenge(given["code_verifier"]),
     "userinfo_perform": user_info,
     "prompt": prompt,
@@ -180,7 +225,9 @@ OPERATIONS: Final[Mapping[str, Callable[[dict[str, Any]], Any]]] = {
 def in_documents_names(value: Any) -> dict[str, Any]:
     def name_of(name: str) -> str:
         first, *more = name.split("_")
-        return "usePKCE" if name == "use_pkce" else first + "".join(map(str.title, more))
+        return (
+            "usePKCE" if name == "use_pkce" else first + "".join(map(str.title, more))
+        )
 
     return {name_of(name): part for name, part in asdict(value).items()}
 
@@ -188,6 +235,12 @@ def in_documents_names(value: Any) -> dict[str, Any]:
 def without_now(value: Any) -> Any:
     """Drop times taken from the clock: those of a reply without ``issued_at``."""
     if isinstance(value, dict):
-        is_now = value.get("issuedAt") == "<now>" or ("issued_at" not in (value.get("rawResponse") or {"issued_at": 0}))
-        return {name: without_now(part) for name, part in value.items() if not (name == "issuedAt" and is_now)}
+        is_now = value.get("issuedAt") == "<now>" or (
+            "issued_at" not in (value.get("rawResponse") or {"issued_at": 0})
+        )
+        return {
+            name: without_now(part)
+            for name, part in value.items()
+            if not (name == "issuedAt" and is_now)
+        }
     return value

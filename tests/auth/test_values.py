@@ -18,7 +18,10 @@ TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}
     [
         ({"codeChallengeMethod": "plain"}, "must be 'S256'"),
         ({"clientId": ""}, "client_id"),
-        ({"scopes": "openid profile"}, r"must be a list, for example \['openid', 'profile'\]"),
+        (
+            {"scopes": "openid profile"},
+            r"must be a list, for example \['openid', 'profile'\]",
+        ),
         ({"redirectURL": "x"}, "unknown fields: redirect_url"),
         ({"clientId": 7}, "client_id must be a string, not int"),
         ({"scopes": [1]}, "scopes must be a list of strings"),
@@ -26,10 +29,15 @@ TOKEN_ENDPOINT = {"tokenEndpoint": "https://idp.example/token"}
         ({"prompt": 7}, "prompt must be a list of strings, not int"),
         ({"extraParams": ["a"]}, "extra_params must be a mapping, not list"),
         ({"usePKCE": "no"}, "use_pkce must be True or False, not str"),
-        ({"extraParams": {"a": None, "b": True, "max_age": 0}}, "extra_params must have string values: 'a', 'b'$"),
+        (
+            {"extraParams": {"a": None, "b": True, "max_age": 0}},
+            "extra_params must have string values: 'a', 'b'$",
+        ),
     ],
 )
-def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message: str) -> None:
+def test_a_mistake_in_a_request_is_a_value_error(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(AuthConfigError, match=message) as raised:
         auth.AuthRequest({**APP, **change})
 
@@ -40,16 +48,25 @@ def test_a_mistake_in_a_request_is_a_value_error(change: dict[str, Any], message
     "call",
     [
         lambda: auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": 7}),
-        lambda: auth.AuthRequest({**APP, "clientId": "\ud800"}).make_auth_url({"authorizationEndpoint": "https://a"}),
+        lambda: auth.AuthRequest({**APP, "clientId": "\ud800"}).make_auth_url(
+            {"authorizationEndpoint": "https://a"}
+        ),
         lambda: auth.AccessTokenRequest(
-            {"clientId": "c", "code": "x", "redirectUri": "r:/", "clientSecret": "\ud800"}
+            {
+                "clientId": "c",
+                "code": "x",
+                "redirectUri": "r:/",
+                "clientSecret": "\ud800",
+            }
         ).get_headers(),
         lambda: auth.RevokeTokenRequest({"token": b"t"}),
         lambda: auth.RevokeTokenRequest({"token": "t", "extraHeaders": [("a", "b")]}),
         lambda: auth.TokenResponse.is_token_fresh("token"),  # type: ignore[arg-type]  # the mistake
         lambda: auth.AuthRequest(APP).parse_return_url(None),  # type: ignore[arg-type]  # the mistake
         lambda: auth.fetch_discovery(None),  # type: ignore[arg-type]  # the mistake
-        lambda: auth.fetch_user_info({"accessToken": 7}, {"userInfoEndpoint": "https://idp.example/me"}),
+        lambda: auth.fetch_user_info(
+            {"accessToken": 7}, {"userInfoEndpoint": "https://idp.example/me"}
+        ),
     ],
 )
 def test_a_value_of_the_wrong_type_is_a_value_error(call: Callable[[], object]) -> None:
@@ -58,7 +75,9 @@ def test_a_value_of_the_wrong_type_is_a_value_error(call: Callable[[], object]) 
 
 
 def test_a_secret_of_the_wrong_type_is_not_quoted() -> None:
-    with pytest.raises(AuthConfigError, match="client_secret must be a string, not bytes") as raised:
+    with pytest.raises(
+        AuthConfigError, match="client_secret must be a string, not bytes"
+    ) as raised:
         auth.AuthRequest({**APP, "clientSecret": b"top-secret"})
 
     assert "top-secret" not in str(raised.value)
@@ -66,23 +85,37 @@ def test_a_secret_of_the_wrong_type_is_not_quoted() -> None:
 
 def test_a_request_without_state_or_endpoint_has_no_url() -> None:
     with pytest.raises(AuthConfigError, match="state"):
-        auth.AuthRequest({**APP, "state": ""}).make_auth_url({"authorizationEndpoint": "https://idp.example/a"})
-    for endpoint in ("", "http://idp.example/a", "javascript:alert(1)//", "https://idp.example/a#b", "https://[idp/a"):
+        auth.AuthRequest({**APP, "state": ""}).make_auth_url(
+            {"authorizationEndpoint": "https://idp.example/a"}
+        )
+    for endpoint in (
+        "",
+        "http://idp.example/a",
+        "javascript:alert(1)//",
+        "https://idp.example/a#b",
+        "https://[idp/a",
+    ):
         with pytest.raises(AuthConfigError, match="authorization_endpoint"):
             auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": endpoint})
 
 
 def test_the_query_of_an_endpoint_is_kept() -> None:
-    url = auth.AuthRequest(APP).make_auth_url({"authorizationEndpoint": "https://idp.example/a?tenant=1"})
+    url = auth.AuthRequest(APP).make_auth_url(
+        {"authorizationEndpoint": "https://idp.example/a?tenant=1"}
+    )
 
     assert url.startswith("https://idp.example/a?tenant=1&code_challenge=")
 
 
 @pytest.mark.parametrize(("uses_pkce", "is_sent"), [(False, True), (True, False)])
-def test_a_given_challenge_is_sent_with_its_method_unless_pkce_makes_one(uses_pkce: bool, is_sent: bool) -> None:  # noqa: FBT001
+def test_a_given_challenge_is_sent_with_its_method_unless_pkce_makes_one(
+    uses_pkce: bool, is_sent: bool
+) -> None:  # noqa: FBT001
     request = auth.AuthRequest({**APP, "usePKCE": uses_pkce, "codeChallenge": "given"})
 
-    params = httpx.URL(request.make_auth_url({"authorizationEndpoint": "https://idp.example/a"})).params
+    params = httpx.URL(
+        request.make_auth_url({"authorizationEndpoint": "https://idp.example/a"})
+    ).params
 
     assert (params["code_challenge"] == "given") is is_sent
     assert params["code_challenge_method"] == "S256"
@@ -102,47 +135,77 @@ def test_tokens_in_a_redirect_are_returned_unless_it_is_refused() -> None:
     request = auth.AuthRequest(APP)
     tokens = "access_token=a&token_type=Bearer&expires_in=3600"
 
-    found = request.parse_return_url(f"myapp://redirect#{tokens}&state=s").authentication
+    found = request.parse_return_url(
+        f"myapp://redirect#{tokens}&state=s"
+    ).authentication
     assert found
     assert (found.access_token, found.expires_in) == ("a", 3600)
-    assert request.parse_return_url(f"myapp://redirect#{tokens}&state=x").authentication is None
+    assert (
+        request.parse_return_url(f"myapp://redirect#{tokens}&state=x").authentication
+        is None
+    )
 
 
 def test_a_response_without_state_is_refused_even_if_the_request_has_none() -> None:
-    result = auth.AuthRequest({**APP, "state": ""}).parse_return_url("myapp://redirect?code=c")
+    result = auth.AuthRequest({**APP, "state": ""}).parse_return_url(
+        "myapp://redirect?code=c"
+    )
 
     assert result.error
     assert result.error.code == "state_mismatch"
 
 
 def test_an_error_code_counts_if_the_error_is_empty() -> None:
-    error = auth.AuthRequest(APP).parse_return_url("myapp://redirect?errorCode=declined&error=&state=s").error
+    error = (
+        auth.AuthRequest(APP)
+        .parse_return_url("myapp://redirect?errorCode=declined&error=&state=s")
+        .error
+    )
 
     assert error
     assert error.code == "declined"
 
 
-def test_the_first_error_code_counts_and_a_fragment_can_start_with_a_question_mark() -> None:
+def test_the_first_error_code_counts_and_a_fragment_can_start_with_a_question_mark() -> (
+    None
+):
     request = auth.AuthRequest(APP)
 
-    assert request.parse_return_url("myapp://redirect?errorCode=A&errorCode=B&state=s").error_code == "A"
-    assert request.parse_return_url("myapp://redirect#?code=c&state=s").params == {"code": "c", "state": "s"}
+    assert (
+        request.parse_return_url(
+            "myapp://redirect?errorCode=A&errorCode=B&state=s"
+        ).error_code
+        == "A"
+    )
+    assert request.parse_return_url("myapp://redirect#?code=c&state=s").params == {
+        "code": "c",
+        "state": "s",
+    }
 
 
 @pytest.mark.parametrize("end", [" ", "\n", " \t\r\n"])
 def test_blanks_around_a_returned_url_belong_to_no_parameter(end: str) -> None:
-    assert auth.AuthRequest(APP).parse_return_url(f"myapp://redirect?code=c&state=s{end}").type == "success"
+    assert (
+        auth.AuthRequest(APP)
+        .parse_return_url(f"myapp://redirect?code=c&state=s{end}")
+        .type
+        == "success"
+    )
 
 
 def test_a_browser_that_returns_a_malformed_url_ends_in_an_error() -> None:
     discovery = {"authorizationEndpoint": "https://idp.example/a"}
-    result = auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: "myapp://[redirect?code=c&state=s")
+    result = auth.AuthRequest(APP).prompt(
+        discovery, browser=lambda _url: "myapp://[redirect?code=c&state=s"
+    )
 
     assert result.error
     assert result.error.code == "redirect_mismatch"
 
 
-@pytest.mark.parametrize("url", ["myapp://redirect?" + "x" * 300_000, "myapp://[redirect"])
+@pytest.mark.parametrize(
+    "url", ["myapp://redirect?" + "x" * 300_000, "myapp://[redirect"]
+)
 def test_an_unusable_returned_url_is_refused(url: str) -> None:
     with pytest.raises(AuthConfigError):
         auth.AuthRequest(APP).parse_return_url(url)
@@ -151,11 +214,18 @@ def test_an_unusable_returned_url_is_refused(url: str) -> None:
 @pytest.mark.parametrize("seconds", ["soon", True, float("nan"), []])
 def test_a_non_numeric_lifetime_is_refused(seconds: object) -> None:
     with pytest.raises(UnexpectedReplyError, match="expires_in"):
-        auth.TokenResponse.from_query_params({"access_token": "a", "expires_in": seconds})
+        auth.TokenResponse.from_query_params(
+            {"access_token": "a", "expires_in": seconds}
+        )
 
 
 HANDED: Final = auth.TokenResponse(
-    access_token="a+/=&#", expires_in=60, refresh_token="r", scope="a b", id_token="h.p.s", issued_at=7
+    access_token="a+/=&#",
+    expires_in=60,
+    refresh_token="r",
+    scope="a b",
+    id_token="h.p.s",
+    issued_at=7,
 )
 
 
@@ -165,7 +235,11 @@ HANDED: Final = auth.TokenResponse(
         ("myapp://in", "fragment", "myapp://in#access_token=a%2B%2F%3D%26%23&"),
         ("myapp://in?x=1#y", "fragment", "myapp://in?x=1#y&access_token="),
         ("myapp://in", "query", "myapp://in?access_token="),
-        ("https://app.example/in?x=1#y", "query", "https://app.example/in?x=1&access_token="),
+        (
+            "https://app.example/in?x=1#y",
+            "query",
+            "https://app.example/in?x=1&access_token=",
+        ),
     ],
 )
 def test_a_link_passes_tokens_to_the_app(link: str, part: Any, start: str) -> None:
@@ -178,22 +252,39 @@ def test_a_link_passes_tokens_to_the_app(link: str, part: Any, start: str) -> No
 
 
 def test_launch_arguments_pass_tokens_to_the_app() -> None:
-    assert auth.launch_arguments(HANDED)[:3] == ["--access_token=a+/=&#", "--token_type=bearer", "--expires_in=60"]
-    assert auth.launch_arguments(auth.TokenResponse("t", issued_at=0), prefix="-")[0] == "-access_token=t"
+    assert auth.launch_arguments(HANDED)[:3] == [
+        "--access_token=a+/=&#",
+        "--token_type=bearer",
+        "--expires_in=60",
+    ]
+    assert (
+        auth.launch_arguments(auth.TokenResponse("t", issued_at=0), prefix="-")[0]
+        == "-access_token=t"
+    )
 
 
 def test_a_token_that_expires_at_once_is_stale() -> None:
-    assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 0}, 0, now=0)
+    assert not auth.TokenResponse.is_token_fresh(
+        {"issuedAt": 0, "expiresIn": 0}, 0, now=0
+    )
 
 
-@pytest.mark.parametrize(("token", "is_fresh"), [({"expiresIn": 9000, "issuedAt": None}, False), ({}, True)])
-def test_a_token_that_expires_needs_its_time_of_issue_to_be_fresh(token: dict[str, Any], is_fresh: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("token", "is_fresh"), [({"expiresIn": 9000, "issuedAt": None}, False), ({}, True)]
+)
+def test_a_token_that_expires_needs_its_time_of_issue_to_be_fresh(
+    token: dict[str, Any], is_fresh: bool
+) -> None:  # noqa: FBT001
     assert auth.TokenResponse.is_token_fresh(token) is is_fresh
 
 
 def test_without_a_margin_the_default_applies() -> None:
-    assert not auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 600}, None, now=0)
-    assert auth.TokenResponse.is_token_fresh({"issuedAt": 0, "expiresIn": 601}, None, now=0)
+    assert not auth.TokenResponse.is_token_fresh(
+        {"issuedAt": 0, "expiresIn": 600}, None, now=0
+    )
+    assert auth.TokenResponse.is_token_fresh(
+        {"issuedAt": 0, "expiresIn": 601}, None, now=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +295,9 @@ def test_without_a_margin_the_default_applies() -> None:
         (200, b'{"error": "x", "error_description": null}', "x"),
     ],
 )
-def test_a_token_endpoint_error_is_an_error_with_any_status(status: int, content: bytes, code: str) -> None:
+def test_a_token_endpoint_error_is_an_error_with_any_status(
+    status: int, content: bytes, code: str
+) -> None:
     with pytest.raises(auth.TokenError) as raised:
         refresh_at(status, content)
 
@@ -219,16 +312,23 @@ def test_the_params_of_a_token_error_are_strings_and_others_json() -> None:
     assert raised.value.params == {"error": "x", "retry": "true", "after": "5"}
 
 
-@pytest.mark.parametrize("content", [b"[]", b"<html>", b"{}", b"[" * 100_000, b'{"access_token": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"<html>", b"{}", b"[" * 100_000, b'{"access_token": 1}', b"\xff"],
+)
 def test_a_reply_without_a_token_is_refused(content: bytes) -> None:
     with pytest.raises(UnexpectedReplyError):
         refresh_at(200, content)
 
 
 def refresh_at(status: int, content: bytes) -> auth.TokenResponse:
-    transport = httpx.MockTransport(lambda _request: httpx.Response(status, content=content))
+    transport = httpx.MockTransport(
+        lambda _request: httpx.Response(status, content=content)
+    )
     with httpx.Client(transport=transport) as client:
-        return auth.refresh({"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client)
+        return auth.refresh(
+            {"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client
+        )
 
 
 def test_a_revocation_uses_one_authentication_method() -> None:
@@ -238,9 +338,16 @@ def test_a_revocation_uses_one_authentication_method() -> None:
         sent.append(request)
         return httpx.Response(200)
 
-    config = {"clientId": "c", "clientSecret": "top", "token": "t", "tokenTypeHint": "refresh_token"}
+    config = {
+        "clientId": "c",
+        "clientSecret": "top",
+        "token": "t",
+        "tokenTypeHint": "refresh_token",
+    }
     with httpx.Client(transport=httpx.MockTransport(reply)) as client:
-        auth.revoke(config, {"revocationEndpoint": "https://idp.example/revoke"}, client=client)
+        auth.revoke(
+            config, {"revocationEndpoint": "https://idp.example/revoke"}, client=client
+        )
 
     assert sent[0].content == b"token=t&token_type_hint=refresh_token&client_id=c"
     assert sent[0].headers["authorization"] == "Basic Yzp0b3A="
@@ -248,7 +355,12 @@ def test_a_revocation_uses_one_authentication_method() -> None:
 
 def test_an_extra_header_never_overrides_or_doubles_one_of_the_request() -> None:
     extra = {"authorization": "Custom", "content-type": "text/plain", "X-A": "1"}
-    config = {"clientId": "c", "code": "x", "redirectUri": "m://r", "extraHeaders": extra}
+    config = {
+        "clientId": "c",
+        "code": "x",
+        "redirectUri": "m://r",
+        "extraHeaders": extra,
+    }
 
     assert auth.AccessTokenRequest(config).get_headers() == {
         "authorization": "Custom", "Content-Type": "application/x-www-form-urlencoded", "X-A": "1",
@@ -259,28 +371,41 @@ def test_an_extra_header_never_overrides_or_doubles_one_of_the_request() -> None
 
 
 @pytest.mark.parametrize("token", ["top-secret\n", "top-secret\N{BULLET}"])
-def test_a_token_that_cannot_be_a_header_is_refused_without_quoting_it(token: str) -> None:
+def test_a_token_that_cannot_be_a_header_is_refused_without_quoting_it(
+    token: str,
+) -> None:
     with pytest.raises(AuthConfigError, match="Authorization: ") as raised:
-        auth.fetch_user_info({"accessToken": token}, {"userInfoEndpoint": "https://127.0.0.1:1/me"})
+        auth.fetch_user_info(
+            {"accessToken": token}, {"userInfoEndpoint": "https://127.0.0.1:1/me"}
+        )
 
     assert "top-secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("host", ["idp.example:99999", "idp.ex ample", "idp.example/\n", "xn--"])
+@pytest.mark.parametrize(
+    "host", ["idp.example:99999", "idp.ex ample", "idp.example/\n", "xn--"]
+)
 def test_an_endpoint_that_is_not_a_url_is_refused(host: str) -> None:
     with pytest.raises(AuthConfigError, match="endpoint"):
-        auth.refresh({"clientId": "c", "refreshToken": "rt"}, {"tokenEndpoint": f"https://{host}"})
+        auth.refresh(
+            {"clientId": "c", "refreshToken": "rt"},
+            {"tokenEndpoint": f"https://{host}"},
+        )
 
 
 def test_a_reply_that_cannot_be_decompressed_is_refused() -> None:
     def reply(_request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"{}"))
+        return httpx.Response(
+            200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"{}")
+        )
 
     with (
         httpx.Client(transport=httpx.MockTransport(reply)) as client,
         pytest.raises(UnexpectedReplyError, match="compressed"),
     ):
-        auth.refresh({"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client)
+        auth.refresh(
+            {"clientId": "c", "refreshToken": "rt"}, TOKEN_ENDPOINT, client=client
+        )
 
 
 def test_a_null_endpoint_in_metadata_counts_as_absent() -> None:
@@ -294,7 +419,10 @@ def test_a_null_endpoint_in_metadata_counts_as_absent() -> None:
 
 def test_tokens_are_never_sent_unencrypted() -> None:
     with pytest.raises(AuthConfigError, match="must use https"):
-        auth.refresh({"clientId": "c", "refreshToken": "rt"}, {"tokenEndpoint": "http://idp.example/token"})
+        auth.refresh(
+            {"clientId": "c", "refreshToken": "rt"},
+            {"tokenEndpoint": "http://idp.example/token"},
+        )
 
 
 def test_a_driver_works_as_the_browser_until_the_redirect() -> None:
@@ -324,4 +452,6 @@ def test_an_object_that_is_not_a_browser_is_refused() -> None:
     with pytest.raises(AuthConfigError, match="must return a URL"):
         auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: 7)
     with pytest.raises(AuthConfigError, match="must return a URL"):
-        auth.AuthRequest(APP).prompt(discovery, browser=lambda _url: {"type": "success", "url": 7})
+        auth.AuthRequest(APP).prompt(
+            discovery, browser=lambda _url: {"type": "success", "url": 7}
+        )

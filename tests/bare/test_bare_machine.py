@@ -10,7 +10,9 @@ import pytest
 from tests.bare.blocks import ROOT, commands_of_readme
 from tests.bare.world import World
 
-pytestmark = pytest.mark.timeout(1500)  # everything is installed for a user who has nothing
+pytestmark = pytest.mark.timeout(
+    1500
+)  # everything is installed for a user who has nothing
 EXAMPLES = commands_of_readme("python3 -m venv")[0]
 AGAIN = EXAMPLES.rpartition(" && ")[2]
 """The part that is left to do a second time: Python's own tools have set up tox."""
@@ -43,16 +45,29 @@ def assert_all_passed(output: str) -> None:
     assert "stopped (confirmed)" in summary
 
 
-def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network(world: World, clone: Path) -> None:
-    assert_all_passed(world.run(f"{AGAIN} -- -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False))
+def test_the_examples_pass_and_those_without_appium_pass_again_without_a_network(
+    world: World, clone: Path
+) -> None:
+    assert_all_passed(
+        world.run(f"{AGAIN} -- -k '{' or '.join(WITHOUT_APPIUM)}'", clone, online=False)
+    )
 
 
-def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
+def test_the_suite_of_init_passes_with_the_command_of_its_ci_jobs_without_a_network(
+    world: World, clone: Path
+) -> None:
     programs = clone / ".tox" / "examples" / "bin"
     suite = world.directory / "suite"
 
-    world.run(f"'{programs}/pytest-device' init '{suite}'", world.directory, online=False)
-    jobs = [(suite / name).read_text() for name in (".github/workflows/device-tests.yml", ".gitlab-ci.yml")]
+    world.run(
+        f"'{programs}/pytest-device' init '{suite}'", world.directory, online=False
+    )
+    jobs = [
+        (suite / name).read_text()
+        for name in (".github/workflows/device-tests.yml", ".gitlab-ci.yml")
+    ]
     (command,) = {*re.findall(r"exec pytest .+", "".join(jobs))}
 
-    assert " 4 passed in " in world.run(f"PATH='{programs}':$PATH; {command}", suite, online=False)
+    assert " 4 passed in " in world.run(
+        f"PATH='{programs}':$PATH; {command}", suite, online=False
+    )

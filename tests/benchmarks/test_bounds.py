@@ -3,14 +3,22 @@
 import random
 
 import pytest
-from benchmarks.parallel.bounds import Work, least_billed, least_boots, least_seconds, unknowing_seconds
+from benchmarks.parallel.bounds import (
+    Work,
+    least_billed,
+    least_boots,
+    least_seconds,
+    unknowing_seconds,
+)
 from benchmarks.parallel.cells import CELLS, Cell, suite_of
 
 TWO_KINDS = Work({"phone": [3.0, 2.0], "tablet": [4.0]}, {"phone": 5.0, "tablet": 6.0})
 
 
 def test_with_one_session_boots_and_tests_follow_each_other() -> None:
-    assert least_seconds(TWO_KINDS, workers=4, sessions=1) == pytest.approx(5 + 6 + 3 + 2 + 4)
+    assert least_seconds(TWO_KINDS, workers=4, sessions=1) == pytest.approx(
+        5 + 6 + 3 + 2 + 4
+    )
 
 
 def test_with_free_prefetching_a_worker_waits_only_for_the_fastest_boot() -> None:
@@ -36,13 +44,17 @@ def test_one_test_more_than_workers_takes_as_long_as_two_tests() -> None:
 def test_a_limit_is_paid_for_with_the_boots_that_it_makes_room_for() -> None:
     work = Work({"phone": [1.0] * 60}, {"phone": 10.0})
 
-    assert least_seconds(work, workers=8, sessions=3) == pytest.approx((60 + 3 * 10) / 3)
+    assert least_seconds(work, workers=8, sessions=3) == pytest.approx(
+        (60 + 3 * 10) / 3
+    )
 
 
 def test_a_limit_is_paid_for_with_the_boots_of_the_kinds_that_need_them() -> None:
     work = Work({"phone": [1.0], "tablet": [1.0] * 40}, {"phone": 1.0, "tablet": 10.0})
 
-    assert least_seconds(work, workers=8, sessions=3) == pytest.approx((1 + 1 + 40 + 3 * 10) / 3)
+    assert least_seconds(work, workers=8, sessions=3) == pytest.approx(
+        (1 + 1 + 40 + 3 * 10) / 3
+    )
 
 
 def test_tests_without_a_device_need_no_boot() -> None:
@@ -75,14 +87,19 @@ def test_without_known_durations_a_long_test_sometimes_starts_late() -> None:
 
     assert least_seconds(work, workers=2, sessions=None) == 5 + 9
     # Two of six orders have it last, behind a short one.
-    assert unknowing_seconds(work, workers=2, sessions=None) == pytest.approx(5 + 9 + 1 / 3, abs=0.1)
+    assert unknowing_seconds(work, workers=2, sessions=None) == pytest.approx(
+        5 + 9 + 1 / 3, abs=0.1
+    )
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_no_feasible_schedule_is_below_the_bound(seed: int) -> None:
     chance = random.Random(seed)
     kinds = [f"kind {number}" for number in range(chance.randint(1, 4))]
-    tests = {kind: [chance.lognormvariate(0, 1) for _ in range(chance.randint(1, 9))] for kind in kinds}
+    tests = {
+        kind: [chance.lognormvariate(0, 1) for _ in range(chance.randint(1, 9))]
+        for kind in kinds
+    }
     work = Work(tests, {kind: chance.lognormvariate(1, 1) for kind in kinds})
     lanes = chance.randint(1, 6)
 
@@ -94,7 +111,9 @@ def test_no_feasible_schedule_is_below_the_bound(seed: int) -> None:
     assert billed >= least_billed(work, within=seconds) - 1e-9
 
 
-def carried_out(work: Work, lanes: int, chance: random.Random) -> tuple[float, int, float]:
+def carried_out(
+    work: Work, lanes: int, chance: random.Random
+) -> tuple[float, int, float]:
     """Give the next test to the first free worker, which boots a session if it holds one of another kind."""
     left = [(kind, seconds) for kind, tests in work.tests.items() for seconds in tests]
     chance.shuffle(left)

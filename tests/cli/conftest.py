@@ -57,7 +57,11 @@ class Ledgers:
         return sessions
 
     def stop(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        given = {"DEVICE_URL": self.service.url, "DEVICE_TOKEN": self.service.token, **environ}
+        given = {
+            "DEVICE_URL": self.service.url,
+            "DEVICE_TOKEN": self.service.token,
+            **environ,
+        }
         return call("stop", "--state-dir", str(self.state_dir), *arguments, **given)
 
 

@@ -19,7 +19,11 @@ WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicor
 
 
 def run(
-    *arguments: str, code: str = CODE, cwd: Path | None = None, before: Sequence[str] = (), **environ: str
+    *arguments: str,
+    code: str = CODE,
+    cwd: Path | None = None,
+    before: Sequence[str] = (),
+    **environ: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a separate process, through the command ``before``."""
     return subprocess.run(
@@ -36,11 +40,17 @@ def run(
 def call(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which is faster."""
     out, err = StringIO(), StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         for name, value in environ.items():
             patch.setenv(name, value)
         try:
             status = main(arguments)
         except SystemExit as exit_:
             status = int(str(exit_.code))
-    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(
+        arguments, status, out.getvalue(), err.getvalue()
+    )

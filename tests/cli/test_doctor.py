@@ -39,7 +39,10 @@ class Doctor:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.environ = {"XDG_STATE_HOME": str(directory / "state"), "XDG_CACHE_HOME": str(directory / "cache")}
+        self.environ = {
+            "XDG_STATE_HOME": str(directory / "state"),
+            "XDG_CACHE_HOME": str(directory / "cache"),
+        }
 
     def write(self, name: str, text: str) -> None:
         (self.directory / name).write_text(text)
@@ -78,13 +81,19 @@ class Examined:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _node_that_answers_at_once(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+def _node_that_answers_at_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[None]:
     """Use a recording of Node.js: the real one takes longer to start than all the checks."""
     with pytest.MonkeyPatch.context() as patch:
         if real := shutil.which("node"):
-            printed = subprocess.run([real, "-p", NODE], capture_output=True, text=True, check=True).stdout.strip()
+            printed = subprocess.run(
+                [real, "-p", NODE], capture_output=True, text=True, check=True
+            ).stdout.strip()
             node = tmp_path_factory.mktemp("node") / "node"
-            node.write_text(f"#!/bin/sh\n[ \"$2\" = '{NODE}' ] && echo '{printed}' || exec '{real}' \"$@\"\n")
+            node.write_text(
+                f"#!/bin/sh\n[ \"$2\" = '{NODE}' ] && echo '{printed}' || exec '{real}' \"$@\"\n"
+            )
             node.chmod(0o755)
             patch.setenv("PATH", f"{node.parent}{os.pathsep}{os.environ['PATH']}")
         yield
@@ -114,7 +123,11 @@ def service(running_service: FaultyService) -> FaultyService:
 
 
 def at(service: FaultyService) -> Mapping[str, str]:
-    return {"DEVICE_URL": service.url, "DEVICE_TOKEN": service.token, "DEVICE_APP_ID": service.app_id}
+    return {
+        "DEVICE_URL": service.url,
+        "DEVICE_TOKEN": service.token,
+        "DEVICE_APP_ID": service.app_id,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +150,19 @@ def test_a_good_setup_has_no_failure_and_each_finding_has_a_fix(
     assert (result.returncode, result.stderr) == (0, "")
     assert report["fail"] == 0
     assert sum(report[status] for status in Status) == len(findings)
-    assert all(bool(finding["fix"]) == (finding["status"] != "ok") for finding in findings)
-    assert {"pytest", "httpx", "configuration", "token", "service", "state directory", "node", "appium"} <= {
-        finding["name"] for finding in findings
-    }
+    assert all(
+        bool(finding["fix"]) == (finding["status"] != "ok") for finding in findings
+    )
+    assert {
+        "pytest",
+        "httpx",
+        "configuration",
+        "token",
+        "service",
+        "state directory",
+        "node",
+        "appium",
+    } <= {finding["name"] for finding in findings}
 
 
 def test_it_asks_the_service_for_one_session_and_creates_none(
@@ -149,11 +171,17 @@ def test_it_asks_the_service_for_one_session_and_creates_none(
     assert well[1] == [("get", 404)]
 
 
-def test_text_output_has_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
+def test_text_output_has_a_line_for_each_finding_with_the_fix_below(
+    doctor: Doctor,
+) -> None:
     shown = run("doctor", cwd=doctor.directory, **doctor.environ).stdout
 
     lines = shown.splitlines()
-    index = next(index for index, line in enumerate(lines) if line.startswith("fail  configuration"))
+    index = next(
+        index
+        for index, line in enumerate(lines)
+        if line.startswith("fail  configuration")
+    )
     column = lines[index].index("no device service")
     assert lines[index + 1].index("fix: ") == column
     assert all(re.match("(ok   |warn |fail | +fix:)", line) for line in lines[:-1])
@@ -161,13 +189,24 @@ def test_text_output_has_a_line_for_each_finding_with_the_fix_below(doctor: Doct
     assert "\033" not in shown
 
 
-@pytest.mark.parametrize(("environ", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_color_is_used_on_terminals_that_support_it(doctor: Doctor, environ: dict[str, str], *, colored: bool) -> None:
+@pytest.mark.parametrize(
+    ("environ", "colored"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_color_is_used_on_terminals_that_support_it(
+    doctor: Doctor, environ: dict[str, str], *, colored: bool
+) -> None:
     ours, theirs = os.openpty()
     parts: list[str] = []
-    reading = threading.Thread(target=lambda: parts.extend(iter(lambda: read(ours), "")))
+    reading = threading.Thread(
+        target=lambda: parts.extend(iter(lambda: read(ours), ""))
+    )
     reading.start()
-    with os.fdopen(theirs, "w", encoding="utf-8") as terminal, redirect_stdout(terminal), doctor.entered() as patch:
+    with (
+        os.fdopen(theirs, "w", encoding="utf-8") as terminal,
+        redirect_stdout(terminal),
+        doctor.entered() as patch,
+    ):
         for name, value in {"TERM": "xterm", **doctor.environ, **environ}.items():
             patch.setenv(name, value)
         status = main(["doctor"])
@@ -208,14 +247,20 @@ def test_each_non_default_setting_is_listed_with_its_source(doctor: Doctor) -> N
         "device_stop_timeout_seconds = 7, from device_stop_timeout_seconds in the ini file",
         "device_type = appium, from DEVICE_TYPE",
     }
-    assert examined.named("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
+    assert examined.named("configuration")[0]["text"] == str(
+        doctor.directory / "pytest.ini"
+    )
 
 
 def test_a_url_is_listed_without_credentials_and_query(doctor: Doctor) -> None:
     address = "https://user:pw123456@archives.example/a.zip"
 
-    (good,) = doctor.found("setting", DEVICE_APPLICATION_ARCHIVE_URL=f"{address}?sig=abcdefgh")
-    bad = doctor.run(DEVICE_APPLICATION_ARCHIVE_URL=f"{address.replace('https', 'ftp')}?sig=abcdefgh").stdout
+    (good,) = doctor.found(
+        "setting", DEVICE_APPLICATION_ARCHIVE_URL=f"{address}?sig=abcdefgh"
+    )
+    bad = doctor.run(
+        DEVICE_APPLICATION_ARCHIVE_URL=f"{address.replace('https', 'ftp')}?sig=abcdefgh"
+    ).stdout
 
     assert good["text"] == (
         "device_application_archive_url = https://***@archives.example/a.zip?…, from DEVICE_APPLICATION_ARCHIVE_URL"
@@ -229,32 +274,50 @@ def test_every_invalid_value_is_a_finding(doctor: Doctor) -> None:
 
     findings = doctor.found("configuration", DEVICE_PLATFORM="windows")
 
-    assert [(one["status"], one["text"].partition(" must be ")[0]) for one in findings[1:]] == [
+    assert [
+        (one["status"], one["text"].partition(" must be ")[0]) for one in findings[1:]
+    ] == [
         ("fail", "DEVICE_PLATFORM='windows'"),
         ("fail", "device_type='tricorder' in the ini file"),
     ]
 
 
 def test_a_missing_app_id_is_reported(doctor: Doctor, service: FaultyService) -> None:
-    findings = doctor.found("configuration", DEVICE_URL=service.url, DEVICE_TOKEN=service.token)
+    findings = doctor.found(
+        "configuration", DEVICE_URL=service.url, DEVICE_TOKEN=service.token
+    )
 
-    assert ("fail", f"no app ID for {service.url}") in [(one["status"], one["text"]) for one in findings]
+    assert ("fail", f"no app ID for {service.url}") in [
+        (one["status"], one["text"]) for one in findings
+    ]
 
 
-def test_settings_that_the_local_service_does_not_support_are_reported(doctor: Doctor) -> None:
-    findings = doctor.found("configuration", DEVICE_LOCAL="1", DEVICE_KEEP_ON_FAILURE="1")
+def test_settings_that_the_local_service_does_not_support_are_reported(
+    doctor: Doctor,
+) -> None:
+    findings = doctor.found(
+        "configuration", DEVICE_LOCAL="1", DEVICE_KEEP_ON_FAILURE="1"
+    )
 
     assert [one["status"] for one in findings] == ["ok", "fail"]
 
 
-def test_no_test_runs_and_no_test_file_is_imported_even_with_warnings_as_errors(doctor: Doctor) -> None:
+def test_no_test_runs_and_no_test_file_is_imported_even_with_warnings_as_errors(
+    doctor: Doctor,
+) -> None:
     doctor.write("pytest.ini", "[pytest]\nfilterwarnings = error")
     doctor.write("test_it.py", "open('loaded', 'w').close()\n\ndef test_it(): pass\n")
 
     # In a process of its own, where no filter of this run is in force.
-    result = run("doctor", "--json", cwd=doctor.directory, DEVICE_LOCAL="1", **doctor.environ)
+    result = run(
+        "doctor", "--json", cwd=doctor.directory, DEVICE_LOCAL="1", **doctor.environ
+    )
 
-    found = [one["status"] for one in json.loads(result.stdout)["findings"] if one["name"] == "configuration"]
+    found = [
+        one["status"]
+        for one in json.loads(result.stdout)["findings"]
+        if one["name"] == "configuration"
+    ]
     assert found == ["ok"]
     assert not (doctor.directory / "loaded").exists()
 
@@ -264,7 +327,11 @@ def test_no_test_runs_and_no_test_file_is_imported_even_with_warnings_as_errors(
     [
         ("conftest.py", "raise RuntimeError('broken here')", "broken here"),
         ("conftest.py", "import sys\nsys.exit(3)", "3"),
-        ("conftest.py", "import pytest\npytest.exit('not on Sundays')", "not on Sundays"),
+        (
+            "conftest.py",
+            "import pytest\npytest.exit('not on Sundays')",
+            "not on Sundays",
+        ),
         ("pytest.ini", "[pytest]\naddopts = --no-such-option", "--no-such-option"),
     ],
 )
@@ -284,7 +351,9 @@ def test_a_pytest_that_does_not_start_is_a_finding_and_the_rest_is_checked(
 
 
 @pytest.mark.parametrize(
-    "environ", [{"PYTEST_ADDOPTS": "-p no:device"}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}], ids=["no:device", "none"]
+    "environ",
+    [{"PYTEST_ADDOPTS": "-p no:device"}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}],
+    ids=["no:device", "none"],
 )
 def test_a_disabled_plugin_is_reported(doctor: Doctor, environ: dict[str, str]) -> None:
     (finding,) = doctor.found("configuration", **environ)
@@ -308,7 +377,10 @@ def test_a_plugin_that_only_slows_down_startup_is_reported(doctor: Doctor) -> No
 
     (finding,) = doctor.found("start-up")
 
-    assert (finding["status"], finding["fix"]) == ("warn", "add `-p no:anyio` to addopts")
+    assert (finding["status"], finding["fix"]) == (
+        "warn",
+        "add `-p no:anyio` to addopts",
+    )
 
 
 @pytest.mark.parametrize(
@@ -320,14 +392,18 @@ def test_a_plugin_that_only_slows_down_startup_is_reported(doctor: Doctor) -> No
         ("pytest.ini", "[pytest]\naddopts = -p no:anyio"),
     ],
 )
-def test_a_used_or_disabled_plugin_is_not_reported(doctor: Doctor, file: str, text: str) -> None:
+def test_a_used_or_disabled_plugin_is_not_reported(
+    doctor: Doctor, file: str, text: str
+) -> None:
     (doctor.directory / "tests").mkdir()
     doctor.write(file, text)
 
     assert doctor.found("start-up") == []
 
 
-def test_an_import_in_an_installed_package_does_not_count_as_use(doctor: Doctor) -> None:
+def test_an_import_in_an_installed_package_does_not_count_as_use(
+    doctor: Doctor,
+) -> None:
     for directory in ("build", "env"):
         (doctor.directory / directory).mkdir()
         doctor.write(f"{directory}/conftest.py", "import anyio")
@@ -336,7 +412,9 @@ def test_an_import_in_an_installed_package_does_not_count_as_use(doctor: Doctor)
     assert len(doctor.found("start-up")) == 1
 
 
-@pytest.mark.parametrize(("token", "reason"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")])
+@pytest.mark.parametrize(
+    ("token", "reason"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")]
+)
 def test_without_a_usable_token_the_service_is_not_called(
     doctor: Doctor, service: FaultyService, token: str, reason: str
 ) -> None:
@@ -355,7 +433,10 @@ def test_without_a_usable_token_the_service_is_not_called(
     ("reply", "fix"),
     [
         ({"status": 401}, "set DEVICE_TOKEN to a valid token"),
-        ({"status": 400, "body": '{"code": "UNAUTHORIZED_ERROR"}'}, "removes the Authorization header"),
+        (
+            {"status": 400, "body": '{"code": "UNAUTHORIZED_ERROR"}'},
+            "removes the Authorization header",
+        ),
         ({"status": 403}, "Developer role"),
         ({"status": 404, "body": "<html>no such page"}, "the service's own URL"),
         ({"status": 400, "body": "{}"}, "the service's own URL"),
@@ -366,7 +447,9 @@ def test_without_a_usable_token_the_service_is_not_called(
     ],
     ids=lambda value: str(value.get("status", "")) if isinstance(value, dict) else None,
 )
-def test_each_refusal_has_its_own_fix(service: FaultyService, reply: dict[str, Any], fix: str) -> None:
+def test_each_refusal_has_its_own_fix(
+    service: FaultyService, reply: dict[str, Any], fix: str
+) -> None:
     service.add_fault("get", "reply", **reply)
 
     token, reached = check_service(service.url, service.token)
@@ -375,7 +458,9 @@ def test_each_refusal_has_its_own_fix(service: FaultyService, reply: dict[str, A
     assert fix in reached.fix
 
 
-def test_a_token_that_the_service_does_not_know_is_reported(doctor: Doctor, service: FaultyService) -> None:
+def test_a_token_that_the_service_does_not_know_is_reported(
+    doctor: Doctor, service: FaultyService
+) -> None:
     result = doctor.run(**{**at(service), "DEVICE_TOKEN": TOKEN})
 
     assert result.returncode == 1
@@ -446,7 +531,9 @@ def test_the_proxy_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     _, reached = check_service("https://devices.invalid", TOKEN)
 
-    assert reached.text.startswith("https://devices.invalid through the proxy http://127.0.0.1:9: ")
+    assert reached.text.startswith(
+        "https://devices.invalid through the proxy http://127.0.0.1:9: "
+    )
 
 
 def test_a_silent_service_times_out() -> None:
@@ -463,7 +550,9 @@ def test_an_unusable_state_directory_is_reported(doctor: Doctor) -> None:
     doctor.write("file", "")
 
     (finding,) = doctor.found(
-        "state directory", DEVICE_STATE_DIR=str(doctor.directory / "file"), DEVICE_URL="https://x.invalid"
+        "state directory",
+        DEVICE_STATE_DIR=str(doctor.directory / "file"),
+        DEVICE_URL="https://x.invalid",
     )
 
     assert finding["status"] == "fail"
@@ -474,7 +563,10 @@ def test_it_leaves_no_run_behind(unconfigured: Examined) -> None:
     (finding,) = unconfigured.named("state directory")
 
     assert finding["status"] == "ok"
-    assert list((unconfigured.directory / "state" / "pytest-device" / "runs").iterdir()) == []
+    assert (
+        list((unconfigured.directory / "state" / "pytest-device" / "runs").iterdir())
+        == []
+    )
 
 
 def test_leftover_sessions_are_reported(doctor: Doctor, ledgers: Ledgers) -> None:
@@ -497,7 +589,9 @@ def test_a_damaged_ledger_file_is_reported(doctor: Doctor, ledgers: Ledgers) -> 
     assert str(broken) in finding["text"]
 
 
-def test_for_the_local_service_neither_token_nor_url_is_checked(local: Examined) -> None:
+def test_for_the_local_service_neither_token_nor_url_is_checked(
+    local: Examined,
+) -> None:
     names = {one["name"] for one in local.findings}
     assert local.result.returncode == 0
     assert names.isdisjoint({"token", "service", "state directory"})
@@ -511,7 +605,9 @@ def test_a_missing_appium_is_reported_and_not_installed(local: Examined) -> None
     assert not (local.directory / "cache").exists()
 
 
-def test_with_another_service_a_missing_appium_is_not_a_failure(unconfigured: Examined) -> None:
+def test_with_another_service_a_missing_appium_is_not_a_failure(
+    unconfigured: Examined,
+) -> None:
     (finding,) = unconfigured.named("appium")
 
     assert finding["status"] == "ok"
@@ -554,7 +650,11 @@ def test_missing_and_outdated_packages_are_reported_with_the_install_command() -
     missing = {one.name: one for one in check_packages(version_of=nothing_is_installed)}
     old = {one.name: one for one in check_packages(version_of=lambda _: "0.1")}
 
-    assert missing.keys() == old.keys() >= {"pytest", "pytest-xdist", "httpx", "pydantic", "filelock"}
+    assert (
+        missing.keys()
+        == old.keys()
+        >= {"pytest", "pytest-xdist", "httpx", "pydantic", "filelock"}
+    )
     assert missing.keys().isdisjoint({"psutil", "starlette", "uvicorn"})
     assert {one.status for one in (*missing.values(), *old.values())} == {Status.FAIL}
     assert re.fullmatch(r"pip install 'httpx>=[\d.]+'", missing["httpx"].fix)
@@ -566,8 +666,12 @@ def test_an_outdated_python_is_reported() -> None:
 
 
 @pytest.mark.parametrize(("is_needed", "status"), [(True, "fail"), (False, "ok")])
-def test_a_missing_extra_is_reported_if_it_is_needed(tmp_path: Path, *, is_needed: bool, status: str) -> None:
-    (finding,) = check_local({}, tmp_path, Settings({"local": is_needed}), version_of=nothing_is_installed)
+def test_a_missing_extra_is_reported_if_it_is_needed(
+    tmp_path: Path, *, is_needed: bool, status: str
+) -> None:
+    (finding,) = check_local(
+        {}, tmp_path, Settings({"local": is_needed}), version_of=nothing_is_installed
+    )
 
     assert finding.status == status
     assert "psutil" in finding.text

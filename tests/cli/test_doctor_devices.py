@@ -33,19 +33,29 @@ def script(tmp_path: Path) -> Script:
 
 def found(directory: Path, **settings: object) -> dict[str, tuple[str, str, str]]:
     """Return status, text and fix of each finding."""
-    environ = {"PATH": f"{directory / 'bin'}:/usr/bin:/bin"} if settings else {"PATH": str(directory / "bin")}
-    findings = check_devices(environ, directory, Settings(settings))  # with a cache in this home
+    environ = (
+        {"PATH": f"{directory / 'bin'}:/usr/bin:/bin"}
+        if settings
+        else {"PATH": str(directory / "bin")}
+    )
+    findings = check_devices(
+        environ, directory, Settings(settings)
+    )  # with a cache in this home
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
-def test_every_kind_of_device_is_reported_in_order_of_preference(tmp_path: Path) -> None:
+def test_every_kind_of_device_is_reported_in_order_of_preference(
+    tmp_path: Path,
+) -> None:
     assert list(found(tmp_path)) == [
         *("android: emulator", "android: chromium", "android: fake"),
         *("ios: simulator", "ios: chromium", "ios: fake"),
     ]
 
 
-def test_with_real_devices_only_a_missing_one_is_a_warning(tmp_path: Path, script: Script) -> None:
+def test_with_real_devices_only_a_missing_one_is_a_warning(
+    tmp_path: Path, script: Script
+) -> None:
     script("adb", "echo 'List of devices attached'")
     script("emulator", "echo Phone_34")
 
@@ -53,21 +63,34 @@ def test_with_real_devices_only_a_missing_one_is_a_warning(tmp_path: Path, scrip
 
     assert list(findings) == ["android: emulator", "ios: simulator"]
     assert findings["ios: simulator"][0] == "warn"
-    assert findings["android: emulator"][1].startswith("for agent-device, argent and preview sessions, Phone_34")
+    assert findings["android: emulator"][1].startswith(
+        "for agent-device, argent and preview sessions, Phone_34"
+    )
 
 
-def test_a_browser_serves_sessions_of_every_type(tmp_path: Path, script: Script) -> None:
+def test_a_browser_serves_sessions_of_every_type(
+    tmp_path: Path, script: Script
+) -> None:
     script("chromium", "")
     script("chromedriver", "")
 
     findings = found(tmp_path)
 
     programs = f"{tmp_path}/bin/chromium, {tmp_path}/bin/chromedriver"
-    assert findings["ios: chromium"] == ("ok", f"for sessions of every type, {programs}", "")
-    assert findings["ios: fake"][1] == "only for appium sessions with device_identifier='fake'"
+    assert findings["ios: chromium"] == (
+        "ok",
+        f"for sessions of every type, {programs}",
+        "",
+    )
+    assert (
+        findings["ios: fake"][1]
+        == "only for appium sessions with device_identifier='fake'"
+    )
 
 
-@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+@pytest.mark.skipif(
+    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+)
 def test_without_a_browser_the_planned_installation_is_reported(tmp_path: Path) -> None:
     status, text, fix = found(tmp_path)["android: chromium"]
 
@@ -80,7 +103,9 @@ def test_without_a_browser_the_planned_installation_is_reported(tmp_path: Path) 
     assert not (tmp_path / ".cache").exists()
 
 
-@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+@pytest.mark.skipif(
+    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+)
 def test_the_installed_browser_is_named_and_a_chromium_without_chromedriver_serves_other_session_types(
     tmp_path: Path, script: Script
 ) -> None:
@@ -97,19 +122,37 @@ def test_the_installed_browser_is_named_and_a_chromium_without_chromedriver_serv
     assert (status, text) == ("ok", f"for sessions of every type, {browsers}")
 
 
-def test_on_another_processor_the_command_to_install_a_browser_is_reported(tmp_path: Path) -> None:
+def test_on_another_processor_the_command_to_install_a_browser_is_reported(
+    tmp_path: Path,
+) -> None:
     other = shutil.which("setarch") or pytest.skip("setarch is missing")
     (tmp_path / "bin").mkdir()
 
     environ = {"PATH": str(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path)}
-    reported = run("doctor", "--json", cwd=tmp_path, before=(other, "i686"), DEVICE_LOCAL="1", **environ)
+    reported = run(
+        "doctor",
+        "--json",
+        cwd=tmp_path,
+        before=(other, "i686"),
+        DEVICE_LOCAL="1",
+        **environ,
+    )
 
-    [one] = [one for one in json.loads(reported.stdout)["findings"] if one["name"] == "android: chromium"]
-    assert (one["status"], one["text"]) == ("warn", "not used: no Chromium is on PATH, chromedriver is not on PATH")
+    [one] = [
+        one
+        for one in json.loads(reported.stdout)["findings"]
+        if one["name"] == "android: chromium"
+    ]
+    assert (one["status"], one["text"]) == (
+        "warn",
+        "not used: no Chromium is on PATH, chromedriver is not on PATH",
+    )
     assert "install" in one["fix"]
 
 
-def test_a_real_device_without_its_appium_driver_serves_other_session_types(tmp_path: Path, script: Script) -> None:
+def test_a_real_device_without_its_appium_driver_serves_other_session_types(
+    tmp_path: Path, script: Script
+) -> None:
     script("adb", "echo 'emulator-5554 device'")
     script("chromium", "")
     script("chromedriver", "")
@@ -118,13 +161,19 @@ def test_a_real_device_without_its_appium_driver_serves_other_session_types(tmp_
 
     status, text, _ = findings["android: emulator"]
     assert status == "ok"
-    assert text.startswith("for agent-device, argent and preview sessions, emulator-5554: appium-uiautomator2-driver")
+    assert text.startswith(
+        "for agent-device, argent and preview sessions, emulator-5554: appium-uiautomator2-driver"
+    )
     assert text.endswith("(to use it: appium driver install uiautomator2)")
     assert findings["android: chromium"][1].startswith("for appium sessions, ")
 
 
 def test_the_command_reports_the_devices(tmp_path: Path) -> None:
-    environ = {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    environ = {
+        "XDG_STATE_HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+    }
 
     report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
 
@@ -133,7 +182,10 @@ def test_the_command_reports_the_devices(tmp_path: Path) -> None:
 
 
 def test_as_root_the_missing_sandbox_is_reported_with_the_fix() -> None:
-    root, other = ([one for one in check_exposure(user, "") if one.name == "sandbox"] for user in (0, 1000))
+    root, other = (
+        [one for one in check_exposure(user, "") if one.name == "sandbox"]
+        for user in (0, 1000)
+    )
 
     assert [(one.status, one.fix.partition(":")[0]) for one in root] == [
         ("warn", "run pytest as another user, for example")

@@ -15,7 +15,9 @@ NAMES = [command.name for command in COMMANDS]
 
 
 def options_of(*command: str) -> list[str]:
-    return re.findall(r"^  (?:-\w, )?(--[a-z-]+)", call(*command, "--help").stdout, flags=re.MULTILINE)
+    return re.findall(
+        r"^  (?:-\w, )?(--[a-z-]+)", call(*command, "--help").stdout, flags=re.MULTILINE
+    )
 
 
 def test_the_reference_lists_every_command() -> None:
@@ -31,7 +33,9 @@ def test_the_reference_lists_every_option_of_a_command(command: str) -> None:
 
 
 def test_the_reference_lists_the_global_options() -> None:
-    assert [option for option in options_of() if f"`pytest-device {option}`" not in PAGE] == ["--help"]
+    assert [
+        option for option in options_of() if f"`pytest-device {option}`" not in PAGE
+    ] == ["--help"]
 
 
 def shows_example(shown: str, command: Command) -> bool:
@@ -42,13 +46,19 @@ def shows_example(shown: str, command: Command) -> bool:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
-def test_it_lists_each_command_on_a_line_with_examples(arguments: tuple[str, ...]) -> None:
+def test_it_lists_each_command_on_a_line_with_examples(
+    arguments: tuple[str, ...],
+) -> None:
     result = call(*arguments)
 
     shown = result.stdout if arguments else result.stderr
     assert result.returncode == (0 if arguments else 2)
     for command in COMMANDS:
-        assert re.search(rf"^    {command.name} +{re.escape(command.summary)}$", shown, flags=re.MULTILINE)
+        assert re.search(
+            rf"^    {command.name} +{re.escape(command.summary)}$",
+            shown,
+            flags=re.MULTILINE,
+        )
         assert shows_example(shown, command)
     examples = shown.partition("examples:")[2].splitlines()
     assert [line for line in examples if len(line) > 80] == []
@@ -60,13 +70,18 @@ def test_the_help_of_a_command_has_examples_and_exit_statuses(command: Command) 
 
     assert result.returncode == 0
     assert shows_example(result.stdout, command)
-    assert all(f"\n  {status}  {meaning}" in result.stdout for status, meaning in command.statuses.items())
+    assert all(
+        f"\n  {status}  {meaning}" in result.stdout
+        for status, meaning in command.statuses.items()
+    )
 
 
 def test_no_line_of_help_is_wider_than_a_page() -> None:
     texts = [command.description for command in COMMANDS]
 
-    assert [line for text in texts for line in text.splitlines() if len(line) > 84] == []
+    assert [
+        line for text in texts for line in text.splitlines() if len(line) > 84
+    ] == []
 
 
 def test_it_prints_its_version() -> None:

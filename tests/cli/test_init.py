@@ -15,11 +15,17 @@ FILES = {
     *("test_sign_in.py", "conftest.py", "pytest.ini", "app/index.html"),
     *(".github/workflows/device-tests.yml", ".gitlab-ci.yml"),
 }
-SMALL_FILES_ONLY = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700)); {CODE}"
+SMALL_FILES_ONLY = (
+    f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700)); {CODE}"
+)
 
 
 def files_in(directory: Path) -> dict[str, bytes]:
-    found = (path for path in directory.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    found = (
+        path
+        for path in directory.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    )
     return {str(path.relative_to(directory)): path.read_bytes() for path in found}
 
 
@@ -33,15 +39,28 @@ def loaded(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-def test_it_writes_a_suite_and_prints_each_file_and_the_command_to_run(tmp_path: Path) -> None:
+def test_it_writes_a_suite_and_prints_each_file_and_the_command_to_run(
+    tmp_path: Path,
+) -> None:
     directory = tmp_path / "my suite"
 
     result = call("init", str(directory))
 
     assert result.returncode == 0
     assert files_in(directory) == files_in(TEMPLATES)
-    assert set(re.findall(rf"^wrote {re.escape(str(directory))}/(.+)$", result.stdout, flags=re.MULTILINE)) == FILES
-    assert result.stdout.endswith(f"\nRun the tests: cd '{directory}' && pytest --device-local\n")
+    assert (
+        set(
+            re.findall(
+                rf"^wrote {re.escape(str(directory))}/(.+)$",
+                result.stdout,
+                flags=re.MULTILINE,
+            )
+        )
+        == FILES
+    )
+    assert result.stdout.endswith(
+        f"\nRun the tests: cd '{directory}' && pytest --device-local\n"
+    )
 
 
 def test_without_a_directory_it_writes_into_the_current_one(tmp_path: Path) -> None:
@@ -67,7 +86,10 @@ def test_it_names_every_existing_file_and_writes_nothing(tmp_path: Path) -> None
 
     assert (result.returncode, result.stdout) == (2, "")
     existing = f"{tmp_path} already has conftest.py, .gitlab-ci.yml"
-    assert result.stderr == f"pytest-device: nothing was written: {existing}; name another directory\n"
+    assert (
+        result.stderr
+        == f"pytest-device: nothing was written: {existing}; name another directory\n"
+    )
     assert files_in(tmp_path) == {"conftest.py": b"mine"}
 
 
@@ -77,17 +99,23 @@ def test_it_names_every_existing_file_and_writes_nothing(tmp_path: Path) -> None
         ("file", "File exists"),
         ("file/suite", "File exists"),
         ("x" * 300, "File name too long"),
-        ("/sys/suite", "Operation not permitted|Permission denied|Read-only file system|No such file"),
+        (
+            "/sys/suite",
+            "Operation not permitted|Permission denied|Read-only file system|No such file",
+        ),
     ],
 )
-def test_an_unwritable_directory_is_a_one_line_error(tmp_path: Path, place: str, reason: str) -> None:
+def test_an_unwritable_directory_is_a_one_line_error(
+    tmp_path: Path, place: str, reason: str
+) -> None:
     (tmp_path / "file").touch()
 
     result = call("init", str(tmp_path / place))
 
     assert (result.returncode, result.stdout) == (2, "")
     assert re.fullmatch(
-        rf"pytest-device: nothing was written: \S+: ({reason}); name another directory\n", result.stderr
+        rf"pytest-device: nothing was written: \S+: ({reason}); name another directory\n",
+        result.stderr,
     )
     assert files_in(tmp_path) == {"file": b""}
 
@@ -112,22 +140,35 @@ def test_a_disk_that_fills_up_halfway_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 def test_three_lines_are_marked_for_an_account_and_a_native_app(suite: Path) -> None:
-    ini, conftest = (suite / "pytest.ini").read_text(), (suite / "conftest.py").read_text()
+    ini, conftest = (
+        (suite / "pytest.ini").read_text(),
+        (suite / "conftest.py").read_text(),
+    )
 
     assert re.search(
-        r"With an account, replace these two lines.*\ndevice_local = \S+\ndevice_\w+ = \S+\n$", ini, re.DOTALL
+        r"With an account, replace these two lines.*\ndevice_local = \S+\ndevice_\w+ = \S+\n$",
+        ini,
+        re.DOTALL,
     )
     assert re.search(r"^APP = .* # .*for a native app", conftest, re.MULTILINE)
 
 
-def test_the_job_for_github_has_the_token_from_a_secret_a_cache_and_artifacts(suite: Path) -> None:
+def test_the_job_for_github_has_the_token_from_a_secret_a_cache_and_artifacts(
+    suite: Path,
+) -> None:
     job = loaded(suite / ".github/workflows/device-tests.yml")["jobs"]["device-tests"]
-    steps = {step.get("uses", step.get("run", "")).split("@")[0].split()[0]: step for step in job["steps"]}
+    steps = {
+        step.get("uses", step.get("run", "")).split("@")[0].split()[0]: step
+        for step in job["steps"]
+    }
 
     assert steps["exec"]["run"].startswith("exec pytest ")
     assert steps["exec"]["env"] == {"DEVICE_TOKEN": "${{ secrets.DEVICE_TOKEN }}"}
     assert steps["actions/cache"]["with"]["path"] == "~/.cache/pytest-device"
-    assert f"--device-artifacts-dir {steps['actions/upload-artifact']['with']['path']} " in steps["exec"]["run"]
+    assert (
+        f"--device-artifacts-dir {steps['actions/upload-artifact']['with']['path']} "
+        in steps["exec"]["run"]
+    )
     assert steps["actions/upload-artifact"]["if"] == "always()"
 
 
@@ -138,5 +179,7 @@ def test_the_job_for_gitlab_has_no_token_a_cache_and_artifacts(suite: Path) -> N
     assert "DEVICE_TOKEN" not in job["variables"]
     assert job["variables"]["XDG_CACHE_HOME"] == "$CI_PROJECT_DIR/.cache"
     assert job["cache"]["paths"] == [".cache/pytest-device"]
-    assert f"--device-artifacts-dir {job['artifacts']['paths'][0]} " in job["script"][-1]
+    assert (
+        f"--device-artifacts-dir {job['artifacts']['paths'][0]} " in job["script"][-1]
+    )
     assert job["artifacts"]["when"] == "always"

@@ -22,7 +22,11 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (("stop", TOKEN), {}, 2),
         (("stop", "--timeout-seconds", TOKEN), {}, 2),
         (("stop", "--url", f"https://somebody:{TOKEN}@devices.example"), {}, 2),
-        (("stop", "--url", f"https://{TOKEN}.invalid/ "), {"DEVICE_STATE_DIR": f"/dev/null/{TOKEN}"}, 2),
+        (
+            ("stop", "--url", f"https://{TOKEN}.invalid/ "),
+            {"DEVICE_STATE_DIR": f"/dev/null/{TOKEN}"},
+            2,
+        ),
         (("sessions", "--state-dir", f"/tmp/{TOKEN}"), {}, 2),
         (("sessions", "--json", "--state-dir", f"/dev/null/{TOKEN}"), {}, 2),
         (("serve", "--host", TOKEN), {}, 2),
@@ -34,27 +38,46 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (("doctor",), {"DEVICE_URL": f"https://{TOKEN}"}, 1),
         (("doctor",), {"DEVICE_PLATFORM": TOKEN}, 1),
         (("doctor", "--json"), {"DEVICE_LOCAL": "1", "DEVICE_IDENTIFIER": TOKEN}, 0),
-        (("doctor",), {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_STATE_DIR": f"/dev/null/{TOKEN}"}, 1),
+        (
+            ("doctor",),
+            {
+                "DEVICE_URL": "http://127.0.0.1:9",
+                "DEVICE_STATE_DIR": f"/dev/null/{TOKEN}",
+            },
+            1,
+        ),
         (("doctor", "--json"), {"PYTEST_ADDOPTS": f"--{TOKEN}"}, 1),
     ],
 )
 def test_it_is_masked(
-    arguments: tuple[str, ...], environ: dict[str, str], status: int, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    arguments: tuple[str, ...],
+    environ: dict[str, str],
+    status: int,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     own = {"DEVICE_TOKEN": TOKEN, "XDG_STATE_HOME": str(tmp_path), "NO_PROXY": "*"}
     result = call(*arguments, **{**own, **environ})
 
-    around = "".join(capfd.readouterr())  # what goes past sys.stdout and sys.stderr, also from other processes
+    around = "".join(
+        capfd.readouterr()
+    )  # what goes past sys.stdout and sys.stderr, also from other processes
     assert result.returncode == status, result.stderr
     assert TOKEN not in result.stdout + result.stderr + around
     assert "***" in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(("file", "text"), [("conftest.py", CONFTEST), ("pytest.ini", INI)])
-def test_it_is_masked_in_the_output_of_a_suites_files(file: str, text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "text"), [("conftest.py", CONFTEST), ("pytest.ini", INI)]
+)
+def test_it_is_masked_in_the_output_of_a_suites_files(
+    file: str, text: str, tmp_path: Path
+) -> None:
     (tmp_path / file).write_text(text)
 
-    result = run("doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, XDG_STATE_HOME=str(tmp_path))
+    result = run(
+        "doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, XDG_STATE_HOME=str(tmp_path)
+    )
 
     assert result.returncode == 1
     assert TOKEN not in result.stdout + result.stderr
@@ -62,7 +85,9 @@ def test_it_is_masked_in_the_output_of_a_suites_files(file: str, text: str, tmp_
 
 
 def test_it_is_masked_in_the_traceback_of_an_unexpected_error(tmp_path: Path) -> None:
-    (tmp_path / "boom.py").write_text(f"def pytest_addoption():\n    {CONFTEST.replace(chr(10), '; ')}")
+    (tmp_path / "boom.py").write_text(
+        f"def pytest_addoption():\n    {CONFTEST.replace(chr(10), '; ')}"
+    )
 
     result = run("doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, PYTEST_ADDOPTS="-p boom")
 

@@ -29,7 +29,9 @@ def state_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
     command = [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)]
-    service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    service = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         yield service
     finally:
@@ -49,41 +51,65 @@ def announced(service: subprocess.Popen[str]) -> str:
 
 def environment(text: str) -> dict[str, str]:
     """Run the printed exports in a shell, as a user would."""
-    exports = "\n".join(line for line in text.splitlines() if line.lstrip().startswith("export"))
-    shown = subprocess.run(["sh", "-c", f"{exports}\nenv"], capture_output=True, text=True, check=True, env={}).stdout
+    exports = "\n".join(
+        line for line in text.splitlines() if line.lstrip().startswith("export")
+    )
+    shown = subprocess.run(
+        ["sh", "-c", f"{exports}\nenv"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={},
+    ).stdout
     return dict(line.split("=", 1) for line in shown.splitlines())
 
 
 def test_its_output_configures_a_client(serving: subprocess.Popen[str]) -> None:
     env = environment(announced(serving))
 
-    request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], platform="ios", type="argent")
+    request = SessionRequest.from_arguments(
+        app_id=env["DEVICE_APP_ID"], platform="ios", type="argent"
+    )
     with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
         session = client.create(request)
         assert client.stop(session.id).status in {"stopped", "errored"}
 
 
-def test_it_prints_a_line_for_each_state_of_a_session(serving: subprocess.Popen[str]) -> None:
+def test_it_prints_a_line_for_each_state_of_a_session(
+    serving: subprocess.Popen[str],
+) -> None:
     env = environment(announced(serving))
     named = {"platform": "ios", "type": "web-preview-only", "name": "one\x1b[31m"}
-    request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], device_identifier="Pixel 99", **named)
+    request = SessionRequest.from_arguments(
+        app_id=env["DEVICE_APP_ID"], device_identifier="Pixel 99", **named
+    )
     with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
         session = client.create(request)
         assert eventually(lambda: client.get(session.id).status == "errored")
     _blank, *lines = islice(serving.stdout or (), 3)
     short = str(session.id)[:8]
 
-    assert re.fullmatch(rf"\d\d:\d\d:\d\d session {short} starting: ios web-preview-only, one\\x1b\[31m\n", lines[0])
-    assert re.fullmatch(rf"\d\d:\d\d:\d\d session {short} failed: deviceIdentifier 'Pixel 99' .*\n", lines[1])
+    assert re.fullmatch(
+        rf"\d\d:\d\d:\d\d session {short} starting: ios web-preview-only, one\\x1b\[31m\n",
+        lines[0],
+    )
+    assert re.fullmatch(
+        rf"\d\d:\d\d:\d\d session {short} failed: deviceIdentifier 'Pixel 99' .*\n",
+        lines[1],
+    )
 
 
-def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subprocess.Popen[str], state_dir: Path) -> None:
+def test_the_token_is_in_a_private_file_and_not_on_the_screen(
+    serving: subprocess.Popen[str], state_dir: Path
+) -> None:
     text = announced(serving)
     token = (state_dir / "token").read_text()
 
     assert token not in text
     assert stat.S_IMODE((state_dir / "token").stat().st_mode) == 0o600
-    assert token not in " ".join(map(str, serving.args if isinstance(serving.args, list) else []))
+    assert token not in " ".join(
+        map(str, serving.args if isinstance(serving.args, list) else [])
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -98,7 +124,9 @@ def test_it_exits_with_status_0_and_removes_its_token(
     assert not (state_dir / "token").exists()
 
 
-def test_each_start_has_a_new_token(serving: subprocess.Popen[str], state_dir: Path) -> None:
+def test_each_start_has_a_new_token(
+    serving: subprocess.Popen[str], state_dir: Path
+) -> None:
     announced(serving)
     first = (state_dir / "token").read_text()
     serving.send_signal(signal.SIGINT)
@@ -113,7 +141,9 @@ def test_each_start_has_a_new_token(serving: subprocess.Popen[str], state_dir: P
     assert first != second
 
 
-def test_a_second_service_for_the_same_directory_is_refused(serving: subprocess.Popen[str], state_dir: Path) -> None:
+def test_a_second_service_for_the_same_directory_is_refused(
+    serving: subprocess.Popen[str], state_dir: Path
+) -> None:
     announced(serving)
 
     second = run("serve", "--port", "0", "--state-dir", str(state_dir))
@@ -133,7 +163,15 @@ def test_a_port_in_use_is_reported_with_the_fix(tmp_path: Path) -> None:
 
 
 def test_with_json_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:
-    command = [*COMMAND, "serve", "--json", "--port", "0", "--state-dir", str(state_dir)]
+    command = [
+        *COMMAND,
+        "serve",
+        "--json",
+        "--port",
+        "0",
+        "--state-dir",
+        str(state_dir),
+    ]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
         line = service.stdout.readline() if service.stdout else ""
@@ -153,9 +191,19 @@ def test_with_json_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *(("--app-id", "42"), ("--port", "70000"), ("--port", "-1"), ("--port", "http")),
+        *(
+            ("--app-id", "42"),
+            ("--port", "70000"),
+            ("--port", "-1"),
+            ("--port", "http"),
+        ),
         *(("--builds-dir", "/no/such/directory"), ("--builds-dir", __file__)),
-        *(("--host", "0.0.0.0"), ("--host", "::"), ("--host", ""), ("--host", "devices.example")),
+        *(
+            ("--host", "0.0.0.0"),
+            ("--host", "::"),
+            ("--host", ""),
+            ("--host", "devices.example"),
+        ),
     ],
 )
 def test_a_wrong_option_is_reported_with_its_value_before_anything_starts(
@@ -176,4 +224,7 @@ def test_it_listens_on_this_machine_only(serving: subprocess.Popen[str]) -> None
     url = environment(announced(serving))["DEVICE_URL"]
 
     assert url.startswith("http://127.0.0.1:")
-    assert httpx.get(url, headers={"Host": "devices.example"}, trust_env=False).status_code == 421
+    assert (
+        httpx.get(url, headers={"Host": "devices.example"}, trust_env=False).status_code
+        == 421
+    )

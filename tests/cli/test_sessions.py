@@ -23,20 +23,39 @@ def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
     shown = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir), DEVICE_TOKEN="")
 
     assert shown.returncode == 0
-    assert f"{kept.session_id}  kept (run finished): android appium 'a test'" in shown.stdout
-    assert f"{live.session_id}  live (run active): android appium 'my test'" in shown.stdout
-    assert f"max. duration 10 min (+5 min cleanup), at {ledgers.service.url}, session page: {kept.url}" in shown.stdout
+    assert (
+        f"{kept.session_id}  kept (run finished): android appium 'a test'"
+        in shown.stdout
+    )
+    assert (
+        f"{live.session_id}  live (run active): android appium 'my test'"
+        in shown.stdout
+    )
+    assert (
+        f"max. duration 10 min (+5 min cleanup), at {ledgers.service.url}, session page: {kept.url}"
+        in shown.stdout
+    )
 
 
 def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
     ledgers.run(left._replace(state=WARM, until=until))
-    ledgers.run(entry_of("", ledgers.service, state=REQUESTED, asked_at="2998-12-31T16:39:56+00:00"))
+    ledgers.run(
+        entry_of(
+            "", ledgers.service, state=REQUESTED, asked_at="2998-12-31T16:39:56+00:00"
+        )
+    )
     options = ("--state-dir", str(ledgers.state_dir))
 
     shown = run("sessions", *options, TZ="XST-9").stdout
-    stopped = run("stop", *options, TZ="XST-9", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token)
+    stopped = run(
+        "stop",
+        *options,
+        TZ="XST-9",
+        DEVICE_URL=ledgers.service.url,
+        DEVICE_TOKEN=ledgers.service.token,
+    )
 
     assert shown.count("created 2026-01-02 01:39, max. duration") == 2
     assert "created 2999-01-01 01:39, max. duration" in shown
@@ -44,24 +63,32 @@ def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
-def test_no_command_uses_a_ledger_that_others_can_write_to(ledgers: Ledgers, tmp_path: Path) -> None:
+def test_no_command_uses_a_ledger_that_others_can_write_to(
+    ledgers: Ledgers, tmp_path: Path
+) -> None:
     ledgers.run(ledgers.entry())
     ledgers.state_dir.chmod(0o770)
 
     for command in ("sessions", "stop", "doctor", "serve"):
         result = call(command, **ENVIRON, DEVICE_STATE_DIR=str(tmp_path))
         assert result.returncode
-        assert f"the state directory {tmp_path} can be written to by other users (mode 770)" in (
-            result.stdout + result.stderr
+        assert (
+            f"the state directory {tmp_path} can be written to by other users (mode 770)"
+            in (result.stdout + result.stderr)
         )
         assert f"chmod go-w {tmp_path}" in result.stdout + result.stderr
 
     (tmp_path / "runs").chmod(0o702)
     tmp_path.chmod(0o700)
-    assert "can be written to by other users (mode 702)" in call("sessions", DEVICE_STATE_DIR=str(tmp_path)).stderr
+    assert (
+        "can be written to by other users (mode 702)"
+        in call("sessions", DEVICE_STATE_DIR=str(tmp_path)).stderr
+    )
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
 def test_a_ledger_that_belongs_to_another_user_is_not_used(ledgers: Ledgers) -> None:
     os.chown(ledgers.state_dir, 12345, 12345)
 
@@ -96,7 +123,9 @@ def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
 
     shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
 
-    assert shown.startswith("ID unknown  asked (run finished): android appium 'lost one'")
+    assert shown.startswith(
+        "ID unknown  asked (run finished): android appium 'lost one'"
+    )
 
 
 def test_sessions_reports_an_empty_ledger(tmp_path: Path) -> None:
@@ -112,17 +141,26 @@ def test_sessions_reports_that_nothing_has_run_yet(tmp_path: Path) -> None:
 
     assert shown.returncode == 0
     assert shown.stdout == f"no sessions: {tmp_path / 'pytest-device'} does not exist\n"
-    assert call("sessions", "--json", **environ).stdout == '{"sessions": [], "damaged": {}}\n'
+    assert (
+        call("sessions", "--json", **environ).stdout
+        == '{"sessions": [], "damaged": {}}\n'
+    )
 
 
 @pytest.mark.parametrize("command", ["sessions", "stop"])
-def test_a_state_directory_that_depends_on_where_the_command_runs_is_a_usage_error(command: str) -> None:
+def test_a_state_directory_that_depends_on_where_the_command_runs_is_a_usage_error(
+    command: str,
+) -> None:
     by_option = call(command, "--state-dir", "state", **ENVIRON)
     by_variable = call(command, **ENVIRON, DEVICE_STATE_DIR="state")
 
     assert (by_option.returncode, by_variable.returncode) == (2, 2)
-    assert by_option.stderr.startswith("pytest-device: --state-dir='state' must be an absolute path")
-    assert by_variable.stderr.startswith("pytest-device: DEVICE_STATE_DIR='state' must be an absolute path")
+    assert by_option.stderr.startswith(
+        "pytest-device: --state-dir='state' must be an absolute path"
+    )
+    assert by_variable.stderr.startswith(
+        "pytest-device: DEVICE_STATE_DIR='state' must be an absolute path"
+    )
 
 
 @pytest.mark.parametrize("command", ["sessions", "stop"])
@@ -135,12 +173,16 @@ def test_a_missing_state_directory_is_reported_and_is_an_error_if_given_explicit
     by_variable = call(command, **ENVIRON, DEVICE_STATE_DIR=missing)
 
     assert (by_option.returncode, by_variable.returncode) == (2, 0)
-    assert by_option.stderr.startswith(f"pytest-device: --state-dir={missing!r} does not exist")
+    assert by_option.stderr.startswith(
+        f"pytest-device: --state-dir={missing!r} does not exist"
+    )
     assert f"{missing} does not exist\n" in by_variable.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_sessions_does_not_ignore_a_damaged_file(ledgers: Ledgers, options: tuple[str, ...]) -> None:
+def test_sessions_does_not_ignore_a_damaged_file(
+    ledgers: Ledgers, options: tuple[str, ...]
+) -> None:
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 

@@ -12,7 +12,9 @@ from tests.cli.running import WITHOUT_EXTRA, call, run
 from tests.sessions.reaper_clients import entry_of
 
 
-def test_stop_stops_leftover_and_kept_sessions_but_not_those_of_live_runs(ledgers: Ledgers) -> None:
+def test_stop_stops_leftover_and_kept_sessions_but_not_those_of_live_runs(
+    ledgers: Ledgers,
+) -> None:
     left, kept, owned = ledgers.entry(), ledgers.entry(state=KEPT), ledgers.entry()
     ledgers.run(left, kept)
     ledgers.run(owned, alive=True)
@@ -37,7 +39,9 @@ def test_stop_reports_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
     ]
 
 
-def test_stop_all_stops_sessions_of_live_runs_but_not_the_runs(ledgers: Ledgers) -> None:
+def test_stop_all_stops_sessions_of_live_runs_but_not_the_runs(
+    ledgers: Ledgers,
+) -> None:
     run = ledgers.run(entry := ledgers.entry(), alive=True)
 
     result = ledgers.stop("--all")
@@ -66,13 +70,18 @@ def test_stop_stops_a_session_from_another_machine(ledgers: Ledgers) -> None:
 
     result = ledgers.stop(entry.session_id)
 
-    assert (result.returncode, result.stdout) == (0, f"stopped: session {entry.session_id} (stopped)\n")
+    assert (result.returncode, result.stdout) == (
+        0,
+        f"stopped: session {entry.session_id} (stopped)\n",
+    )
 
 
 def test_stop_needs_no_ledger_for_a_given_session(ledgers: Ledgers) -> None:
     entry = ledgers.entry()
 
-    result = ledgers.stop("--state-dir", str(ledgers.state_dir / "gone"), entry.session_id)
+    result = ledgers.stop(
+        "--state-dir", str(ledgers.state_dir / "gone"), entry.session_id
+    )
 
     assert (result.returncode, result.stderr) == (0, "")
     assert ledgers.service.statuses() == ["stopped"]
@@ -81,10 +90,17 @@ def test_stop_needs_no_ledger_for_a_given_session(ledgers: Ledgers) -> None:
 def test_stop_reports_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
     environ = {"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": str(ledgers.state_dir)}
 
-    result = call("stop", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token, **environ)
+    result = call(
+        "stop",
+        DEVICE_URL=ledgers.service.url,
+        DEVICE_TOKEN=ledgers.service.token,
+        **environ,
+    )
 
     assert result.returncode == 0
-    assert result.stdout.startswith(f"nothing to stop: {ledgers.state_dir / 'pytest-device'} does not exist\n")
+    assert result.stdout.startswith(
+        f"nothing to stop: {ledgers.state_dir / 'pytest-device'} does not exist\n"
+    )
 
 
 def test_stop_does_not_count_an_unknown_session_as_stopped(ledgers: Ledgers) -> None:
@@ -93,7 +109,10 @@ def test_stop_does_not_count_an_unknown_session_as_stopped(ledgers: Ledgers) -> 
     result = ledgers.stop(mistyped)
 
     assert result.returncode == 1
-    assert f"session {mistyped} is unknown to both the ledger and the service" in result.stderr
+    assert (
+        f"session {mistyped} is unknown to both the ledger and the service"
+        in result.stderr
+    )
 
 
 def test_stop_never_sends_the_token_to_another_service(ledgers: Ledgers) -> None:
@@ -104,13 +123,24 @@ def test_stop_never_sends_the_token_to_another_service(ledgers: Ledgers) -> None
 
         assert other.requests() == []
     assert result.returncode == 1
-    assert f"skipped: android appium {entry.session_id} belongs to {other.url}" in result.stderr
+    assert (
+        f"skipped: android appium {entry.session_id} belongs to {other.url}"
+        in result.stderr
+    )
     assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
 
 
-def test_stop_fails_if_a_session_cannot_be_stopped_and_keeps_its_entry(ledgers: Ledgers) -> None:
+def test_stop_fails_if_a_session_cannot_be_stopped_and_keeps_its_entry(
+    ledgers: Ledgers,
+) -> None:
     ledgers.run(entry := ledgers.entry())
-    ledgers.service.add_fault("stop", "reply", status=403, body=json.dumps({"echo": ledgers.service.token}), times=None)
+    ledgers.service.add_fault(
+        "stop",
+        "reply",
+        status=403,
+        body=json.dumps({"echo": ledgers.service.token}),
+        times=None,
+    )
 
     result = ledgers.stop("--timeout-seconds", "1")
 
@@ -133,8 +163,12 @@ def test_stop_gives_up_after_the_given_time(ledgers: Ledgers) -> None:
 
 
 def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) -> None:
-    lost = entry_of("", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00")
-    ledgers.run(lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00"))
+    lost = entry_of(
+        "", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00"
+    )
+    ledgers.run(
+        lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00")
+    )
 
     result = ledgers.stop()
 
@@ -143,7 +177,9 @@ def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) ->
     assert [session["asked_at"] for session in ledgers.listed()] == [lost.asked_at]
 
 
-def test_stop_counts_already_stopped_sessions_except_those_of_live_runs(ledgers: Ledgers) -> None:
+def test_stop_counts_already_stopped_sessions_except_those_of_live_runs(
+    ledgers: Ledgers,
+) -> None:
     ledgers.run(ledgers.entry(state=STOPPED))
     ledgers.run(ledgers.entry(state=STOPPED), alive=True)
 
@@ -165,13 +201,17 @@ def test_stop_fails_for_a_damaged_file(ledgers: Ledgers) -> None:
     assert ledgers.service.statuses() == ["stopped"]
 
 
-def test_stop_reports_unstopped_sessions_with_the_reason_as_json(ledgers: Ledgers) -> None:
+def test_stop_reports_unstopped_sessions_with_the_reason_as_json(
+    ledgers: Ledgers,
+) -> None:
     refused, strange = ledgers.entry(), str(uuid4())
     ledgers.run(refused)
     echo = json.dumps({"echo": ledgers.service.token})
     ledgers.service.add_fault("stop", "reply", status=403, body=echo, times=None)
 
-    result = ledgers.stop("--json", refused.session_id, strange, DEVICE_STOP_TIMEOUT_SECONDS="3")
+    result = ledgers.stop(
+        "--json", refused.session_id, strange, DEVICE_STOP_TIMEOUT_SECONDS="3"
+    )
 
     report = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (1, "")
@@ -181,20 +221,39 @@ def test_stop_reports_unstopped_sessions_with_the_reason_as_json(ledgers: Ledger
         (strange, ""),
     ]
     assert "Developer" in report["not_stopped"][0]["reason"]
-    assert (report["stopped"], report["already_stopped"], report["damaged"]) == ([], 0, {})
+    assert (report["stopped"], report["already_stopped"], report["damaged"]) == (
+        [],
+        0,
+        {},
+    )
 
 
 def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
-    left, lost = ledgers.entry(), entry_of("", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00")
-    elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(service="https://devices.example")
-    broken = ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory / "broken.json"
+    left, lost = (
+        ledgers.entry(),
+        entry_of(
+            "", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00"
+        ),
+    )
+    elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(
+        service="https://devices.example"
+    )
+    broken = (
+        ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory
+        / "broken.json"
+    )
     broken.write_text("{")
     ledgers.run(ledgers.entry(), alive=True)
 
     report = json.loads(ledgers.stop("--json").stdout)
 
     assert report["stopped"] == [
-        {"session_id": left.session_id, "label": "android appium", "page": left.url, "status": "stopped"}
+        {
+            "session_id": left.session_id,
+            "label": "android appium",
+            "page": left.url,
+            "status": "stopped",
+        }
     ]
     assert [(one["session_id"], one["reason"]) for one in report["not_stopped"]] == [
         ("", "its ID is unknown: the response to its create call was lost"),
@@ -213,10 +272,18 @@ def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
         (("not-an-id",), {}, "not-an-id"),
         (("--all", str(uuid4())), {}, "not allowed with"),
         (("--timeout-seconds", "-1"), {}, "-1"),
-        (("--timeout-seconds", "0"), {}, "'0' must be a number of seconds greater than 0, at most 1000000"),
+        (
+            ("--timeout-seconds", "0"),
+            {},
+            "'0' must be a number of seconds greater than 0, at most 1000000",
+        ),
         (("--timeout-seconds", "inf"), {}, "inf"),
         (("--timeout-seconds", "1000001"), {}, "1000001"),
-        ((), {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"}, "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be"),
+        (
+            (),
+            {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"},
+            "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be",
+        ),
     ],
 )
 def test_stop_reports_invalid_arguments(
@@ -228,13 +295,20 @@ def test_stop_reports_invalid_arguments(
     assert reported in result.stderr
 
 
-def test_sessions_are_listed_and_stopped_without_the_local_extra(ledgers: Ledgers) -> None:
+def test_sessions_are_listed_and_stopped_without_the_local_extra(
+    ledgers: Ledgers,
+) -> None:
     ledgers.run(ledgers.entry())
     url, token = ledgers.service.url, ledgers.service.token
 
     for command in ("sessions", "stop"):
         result = run(
-            command, "--state-dir", str(ledgers.state_dir), code=WITHOUT_EXTRA, DEVICE_URL=url, DEVICE_TOKEN=token
+            command,
+            "--state-dir",
+            str(ledgers.state_dir),
+            code=WITHOUT_EXTRA,
+            DEVICE_URL=url,
+            DEVICE_TOKEN=token,
         )
         assert (result.returncode, result.stderr) == (0, "")
 

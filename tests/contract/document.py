@@ -22,7 +22,9 @@ def table(name: str) -> list[Row]:
     return rows
 
 
-def each(*names: str, where: Callable[[Row], bool] = lambda _row: True) -> pytest.MarkDecorator:
+def each(
+    *names: str, where: Callable[[Row], bool] = lambda _row: True
+) -> pytest.MarkDecorator:
     """Run a test for each such row of some tables, as its argument ``row``."""
     rows = [row for name in names for row in table(name) if where(row)]
     if not rows:
@@ -48,14 +50,22 @@ def example_session(**changes: Any) -> dict[str, Any]:
 def example_config(session_type: str, *, without: str = "") -> dict[str, Any] | None:
     """Return the connection details of a type, None for a type without any in the document."""
     rows = [row for row in table("remote_config") if row["type"] == session_type]
-    return {row["field"]: row["example"] for row in rows if row["field"] != without} or None
+    return {
+        row["field"]: row["example"] for row in rows if row["field"] != without
+    } or None
 
 
 def request_body(row: Row) -> dict[str, Any]:
     """Return the create body of a row: the required options and the row's own, without those it omits."""
     needed = {"appId": example_session()["appId"], "platform": "android"}
-    body = needed | {name: _spelled_out(value) for name, value in row.get("change", {}).items()}
-    return {name: value for name, value in body.items() if name not in row.get("without", ())}
+    body = needed | {
+        name: _spelled_out(value) for name, value in row.get("change", {}).items()
+    }
+    return {
+        name: value
+        for name, value in body.items()
+        if name not in row.get("without", ())
+    }
 
 
 def _spelled_out(value: object) -> object:
@@ -101,7 +111,10 @@ def _is_url(text: str) -> bool:
 
 
 def _is_timestamp(text: str) -> bool:
-    return bool(_MILLISECONDS.fullmatch(text)) and datetime.fromisoformat(text).utcoffset() == timedelta()
+    return (
+        bool(_MILLISECONDS.fullmatch(text))
+        and datetime.fromisoformat(text).utcoffset() == timedelta()
+    )
 
 
 _TEXTS: Final[Mapping[str, Callable[[str], bool]]] = {

@@ -19,7 +19,10 @@ VIEWER_TOKEN: Final = "made-up-token-of-a-viewer"
 PERSON_TOKEN: Final = "made-up-token-of-a-person"
 OUTSIDER_TOKEN: Final = "made-up-token-of-an-outsider"
 OPERATIONS: Final = {row["operation"]: row for row in table("operations")}
-TARGETS: Final[Mapping[str, str]] = {"unknown": "00000000-0000-4000-8000-00000000dead", "malformed": "seventeen"}
+TARGETS: Final[Mapping[str, str]] = {
+    "unknown": "00000000-0000-4000-8000-00000000dead",
+    "malformed": "seventeen",
+}
 _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
     "nobody": {},
     "invalid-token": {"Authorization": "Bearer made-up-token-of-no-one"},
@@ -43,7 +46,9 @@ class ObedientRunner:
 
     def make_ready(self, session_id: str) -> None:
         record = self._records[session_id]
-        record.boot = Running(example_config(record.request.get("type", "agent-device")) or {})
+        record.boot = Running(
+            example_config(record.request.get("type", "agent-device")) or {}
+        )
 
     def make_fail(self, session_id: str) -> None:
         self._records[session_id].boot = Failed("the device did not boot")
@@ -64,7 +69,9 @@ class ObedientRunner:
 class Service:
     """The local service with one project, users with and without access, and a clock that the test moves."""
 
-    def __init__(self, *, simulator_access: bool = True, limit_minutes: int = 115) -> None:
+    def __init__(
+        self, *, simulator_access: bool = True, limit_minutes: int = 115
+    ) -> None:
         self.now = 1_772_600_767.123
         self.runner = ObedientRunner()
         owner = Account(
@@ -77,20 +84,33 @@ class Service:
             simulator_access=simulator_access,
             max_duration_minutes=limit_minutes,
         )
-        stranger = Account(app_ids=frozenset(), tokens=(AccessToken.of(OUTSIDER_TOKEN, Role.ADMIN),))
-        sessions = Sessions(store=memory_store(), runner=self.runner, clock=lambda: self.now)
-        app = create_app(sessions=sessions, accounts=Accounts([owner, stranger]), base_url=BASE_URL)
+        stranger = Account(
+            app_ids=frozenset(), tokens=(AccessToken.of(OUTSIDER_TOKEN, Role.ADMIN),)
+        )
+        sessions = Sessions(
+            store=memory_store(), runner=self.runner, clock=lambda: self.now
+        )
+        app = create_app(
+            sessions=sessions, accounts=Accounts([owner, stranger]), base_url=BASE_URL
+        )
         self.transport = transport_of(app)
 
     def call(
-        self, operation: str, *, session_id: str = "", body: object = None, caller: str = "robot-developer"
+        self,
+        operation: str,
+        *,
+        session_id: str = "",
+        body: object = None,
+        caller: str = "robot-developer",
     ) -> httpx.Response:
         """Send a request as the table of operations describes it."""
         row = OPERATIONS[operation]
         url = BASE_URL + row["path"].replace(":deviceRunSessionId", session_id)
         headers = {"Content-Type": "application/json", **_HEADERS[caller]}
         with httpx.Client(transport=self.transport) as http:
-            return http.request(row["method"], url, json=body if row["body"] else None, headers=headers)
+            return http.request(
+                row["method"], url, json=body if row["body"] else None, headers=headers
+            )
 
     def session(self, operation: str, **call: Any) -> dict[str, Any]:
         """Return the session of a call that succeeds."""

@@ -24,8 +24,12 @@ from pytest_device.settings import LOCAL_APP_ID
 from pytest_device.spec import SESSIONS_PATH
 from tests.contract.document import Row, each, is_a, refused, request_body, table
 
-ENVIRON: Final = {name: value for name, value in os.environ.items() if name.startswith("DEVICE_")}
-TYPES: Final = ENVIRON.get("DEVICE_CONTRACT_TYPES", "agent-device,argent,appium,web-preview-only").split(",")
+ENVIRON: Final = {
+    name: value for name, value in os.environ.items() if name.startswith("DEVICE_")
+}
+TYPES: Final = ENVIRON.get(
+    "DEVICE_CONTRACT_TYPES", "agent-device,argent,appium,web-preview-only"
+).split(",")
 PLATFORM: Final = ENVIRON.get("DEVICE_PLATFORM", "android")
 READY_SECONDS: Final = 900
 MINUTES: Final = 5
@@ -41,21 +45,32 @@ class Service:
     token: str = field(repr=False)
 
     def call(
-        self, method: str, path: str = "", *, body: object = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str = "",
+        *,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         sent = {"Authorization": f"Bearer {self.token}"} if headers is None else headers
         content = None if body is None else json.dumps(body)
         # Without a body, too: the document has both headers on every request.
         typed = {"Content-Type": "application/json", **sent}
-        return self.http.request(method, SESSIONS_PATH + path, content=content, headers=typed)
+        return self.http.request(
+            method, SESSIONS_PATH + path, content=content, headers=typed
+        )
 
     def create(self, **options: Any) -> httpx.Response:
-        return self.call("POST", body={"appId": self.app_id, "platform": PLATFORM, **options})
+        return self.call(
+            "POST", body={"appId": self.app_id, "platform": PLATFORM, **options}
+        )
 
     @contextmanager
     def session(self, session_type: str) -> Iterator[dict[str, Any]]:
         """Create a session and make sure that it is stopped."""
-        created = data_of(self.create(type=session_type, name="contract", maxDurationMinutes=MINUTES))
+        created = data_of(
+            self.create(type=session_type, name="contract", maxDurationMinutes=MINUTES)
+        )
         try:
             yield created
         finally:
@@ -66,14 +81,22 @@ class Service:
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             session = data_of(self.call("GET", f"/{session_id}"))
-            if session["status"] != "new" and (session["remoteConfig"] or session["status"] != "in-progress"):
+            if session["status"] != "new" and (
+                session["remoteConfig"] or session["status"] != "in-progress"
+            ):
                 return session
-            time.sleep(self.pause_seconds)  # what the document has clients do: there is nothing else to wait for
-        raise TimeoutError(f"session {session_id} was not ready within {READY_SECONDS} s")
+            time.sleep(
+                self.pause_seconds
+            )  # what the document has clients do: there is nothing else to wait for
+        raise TimeoutError(
+            f"session {session_id} was not ready within {READY_SECONDS} s"
+        )
 
 
 def data_of(reply: httpx.Response) -> dict[str, Any]:
-    assert reply.status_code == httpx.codes.OK, f"{reply.status_code}: {reply.text[:500]}"
+    assert reply.status_code == httpx.codes.OK, (
+        f"{reply.status_code}: {reply.text[:500]}"
+    )
     data: dict[str, Any] = reply.json()["data"]
     return data
 
@@ -111,13 +134,26 @@ def story(request: pytest.FixtureRequest, service: Service) -> Story:
     with service.session(request.param) as created:
         path = f"/{created['id']}"
         ready = service.ready(created["id"])
-        problem = problem_of(Session.from_wire(ready)) if ready["remoteConfig"] else None
+        problem = (
+            problem_of(Session.from_wire(ready)) if ready["remoteConfig"] else None
+        )
         stopped, again = (service.call("POST", f"{path}/stop") for _ in range(2))
-        return Story(request.param, created, ready, problem, stopped, again, service.call("GET", path))
+        return Story(
+            request.param,
+            created,
+            ready,
+            problem,
+            stopped,
+            again,
+            service.call("GET", path),
+        )
 
 
 def test_a_session_starts_as_new_without_connection_details(story: Story) -> None:
-    shown = {name: story.created[name] for name in ("type", "status", "remoteConfig", "startedAt", "finishedAt")}
+    shown = {
+        name: story.created[name]
+        for name in ("type", "status", "remoteConfig", "startedAt", "finishedAt")
+    }
 
     assert shown == {
         "type": story.type,
@@ -129,7 +165,11 @@ def test_a_session_starts_as_new_without_connection_details(story: Story) -> Non
 
 
 def test_the_requested_values_are_reported(story: Story) -> None:
-    assert (story.created["platform"], story.created["name"], story.created["maxDurationMinutes"]) == (
+    assert (
+        story.created["platform"],
+        story.created["name"],
+        story.created["maxDurationMinutes"],
+    ) == (
         PLATFORM,
         "contract",
         MINUTES,
@@ -137,15 +177,22 @@ def test_the_requested_values_are_reported(story: Story) -> None:
 
 
 def test_a_session_gets_in_progress_with_its_start_time(story: Story) -> None:
-    assert (story.ready["status"], is_a("timestamp", story.ready["startedAt"])) == ("in-progress", True)
+    assert (story.ready["status"], is_a("timestamp", story.ready["startedAt"])) == (
+        "in-progress",
+        True,
+    )
 
 
 def test_the_connection_details_match_the_type(story: Story) -> None:
     config = story.ready["remoteConfig"]
     rows = [row for row in table("remote_config") if row["type"] == story.type]
-    given = [row for row in rows if row["required"] or config.get(row["field"]) is not None]
+    given = [
+        row for row in rows if row["required"] or config.get(row["field"]) is not None
+    ]
 
-    assert [row["field"] for row in given if not is_a(row["json"], config.get(row["field"]))] == []
+    assert [
+        row["field"] for row in given if not is_a(row["json"], config.get(row["field"]))
+    ] == []
 
 
 def test_the_controller_is_alive_once_the_session_is_in_progress(story: Story) -> None:
@@ -165,12 +212,20 @@ def test_a_second_stop_changes_nothing(story: Story) -> None:
 
 @pytest.mark.parametrize("status", ["created", "ready", "stopped"])
 def test_every_response_has_the_documented_fields(story: Story, status: str) -> None:
-    session = {"created": story.created, "ready": story.ready, "stopped": data_of(story.stopped)}[status]
+    session = {
+        "created": story.created,
+        "ready": story.ready,
+        "stopped": data_of(story.stopped),
+    }[status]
     wrong = [
         row["field"]
         for row in table("session_fields")
         if row["field"] not in session
-        or not (row["nullable"] if session[row["field"]] is None else is_a(row["type"], session[row["field"]]))
+        or not (
+            row["nullable"]
+            if session[row["field"]] is None
+            else is_a(row["type"], session[row["field"]])
+        )
     ]
 
     assert wrong == []
@@ -178,15 +233,23 @@ def test_every_response_has_the_documented_fields(story: Story, status: str) -> 
 
 @each("headers", where=lambda row: row["on"] == "success")
 def test_a_success_has_the_documented_headers(story: Story, row: Row) -> None:
-    assert [row["value"] in reply.headers[row["name"]] for reply in (story.stopped, story.read)] == [True, True]
+    assert [
+        row["value"] in reply.headers[row["name"]]
+        for reply in (story.stopped, story.read)
+    ] == [True, True]
 
 
 @each("request_fields", "request_combinations", where=refused)
-def test_an_invalid_request_is_refused_and_creates_nothing(service: Service, row: Row) -> None:
+def test_an_invalid_request_is_refused_and_creates_nothing(
+    service: Service, row: Row
+) -> None:
     is_about_the_project = "appId" in {*row.get("change", {}), *row.get("without", ())}
     project = {} if is_about_the_project else {"appId": service.app_id}
 
-    assert service.call("POST", body=request_body(row) | project).status_code == httpx.codes.BAD_REQUEST
+    assert (
+        service.call("POST", body=request_body(row) | project).status_code
+        == httpx.codes.BAD_REQUEST
+    )
 
 
 def test_an_unknown_session_is_not_found(service: Service) -> None:
@@ -194,11 +257,18 @@ def test_an_unknown_session_is_not_found(service: Service) -> None:
 
 
 def test_an_unknown_project_is_not_found_or_not_permitted(service: Service) -> None:
-    assert service.create(appId=str(uuid4())).status_code in {httpx.codes.NOT_FOUND, httpx.codes.FORBIDDEN}
+    assert service.create(appId=str(uuid4())).status_code in {
+        httpx.codes.NOT_FOUND,
+        httpx.codes.FORBIDDEN,
+    }
 
 
 def test_an_invalid_token_is_refused(service: Service) -> None:
-    reply = service.call("GET", f"/{uuid4()}", headers={"Authorization": "Bearer made-up-token-of-no-one"})
+    reply = service.call(
+        "GET",
+        f"/{uuid4()}",
+        headers={"Authorization": "Bearer made-up-token-of-no-one"},
+    )
 
     assert reply.status_code == httpx.codes.UNAUTHORIZED
 
@@ -206,4 +276,7 @@ def test_an_invalid_token_is_refused(service: Service) -> None:
 def test_a_missing_token_is_reported_with_its_code(service: Service) -> None:
     reply = service.call("GET", f"/{uuid4()}", headers={})
 
-    assert (reply.status_code, "UNAUTHORIZED_ERROR" in reply.text) == (httpx.codes.BAD_REQUEST, True)
+    assert (reply.status_code, "UNAUTHORIZED_ERROR" in reply.text) == (
+        httpx.codes.BAD_REQUEST,
+        True,
+    )

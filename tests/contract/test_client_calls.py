@@ -27,8 +27,12 @@ def reply(status: int, body: str) -> httpx.Response:
     return httpx.Response(status, stream=httpx.ByteStream(body.encode()))
 
 
-def client_for(answer: Answer, sleep: Callable[[float], None] = lambda _seconds: None) -> DeviceClient:
-    return DeviceClient(BASE_URL, TOKEN, transport=httpx.MockTransport(answer), sleep=sleep)
+def client_for(
+    answer: Answer, sleep: Callable[[float], None] = lambda _seconds: None
+) -> DeviceClient:
+    return DeviceClient(
+        BASE_URL, TOKEN, transport=httpx.MockTransport(answer), sleep=sleep
+    )
 
 
 def call(operation: str, answer: Answer) -> Session:
@@ -48,7 +52,9 @@ def sent_by(operation: str) -> httpx.Request:
     def answer(request: httpx.Request) -> httpx.Response:
         request.read()
         sent.append(request)
-        ended = {"status": "stopped", "remoteConfig": None} if operation == "stop" else {}
+        ended = (
+            {"status": "stopped", "remoteConfig": None} if operation == "stop" else {}
+        )
         return reply(200, json.dumps({"data": example_session(**ended)}))
 
     call(operation, answer)
@@ -61,8 +67,14 @@ def test_a_call_has_the_documented_method_path_and_body(row: Row) -> None:
     request = sent_by(row["operation"])
 
     assert request.method == row["method"]
-    assert str(request.url) == BASE_URL + row["path"].replace(":deviceRunSessionId", example_session()["id"])
-    assert (json.loads(request.content) == REQUEST.to_wire()) if row["body"] else (request.content == b"")
+    assert str(request.url) == BASE_URL + row["path"].replace(
+        ":deviceRunSessionId", example_session()["id"]
+    )
+    assert (
+        (json.loads(request.content) == REQUEST.to_wire())
+        if row["body"]
+        else (request.content == b"")
+    )
 
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
@@ -75,11 +87,18 @@ def test_a_call_has_the_documented_headers(row: Row, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
 @each("envelopes")
-def test_only_a_success_with_a_session_in_data_is_read(row: Row, operation: str) -> None:
-    body = json.dumps(row["reply"]).replace('"<Session>"', json.dumps(example_session()))
+def test_only_a_success_with_a_session_in_data_is_read(
+    row: Row, operation: str
+) -> None:
+    body = json.dumps(row["reply"]).replace(
+        '"<Session>"', json.dumps(example_session())
+    )
 
     if row["readable"]:
-        assert str(call(operation, lambda _: reply(row["status"], body)).id) == example_session()["id"]
+        assert (
+            str(call(operation, lambda _: reply(row["status"], body)).id)
+            == example_session()["id"]
+        )
     else:
         with pytest.raises(UnexpectedReplyError):
             call(operation, lambda _: reply(row["status"], body))
@@ -87,7 +106,9 @@ def test_only_a_success_with_a_session_in_data_is_read(row: Row, operation: str)
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
 @each("error_replies")
-def test_a_refusal_raises_the_error_of_its_status_with_the_message(row: Row, operation: str) -> None:
+def test_a_refusal_raises_the_error_of_its_status_with_the_message(
+    row: Row, operation: str
+) -> None:
     body = row["body"] if isinstance(row["body"], str) else json.dumps(row["body"])
 
     with pytest.raises(StatusError) as caught:
@@ -109,9 +130,15 @@ class ScriptedService:
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         stopping = request.url.path.endswith("/stop")
-        self.calls.append("stop" if stopping else {"POST": "create", "GET": "get"}[request.method])
+        self.calls.append(
+            "stop" if stopping else {"POST": "create", "GET": "get"}[request.method]
+        )
         status, has_config = ("stopped", False) if stopping else next(self._replies)
-        changes: dict[str, Any] = {"status": status} if has_config else {"status": status, "remoteConfig": None}
+        changes: dict[str, Any] = (
+            {"status": status}
+            if has_config
+            else {"status": status, "remoteConfig": None}
+        )
         return reply(200, json.dumps({"data": example_session(**changes)}))
 
     def sleep(self, seconds: float) -> None:
@@ -121,19 +148,26 @@ class ScriptedService:
     def lease(self, policy: WaitPolicy) -> Session:
         with (
             client_for(self.answer, self.sleep) as client,
-            lease(client, REQUEST, policy=policy, clock=lambda: self.now, sleep=self.sleep) as session,
+            lease(
+                client, REQUEST, policy=policy, clock=lambda: self.now, sleep=self.sleep
+            ) as session,
         ):
             return session
 
 
 @each("waiting")
 def test_waiting_ends_as_documented(row: Row) -> None:
-    service, policy = ScriptedService(row), WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0)
+    service, policy = (
+        ScriptedService(row),
+        WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0),
+    )
 
     if row["outcome"] == "ready":
         assert service.lease(policy).remote_config is not None
     else:
-        with pytest.raises(getattr(errors, row["outcome"]), match=example_session()["url"]):
+        with pytest.raises(
+            getattr(errors, row["outcome"]), match=example_session()["url"]
+        ):
             service.lease(policy)
 
     polls = len(row["replies"]) - 1

@@ -6,7 +6,16 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.sessions.request import SessionRequest
-from tests.contract.document import Row, accepted, arguments, each, refused, request_body, snake_case, table
+from tests.contract.document import (
+    Row,
+    accepted,
+    arguments,
+    each,
+    refused,
+    request_body,
+    snake_case,
+    table,
+)
 
 REQUESTS = ("request_fields", "request_combinations")
 
@@ -32,7 +41,9 @@ def test_the_client_refuses_an_invalid_request_and_names_the_argument(row: Row) 
 
     problems = problems_of(row)
 
-    assert [problem for problem in problems if not re.match(rf"({at_fault})\b", problem)] == []
+    assert [
+        problem for problem in problems if not re.match(rf"({at_fault})\b", problem)
+    ] == []
     assert row.get("hint", "") in " ".join(problems)
 
 
@@ -46,7 +57,9 @@ def test_the_client_reports_the_invalid_value(row: Row) -> None:
 
 @each("session_types")
 def test_the_client_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> None:
-    wanted = arguments(request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}}))
+    wanted = arguments(
+        request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}})
+    )
 
     if row["idle_timeout"]:
         assert SessionRequest.from_arguments(**wanted).max_idle_time_minutes == 10
@@ -57,15 +70,25 @@ def test_the_client_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> N
 
 def test_every_broken_rule_of_a_request_is_reported_at_once() -> None:
     rows = {row["id"]: row for row in table("request_fields")}
-    together = {**rows["app-id-not-a-uuid"]["change"], **rows["name-256"]["change"], **rows["duration-116"]["change"]}
+    together = {
+        **rows["app-id-not-a-uuid"]["change"],
+        **rows["name-256"]["change"],
+        **rows["duration-116"]["change"],
+    }
 
     reported = problems_of({"change": together})
 
-    assert [problem.partition("=")[0] for problem in reported] == ["app_id", "name", "max_duration_minutes"]
+    assert [problem.partition("=")[0] for problem in reported] == [
+        "app_id",
+        "name",
+        "max_duration_minutes",
+    ]
 
 
 def test_an_account_can_have_its_own_vendor_prefix() -> None:
-    request = SessionRequest.from_arguments(**arguments(request_body({"change": {"vendorGo": True}})))
+    request = SessionRequest.from_arguments(
+        **arguments(request_body({"change": {"vendorGo": True}}))
+    )
 
     sent = request.to_wire(vendor="maker")
 

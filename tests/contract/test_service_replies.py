@@ -41,12 +41,18 @@ def test_every_field_is_present_with_its_type(row: Row, status: str) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("session_type", TYPES)
-def test_there_are_no_other_fields_and_the_client_reads_them(session_type: str, status: str) -> None:
+def test_there_are_no_other_fields_and_the_client_reads_them(
+    session_type: str, status: str
+) -> None:
     wire = Service().session_in(status, type=session_type)
 
     session = Session.from_wire(wire)
 
-    assert (session.type, session.status, session.model_extra) == (session_type, status, {})
+    assert (session.type, session.status, session.model_extra) == (
+        session_type,
+        status,
+        {},
+    )
 
 
 @each("echo")
@@ -73,23 +79,37 @@ def test_a_status_has_its_fields(row: Row) -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("session_type", TYPES)
-def test_connection_details_match_the_type_and_exist_only_while_in_progress(session_type: str, status: str) -> None:
+def test_connection_details_match_the_type_and_exist_only_while_in_progress(
+    session_type: str, status: str
+) -> None:
     config = Service().session_in(status, type=session_type)["remoteConfig"]
 
     assert config == (example_config(session_type) if status == "in-progress" else None)
 
 
 @pytest.mark.parametrize("session_type", TYPES)
-def test_simulated_devices_return_the_connection_details_of_their_type(session_type: str) -> None:
-    rows = {row["field"]: row for row in table("remote_config") if row["type"] == session_type}
+def test_simulated_devices_return_the_connection_details_of_their_type(
+    session_type: str,
+) -> None:
+    rows = {
+        row["field"]: row
+        for row in table("remote_config")
+        if row["type"] == session_type
+    }
     runner = SimulatedRunner(clock=lambda: 0.0)
     runner.start("a-session", {"type": session_type, "platform": "android"})
 
     boot = runner.record("a-session").boot
 
     assert isinstance(boot, Running)
-    assert {field for field, row in rows.items() if row["required"]} <= boot.remote_config.keys() <= rows.keys()
-    assert all(is_a(rows[field]["json"], value) for field, value in boot.remote_config.items())
+    assert (
+        {field for field, row in rows.items() if row["required"]}
+        <= boot.remote_config.keys()
+        <= rows.keys()
+    )
+    assert all(
+        is_a(rows[field]["json"], value) for field, value in boot.remote_config.items()
+    )
 
 
 @each("transitions")
@@ -118,7 +138,11 @@ def test_a_trigger_without_effect_changes_nothing(row: Row) -> None:
 def test_timestamps_are_in_order(row: Row) -> None:
     _, session = played(row)
 
-    times = [session[name] for name in ("createdAt", "startedAt", "finishedAt") if session[name]]
+    times = [
+        session[name]
+        for name in ("createdAt", "startedAt", "finishedAt")
+        if session[name]
+    ]
 
     assert times == sorted(times)
     assert session["updatedAt"] >= times[-1]
@@ -134,7 +158,9 @@ def test_a_success_has_the_documented_status(row: Row) -> None:
 def test_a_success_has_all_documented_headers(row: Row, operation: str) -> None:
     reply = known_call(operation)
 
-    assert [value.partition(";")[0] for value in reply.headers.get_list(row["name"])] == [row["value"]]
+    assert [
+        value.partition(";")[0] for value in reply.headers.get_list(row["name"])
+    ] == [row["value"]]
 
 
 @each("statuses")
@@ -168,14 +194,23 @@ def played(row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def known_call(operation: str, caller: str = "robot-developer") -> httpx.Response:
     service = Service()
-    return service.call(operation, session_id=service.create()["id"], body=request_body({}), caller=caller)
+    return service.call(
+        operation,
+        session_id=service.create()["id"],
+        body=request_body({}),
+        caller=caller,
+    )
 
 
 def call_of(row: Row) -> httpx.Response:
     if row["caller"] == "without-simulator-access":
-        return Service(simulator_access=False).call(row["operation"], body=request_body({}))
+        return Service(simulator_access=False).call(
+            row["operation"], body=request_body({})
+        )
     if row["target"] == "known":
         return known_call(row["operation"], row["caller"])
     target = TARGETS[row["target"]]
     body = request_body({"change": {"appId": target}})
-    return Service().call(row["operation"], session_id=target, body=body, caller=row["caller"])
+    return Service().call(
+        row["operation"], session_id=target, body=body, caller=row["caller"]
+    )

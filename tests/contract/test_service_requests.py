@@ -4,7 +4,14 @@ import re
 
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.request import SessionRequest
-from tests.contract.document import Row, accepted, arguments, each, refused, request_body
+from tests.contract.document import (
+    Row,
+    accepted,
+    arguments,
+    each,
+    refused,
+    request_body,
+)
 from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, Service
 
 REQUESTS = ("request_fields", "request_combinations")
@@ -18,7 +25,9 @@ def assert_refused(row: Row, service: Service) -> None:
     messages = [error["message"] for error in reply.json()["errors"]]
     assert reply.status_code == 400
     assert messages
-    assert [message for message in messages if not re.match(rf"({at_fault})\b", message)] == []
+    assert [
+        message for message in messages if not re.match(rf"({at_fault})\b", message)
+    ] == []
     assert row.get("hint", "") in " ".join(messages)
 
 
@@ -34,7 +43,11 @@ def test_the_service_accepts_the_clients_form_of_a_valid_request(row: Row) -> No
     with DeviceClient(BASE_URL, ROBOT_TOKEN, transport=Service().transport) as client:
         session = client.create(request)
 
-    assert (session.app_id, session.platform, session.type) == (request.app_id, request.platform, request.type)
+    assert (session.app_id, session.platform, session.type) == (
+        request.app_id,
+        request.platform,
+        request.type,
+    )
 
 
 @each(*REQUESTS, where=refused)
@@ -43,7 +56,9 @@ def test_the_service_refuses_an_invalid_request_and_names_the_option(row: Row) -
 
 
 @each("account_limit", where=accepted)
-def test_the_service_accepts_a_duration_within_the_limit_of_the_account(row: Row) -> None:
+def test_the_service_accepts_a_duration_within_the_limit_of_the_account(
+    row: Row,
+) -> None:
     service = Service(limit_minutes=row["limit_minutes"])
 
     session = service.session("create", body=request_body(row))
@@ -52,7 +67,9 @@ def test_the_service_accepts_a_duration_within_the_limit_of_the_account(row: Row
 
 
 @each("account_limit", where=refused)
-def test_the_service_refuses_a_duration_above_the_limit_of_the_account(row: Row) -> None:
+def test_the_service_refuses_a_duration_above_the_limit_of_the_account(
+    row: Row,
+) -> None:
     assert_refused(row, Service(limit_minutes=row["limit_minutes"]))
 
 
@@ -60,4 +77,6 @@ def test_the_service_refuses_a_duration_above_the_limit_of_the_account(row: Row)
 def test_the_service_accepts_an_idle_limit_for_types_that_have_one(row: Row) -> None:
     body = request_body({"change": {"type": row["type"], "maxIdleTimeMinutes": 10}})
 
-    assert (Service().call("create", body=body).status_code == 200) == row["idle_timeout"]
+    assert (Service().call("create", body=body).status_code == 200) == row[
+        "idle_timeout"
+    ]

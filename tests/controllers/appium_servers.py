@@ -14,12 +14,25 @@ DONE = says({"value": None})
 
 def refuses(error: str, message: str, status: int = 500) -> Answer:
     """Return WebDriver's response for an error."""
-    return says({"value": {"error": error, "message": message, "stacktrace": f"{message}\n    at a line"}}, status)
+    return says(
+        {
+            "value": {
+                "error": error,
+                "message": message,
+                "stacktrace": f"{message}\n    at a line",
+            }
+        },
+        status,
+    )
 
 
-def appium(capabilities: Mapping[str, Any] | None = None, **answers: Answer) -> Callable[[str], Answer]:
+def appium(
+    capabilities: Mapping[str, Any] | None = None, **answers: Answer
+) -> Callable[[str], Answer]:
     """Reply like an Appium server; with the given replies to paths that end in their names (``session``: the start)."""
-    started = says({"value": {"sessionId": "1", "capabilities": dict(capabilities or {})}})
+    started = says(
+        {"value": {"sessionId": "1", "capabilities": dict(capabilities or {})}}
+    )
 
     def answer(call: str) -> Answer:
         if call.endswith("/status"):
@@ -31,16 +44,27 @@ def appium(capabilities: Mapping[str, Any] | None = None, **answers: Answer) -> 
     return answer
 
 
-def session_on(far: Controller, *, capabilities: Mapping[str, Any] | None = None, **changes: Any) -> Session:
+def session_on(
+    far: Controller, *, capabilities: Mapping[str, Any] | None = None, **changes: Any
+) -> Session:
     """Return a session without an app that uses this server as Appium."""
     config = {"appiumUrl": far.url, "capabilities": dict(capabilities or {})}
-    blank = {"type": "appium", "buildId": None, "applicationArchiveUrl": None, "remoteConfig": config}
+    blank = {
+        "type": "appium",
+        "buildId": None,
+        "applicationArchiveUrl": None,
+        "remoteConfig": config,
+    }
     return Session.from_wire(example_session(**blank | changes))
 
 
 def started_with(far: Controller) -> dict[str, Any]:
     """Return the capabilities of the only driver that was started."""
-    (body,) = [body for (path, _), body in zip(far.asked, far.bodies, strict=True) if path.endswith("/session")]
+    (body,) = [
+        body
+        for (path, _), body in zip(far.asked, far.bodies, strict=True)
+        if path.endswith("/session")
+    ]
     wanted: dict[str, Any] = json.loads(body)["capabilities"]
     assert wanted["firstMatch"] == [{}]
     always: dict[str, Any] = wanted["alwaysMatch"]
@@ -49,4 +73,8 @@ def started_with(far: Controller) -> dict[str, Any]:
 
 def received(far: Controller, path: str) -> list[Any]:
     """Return the bodies that a path was sent."""
-    return [json.loads(body) for (asked, _), body in zip(far.asked, far.bodies, strict=True) if asked.endswith(path)]
+    return [
+        json.loads(body)
+        for (asked, _), body in zip(far.asked, far.bodies, strict=True)
+        if asked.endswith(path)
+    ]

@@ -64,7 +64,11 @@ def kill_appium(appium: Session) -> Callable[[], None]:
     """Kill the Appium server of the session."""
 
     def kill() -> None:
-        servers = [p for p in psutil.process_iter(["cwd"]) if str(appium.id) in (p.info["cwd"] or "")]
+        servers = [
+            p
+            for p in psutil.process_iter(["cwd"])
+            if str(appium.id) in (p.info["cwd"] or "")
+        ]
         assert servers
         for server in servers:
             server.kill()

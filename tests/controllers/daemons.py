@@ -28,7 +28,11 @@ def done(**data: Any) -> Answer:
 
 def refused(code: str, message: str, status: int = 500, **data: Any) -> Answer:
     """Return the daemon's response to a rejected command."""
-    error = {"code": -32000, "message": message, "data": {"code": code, "message": message, **data}}
+    error = {
+        "code": -32000,
+        "message": message,
+        "data": {"code": code, "message": message, **data},
+    }
     return says({"jsonrpc": "2.0", "id": "1", "error": error}, status)
 
 
@@ -41,7 +45,9 @@ def in_turn(*answers: Answer) -> Callable[[str], Answer]:
 def agent_device(far: Controller, name: str = "a-test", **more: Any) -> AgentDevice:
     """Return a client of agent-device on a server, with no pauses."""
     session = session_at(far.url, "agent-device")
-    return AgentDevice(session, environment_of(session, name=name), sleep=lambda _seconds: None, **more)
+    return AgentDevice(
+        session, environment_of(session, name=name), sleep=lambda _seconds: None, **more
+    )
 
 
 def commands(far: Controller) -> list[dict[str, Any]]:
@@ -53,11 +59,17 @@ def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
     """Reply like a tool server with one device, a tool to tap it, and replies set by the test."""
     known = [
         {"name": "gesture-tap", "description": "Press the screen", "inputSchema": TAP},
-        {"name": "list-devices", "description": "List", "inputSchema": {"type": "object", "properties": {}}},
+        {
+            "name": "list-devices",
+            "description": "List",
+            "inputSchema": {"type": "object", "properties": {}},
+        },
     ]
     own: Mapping[str, Answer] = {
         "GET /tools": says({"tools": known}),
-        "POST /tools/list-devices": says({"data": {"devices": [{"platform": "android", "serial": "emulator-5554"}]}}),
+        "POST /tools/list-devices": says(
+            {"data": {"devices": [{"platform": "android", "serial": "emulator-5554"}]}}
+        ),
         **calls,
     }
     return lambda call: own.get(call, says({"error": "Tool not found"}, 404))

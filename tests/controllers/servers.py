@@ -18,7 +18,10 @@ from tests.contract.document import example_session
 TOKEN = "open-sesame-open"
 CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "appium": lambda url: {"appiumUrl": url, "capabilities": {"platformName": "Fake"}},
-    "agent-device": lambda url: {"agentDeviceRemoteSessionUrl": url, "agentDeviceRemoteSessionToken": TOKEN},
+    "agent-device": lambda url: {
+        "agentDeviceRemoteSessionUrl": url,
+        "agentDeviceRemoteSessionToken": TOKEN,
+    },
     "argent": lambda url: {"toolsUrl": url, "toolsAuthToken": TOKEN},
     "web-preview-only": lambda url: {"webPreviewUrl": url},
     "quantum-device": lambda url: {"quantumUrl": url},
@@ -27,7 +30,11 @@ CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 def session_at(url: str, session_type: str = "appium", **details: Any) -> Session:
     """Return a session in progress with a controller at a URL."""
-    return Session.from_wire(example_session(type=session_type, remoteConfig=CONFIGS[session_type](url) | details))
+    return Session.from_wire(
+        example_session(
+            type=session_type, remoteConfig=CONFIGS[session_type](url) | details
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,9 @@ class Answer:
 
 
 def says(value: object, status: int = 200) -> Answer:
-    return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+    return Answer(
+        status, json.dumps(value).encode(), {"Content-Type": "application/json"}
+    )
 
 
 class Controller(ThreadingHTTPServer):
@@ -69,7 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: Controller
 
     def do_GET(self) -> None:
-        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"] or 0)))
+        self.server.bodies.append(
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+        )
         self.server.asked.append((self.path, self.headers["Authorization"]))
         answer = self.server.answer(f"{self.command} {self.path}")
         self.send_response(answer.status)
@@ -93,7 +104,10 @@ def speak_tls(server: Controller, cafile: Path) -> None:
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(cafile)
-    server.socket, server.scheme = context.wrap_socket(server.socket, server_side=True), "https"
+    server.socket, server.scheme = (
+        context.wrap_socket(server.socket, server_side=True),
+        "https",
+    )
 
 
 @contextmanager

@@ -10,8 +10,20 @@ from pytest_device.controllers.agent_device import AgentDevice, Target
 from pytest_device.controllers.client import MAX_BODY_BYTES
 from pytest_device.controllers.environment import environment_of, session_name
 from pytest_device.controllers.snapshot import Node
-from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError, ControllerLostError
-from tests.controllers.daemons import HTML, agent_device, commands, done, in_turn, refused
+from pytest_device.errors import (
+    AgentDeviceError,
+    ConfigError,
+    ControllerError,
+    ControllerLostError,
+)
+from tests.controllers.daemons import (
+    HTML,
+    agent_device,
+    commands,
+    done,
+    in_turn,
+    refused,
+)
 from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
 
 NO_MATCH = refused(
@@ -22,22 +34,42 @@ NO_MATCH = refused(
 )
 
 
-def test_a_command_has_session_platform_and_token_and_no_unset_flag(far: Controller) -> None:
+def test_a_command_has_session_platform_and_token_and_no_unset_flag(
+    far: Controller,
+) -> None:
     far.answer = lambda _call: done()
 
-    agent_device(far).open("com.example.notes", url="notes://new", relaunch=True, launchArgs=["-a"], timeoutMs=None)
+    agent_device(far).open(
+        "com.example.notes",
+        url="notes://new",
+        relaunch=True,
+        launchArgs=["-a"],
+        timeoutMs=None,
+    )
 
     (sent,) = commands(far)
     assert far.asked == [("/rpc", f"Bearer {TOKEN}")]
     assert sent["session"] == "a-test"
     assert sent["meta"]["sessionExplicit"] is True
-    assert (sent["command"], sent["positionals"]) == ("open", ["com.example.notes", "notes://new"])
-    assert sent["flags"] == {"platform": "android", "relaunch": True, "launchArgs": ["-a"]}
+    assert (sent["command"], sent["positionals"]) == (
+        "open",
+        ["com.example.notes", "notes://new"],
+    )
+    assert sent["flags"] == {
+        "platform": "android",
+        "relaunch": True,
+        "launchArgs": ["-a"],
+    }
 
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("label=Go", ["label=Go"]), ("@e3", ["@e3"]), (Node("e3", "button"), ["@e3"]), ((12, 7.5), ["12", "7.5"])],
+    [
+        ("label=Go", ["label=Go"]),
+        ("@e3", ["@e3"]),
+        (Node("e3", "button"), ["@e3"]),
+        ((12, 7.5), ["12", "7.5"]),
+    ],
 )
 def test_a_target_is_a_selector_a_reference_a_node_or_a_point(
     far: Controller, target: Target, words: list[str]
@@ -61,7 +93,11 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> Non
             "enabled": False,
             "focused": True,
         },
-        {"ref": "e3", "role": "button", "rect": {"x": 1, "y": 2, "width": 3, "height": 4.5}},
+        {
+            "ref": "e3",
+            "role": "button",
+            "rect": {"x": 1, "y": 2, "width": 3, "height": 4.5},
+        },
     ]
     far.answer = lambda _call: done(nodes=nodes, truncated=True, appName="Notes")
 
@@ -76,8 +112,13 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> Non
     assert seen.nodes[0].more == {"pid": 7}
     assert (rect := seen.nodes[2].rect) is not None
     assert rect.height == 4.5
-    assert str(seen).splitlines()[1] == "  @e2 [textbox] \"name\" value='Ada' disabled focused"
-    with pytest.raises(LookupError, match=r"no node with the label 'Go'[^@]*@e1 \[heading\]"):
+    assert (
+        str(seen).splitlines()[1]
+        == "  @e2 [textbox] \"name\" value='Ada' disabled focused"
+    )
+    with pytest.raises(
+        LookupError, match=r"no node with the label 'Go'[^@]*@e1 \[heading\]"
+    ):
         seen.node("Go")
 
 
@@ -99,20 +140,27 @@ def test_a_wait_has_its_own_limit_and_one_condition(far: Controller) -> None:
 
 
 def test_a_message_next_to_the_data_of_a_refusal_is_shown(far: Controller) -> None:
-    far.answer = lambda _call: says({"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}})
+    far.answer = lambda _call: says(
+        {"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}}
+    )
 
     with pytest.raises(AgentDeviceError, match="not there"):
         agent_device(far).press("label=Go")
 
 
-def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(far: Controller) -> None:
+def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(
+    far: Controller,
+) -> None:
     far.answer = lambda _call: NO_MATCH
 
     with pytest.raises(AgentDeviceError) as caught:
         agent_device(far).get("label=Go")
 
     error = caught.value
-    assert str(error) == "agent-device get: Selector did not match: label=Go (COMMAND_FAILED)\nTake a snapshot."
+    assert (
+        str(error)
+        == "agent-device get: Selector did not match: label=Go (COMMAND_FAILED)\nTake a snapshot."
+    )
     assert (error.code, error.hint, error.details["reason"]) == (
         "COMMAND_FAILED",
         "Take a snapshot.",
@@ -121,14 +169,18 @@ def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(far:
     assert len(far.asked) == 1
 
 
-def test_is_returns_false_without_a_match_and_raises_any_other_refusal(far: Controller) -> None:
+def test_is_returns_false_without_a_match_and_raises_any_other_refusal(
+    far: Controller,
+) -> None:
     device = agent_device(far)
 
     far.answer = lambda _call: done(**{"pass": True})
     assert device.is_("text", "label=Go", "Go")
     far.answer = lambda _call: NO_MATCH
     assert not device.is_("visible", "label=Go")
-    far.answer = lambda _call: refused("COMMAND_FAILED", "is failed", details={"reason": "predicate_failed"})
+    far.answer = lambda _call: refused(
+        "COMMAND_FAILED", "is failed", details={"reason": "predicate_failed"}
+    )
     assert not device.is_("visible", "label=Go")
     far.answer = lambda _call: refused("INVALID_ARGS", "no such predicate", 400)
     with pytest.raises(AgentDeviceError, match="no such predicate"):
@@ -137,7 +189,9 @@ def test_is_returns_false_without_a_match_and_raises_any_other_refusal(far: Cont
 
 
 @pytest.mark.parametrize("answer", [HTML, Answer(503), Answer(504, b"{}")])
-def test_a_read_is_tried_three_times_and_an_action_once(far: Controller, answer: Answer) -> None:
+def test_a_read_is_tried_three_times_and_an_action_once(
+    far: Controller, answer: Answer
+) -> None:
     device = agent_device(far)
 
     far.answer = in_turn(answer, answer, done(text="Go"))
@@ -155,14 +209,22 @@ def test_a_read_is_tried_three_times_and_an_action_once(far: Controller, answer:
     ("answer", "words"),
     [
         (HTML, r"something other than JSON \(status 502\)"),
-        (Answer(302, headers={"Location": "http://127.0.0.1:9/"}), r"sent a redirect \(status 302\)"),
-        (refused("UNAUTHORIZED", "Invalid token", 401), r"rejected the session's credentials \(status 401\)"),
+        (
+            Answer(302, headers={"Location": "http://127.0.0.1:9/"}),
+            r"sent a redirect \(status 302\)",
+        ),
+        (
+            refused("UNAUTHORIZED", "Invalid token", 401),
+            r"rejected the session's credentials \(status 401\)",
+        ),
         (says({"errors": [{"code": "NOT_FOUND"}]}, 404), "returned status 404"),
         (says({"hello": 1}), r"something other than JSON-RPC \(status 200\)"),
         (says([]), r"something other than JSON-RPC \(status 200\)"),
     ],
 )
-def test_a_response_from_another_program_is_a_lost_controller(far: Controller, answer: Answer, words: str) -> None:
+def test_a_response_from_another_program_is_a_lost_controller(
+    far: Controller, answer: Answer, words: str
+) -> None:
     far.answer = lambda _call: answer
 
     with pytest.raises(ControllerLostError, match=words) as caught:
@@ -173,16 +235,23 @@ def test_a_response_from_another_program_is_a_lost_controller(far: Controller, a
 
 
 def test_a_dead_daemon_is_a_lost_controller_and_its_url_is_not_shown() -> None:
-    device = AgentDevice(session_at("http://127.0.0.1:9/secret-path", "agent-device"), sleep=lambda _seconds: None)
+    device = AgentDevice(
+        session_at("http://127.0.0.1:9/secret-path", "agent-device"),
+        sleep=lambda _seconds: None,
+    )
 
-    with pytest.raises(ControllerLostError, match="does not respond: connection refused") as caught:
+    with pytest.raises(
+        ControllerLostError, match="does not respond: connection refused"
+    ) as caught:
         device.snapshot()
 
     assert "secret-path" not in str(caught.value)
 
 
 def test_a_call_without_a_response_times_out(far: Controller) -> None:
-    far.answer = lambda _call: Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60)
+    far.answer = lambda _call: Answer(
+        headers={"Content-Length": "100"}, rest=b" ", pause=60
+    )
 
     with pytest.raises(ControllerLostError, match="does not respond in time"):
         agent_device(far, timeout_seconds=0.2).snapshot()
@@ -198,15 +267,24 @@ def test_a_trickling_response_times_out(far: Controller) -> None:
 
 
 def test_an_overlong_text_is_reported_before_anything_is_sent(far: Controller) -> None:
-    with pytest.raises(ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"):
+    with pytest.raises(
+        ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"
+    ):
         agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
 
     assert far.asked == []
 
 
-def test_a_screenshot_is_fetched_from_the_daemons_machine(far: Controller, tmp_path: Path) -> None:
-    taken = done(path="/tmp/there.png", artifacts=[{"artifactId": "a/1", "fileName": "screenshot.png"}])
-    far.answer = lambda call: taken if call.startswith("POST") else Answer(body=b"\x89PNG")
+def test_a_screenshot_is_fetched_from_the_daemons_machine(
+    far: Controller, tmp_path: Path
+) -> None:
+    taken = done(
+        path="/tmp/there.png",
+        artifacts=[{"artifactId": "a/1", "fileName": "screenshot.png"}],
+    )
+    far.answer = lambda call: (
+        taken if call.startswith("POST") else Answer(body=b"\x89PNG")
+    )
 
     assert agent_device(far).screenshot(tmp_path / "here.png") == b"\x89PNG"
 
@@ -215,14 +293,24 @@ def test_a_screenshot_is_fetched_from_the_daemons_machine(far: Controller, tmp_p
     assert far.asked[-1] == ("/artifacts/a%2F1", f"Bearer {TOKEN}")
 
 
-def test_the_files_of_a_recording_stay_in_their_directory(far: Controller, tmp_path: Path) -> None:
-    kept = [{"artifactId": "1", "fileName": "../a.mp4"}, {"artifactId": "2", "fileName": "b.mp4"}]
-    far.answer = lambda call: done(artifacts=kept) if call.startswith("POST") else Answer(body=b"film")
+def test_the_files_of_a_recording_stay_in_their_directory(
+    far: Controller, tmp_path: Path
+) -> None:
+    kept = [
+        {"artifactId": "1", "fileName": "../a.mp4"},
+        {"artifactId": "2", "fileName": "b.mp4"},
+    ]
+    far.answer = lambda call: (
+        done(artifacts=kept) if call.startswith("POST") else Answer(body=b"film")
+    )
     device = agent_device(far)
 
     device.start_recording(fps=5)
 
-    assert device.stop_recording(tmp_path) == (tmp_path / "1-a.mp4", tmp_path / "2-b.mp4")
+    assert device.stop_recording(tmp_path) == (
+        tmp_path / "1-a.mp4",
+        tmp_path / "2-b.mp4",
+    )
     assert commands(far)[0]["flags"]["fps"] == 5
 
 
@@ -233,7 +321,9 @@ def test_closing_an_unopened_session_is_not_an_error(far: Controller) -> None:
 
 
 def test_no_repr_or_message_shows_url_or_token(far: Controller) -> None:
-    far.answer = lambda _call: refused("COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}")
+    far.answer = lambda _call: refused(
+        "COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}"
+    )
     device = agent_device(far)
 
     with pytest.raises(AgentDeviceError) as caught:
@@ -245,7 +335,9 @@ def test_no_repr_or_message_shows_url_or_token(far: Controller) -> None:
 
 
 def test_a_session_of_another_type_has_no_daemon(far: Controller) -> None:
-    with pytest.raises(ControllerError, match="of type argent: it has no agent-device daemon"):
+    with pytest.raises(
+        ControllerError, match="of type argent: it has no agent-device daemon"
+    ):
         AgentDevice(session_at(far.url, "argent"))
 
 
@@ -269,15 +361,25 @@ def test_the_real_program_runs_in_the_same_session(far: Controller) -> None:
         "args": ["get", "text", "label=Go", "--json"],
         "session": "a-test",
     }
-    with pytest.raises(AgentDeviceError, match=r"agent-device fail: no \(COMMAND_FAILED\)\ntry"):
+    with pytest.raises(
+        AgentDeviceError, match=r"agent-device fail: no \(COMMAND_FAILED\)\ntry"
+    ):
         device.run("fail", program=program)
-    with pytest.raises(ControllerError, match=r"crash exited with status 1: Traceback: \*\*\*"):
+    with pytest.raises(
+        ControllerError, match=r"crash exited with status 1: Traceback: \*\*\*"
+    ):
         device.run("crash", program=program)
     with pytest.raises(ControllerError, match="took longer than"):
-        device.run("get", program=[sys.executable, "-c", "import time; time.sleep(60)"], timeout_seconds=0.2)
+        device.run(
+            "get",
+            program=[sys.executable, "-c", "import time; time.sleep(60)"],
+            timeout_seconds=0.2,
+        )
 
 
-def test_a_program_that_is_not_installed_is_reported(far: Controller, tmp_path: Path) -> None:
+def test_a_program_that_is_not_installed_is_reported(
+    far: Controller, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="agent-device is not on PATH"):
         agent_device(far).run("devices", environ={"PATH": str(tmp_path)})
     with pytest.raises(ConfigError, match="cannot be run"):
@@ -286,15 +388,22 @@ def test_a_program_that_is_not_installed_is_reported(far: Controller, tmp_path: 
 
 def test_session_names_are_safe_short_and_unique_per_test() -> None:
     names = {
-        session_name(worker, f"tests/test_a.py::test_{'ä' * 200}[{n}]") for worker in ("gw0", "gw1") for n in (1, 2)
+        session_name(worker, f"tests/test_a.py::test_{'ä' * 200}[{n}]")
+        for worker in ("gw0", "gw1")
+        for n in (1, 2)
     }
 
     assert len(names) == 4
-    assert all(name.replace("-", "").isalnum() and name.isascii() and len(name) <= 50 for name in names)
+    assert all(
+        name.replace("-", "").isalnum() and name.isascii() and len(name) <= 50
+        for name in names
+    )
 
 
 def test_the_given_state_directory_is_used(far: Controller, tmp_path: Path) -> None:
-    variables = environment_of(session_at(far.url, "agent-device"), name="n", state_dir=tmp_path)
+    variables = environment_of(
+        session_at(far.url, "agent-device"), name="n", state_dir=tmp_path
+    )
 
     assert variables["AGENT_DEVICE_STATE_DIR"] == str(tmp_path)
     assert variables["AGENT_DEVICE_PLATFORM"] == "android"

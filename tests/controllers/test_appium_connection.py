@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_device.controllers.appium.connection import DriverPolicy, connect_directly, url_of
+from pytest_device.controllers.appium.connection import (
+    DriverPolicy,
+    connect_directly,
+    url_of,
+)
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
@@ -26,7 +30,12 @@ def nearer() -> Generator[Controller]:
 
 
 def _named(server: Controller, prefix: str = "", **changes: Any) -> dict[str, Any]:
-    parts = {"Protocol": "http", "Host": "127.0.0.1", "Port": server.server_port, "Path": "/wd"} | changes
+    parts = {
+        "Protocol": "http",
+        "Host": "127.0.0.1",
+        "Port": server.server_port,
+        "Path": "/wd",
+    } | changes
     return {f"{prefix}directConnect{name}": value for name, value in parts.items()}
 
 
@@ -40,7 +49,10 @@ def test_a_driver_continues_at_the_url_that_its_server_returns(
         assert driven.page_source is None
 
     assert [path for path, _ in far.asked] == ["/session"]
-    assert [path for path, _ in nearer.asked] == ["/wd/session/1/source", "/wd/session/1"]
+    assert [path for path, _ in nearer.asked] == [
+        "/wd/session/1/source",
+        "/wd/session/1",
+    ]
 
 
 def test_limits_credentials_and_proxy_bypass_apply_there_too(
@@ -51,12 +63,20 @@ def test_limits_credentials_and_proxy_bypass_apply_there_too(
     url = far.url.replace("//", "//ada:open%20sesame@")
     config = {"appiumUrl": url, "capabilities": {}}
 
-    with driver(session_on(far, remoteConfig=config), {}, policy=DriverPolicy(timeout_seconds=77)) as driven:
+    with driver(
+        session_on(far, remoteConfig=config),
+        {},
+        policy=DriverPolicy(timeout_seconds=77),
+    ) as driven:
         limits = driven.command_executor.client_config
         assert limits.timeout == 77
-        assert limits.init_args_for_pool_manager == {"init_args_for_pool_manager": {"retries": False}}
+        assert limits.init_args_for_pool_manager == {
+            "init_args_for_pool_manager": {"retries": False}
+        }
 
-    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
+    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {
+        BASIC
+    }
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
@@ -80,7 +100,9 @@ def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
     with driver(session_on(far), {}) as driven:
-        pool = driven.command_executor.client_config.init_args_for_pool_manager["init_args_for_pool_manager"]
+        pool = driven.command_executor.client_config.init_args_for_pool_manager[
+            "init_args_for_pool_manager"
+        ]
 
     assert pool["ca_cert_dir"] == str(tmp_path)
 
@@ -108,7 +130,10 @@ def test_it_stays_if_the_policy_says_so(far: Controller, nearer: Controller) -> 
     ],
 )
 def test_it_stays_if_the_server_returns_no_usable_url(
-    far: Controller, nearer: Controller, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
+    far: Controller,
+    nearer: Controller,
+    changes: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     far.answer = appium(_named(nearer, **changes))
 
@@ -121,21 +146,32 @@ def test_it_stays_if_the_server_returns_no_usable_url(
 def test_it_never_downgrades_from_tls(far: Controller, nearer: Controller) -> None:
     far.answer = appium(_named(nearer))
 
-    with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)) as driven:
+    with driver(
+        session_on(far), {}, policy=DriverPolicy(direct_connection=False)
+    ) as driven:
         connect_directly(driven, "https://far.example/", DriverPolicy())
         assert url_of(driven) == far.url
 
 
 @pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])
-def test_a_base_path_is_kept_and_a_query_or_fragment_refused(far: Controller, end: str) -> None:
+def test_a_base_path_is_kept_and_a_query_or_fragment_refused(
+    far: Controller, end: str
+) -> None:
     far.answer = appium()
-    session = session_on(far, remoteConfig={"appiumUrl": f"{far.url}{end}", "capabilities": {}})
+    session = session_on(
+        far, remoteConfig={"appiumUrl": f"{far.url}{end}", "capabilities": {}}
+    )
     if end.startswith("/"):
         with driver(session, {}):
             pass
-        assert [path for path, _ in far.asked] == [f"{end.rstrip('/')}/session{one}" for one in ("", "/1")]
+        assert [path for path, _ in far.asked] == [
+            f"{end.rstrip('/')}/session{one}" for one in ("", "/1")
+        ]
     else:
-        with pytest.raises(ControllerError, match="query or fragment"), driver(session, {}):
+        with (
+            pytest.raises(ControllerError, match="query or fragment"),
+            driver(session, {}),
+        ):
             pass
         assert far.asked == []
 
@@ -147,9 +183,15 @@ def test_the_clients_own_log_contains_no_credentials(
     far.answer = appium(_named(nearer))
     url = far.url.replace("//", "//ada:open%20sesame@")
 
-    with driver(session_on(far, remoteConfig={"appiumUrl": url, "capabilities": {}}), {}) as driven:
+    with driver(
+        session_on(far, remoteConfig={"appiumUrl": url, "capabilities": {}}), {}
+    ) as driven:
         _ = driven.page_source
 
-    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
+    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {
+        BASIC
+    }
     assert "selenium" in {record.name.partition(".")[0] for record in caplog.records}
-    assert not any(secret in caplog.text for secret in ("sesame", "ada", BASIC.partition(" ")[2]))
+    assert not any(
+        secret in caplog.text for secret in ("sesame", "ada", BASIC.partition(" ")[2])
+    )

@@ -19,7 +19,11 @@ from tests.contract.document import example_session
 
 Options = AppiumOptions | Mapping[str, Any]
 
-ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
+ANDROID = {
+    "platformName": "Android",
+    "appium:automationName": "UiAutomator2",
+    "appium:udid": "emulator-5554",
+}
 IOS = {"platformName": "iOS", "appium:automationName": "XCUITest", "appium:udid": "A1"}
 ARCHIVE = "https://builds.example/notes.apk?sig=abc"
 BUILD = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
@@ -27,12 +31,21 @@ BUILD = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
 
 def _session(capabilities: Mapping[str, Any], **changes: Any) -> Session:
     config = {"appiumUrl": "http://127.0.0.1:9", "capabilities": dict(capabilities)}
-    blank = {"type": "appium", "buildId": None, "applicationArchiveUrl": None, "maxIdleTimeMinutes": None}
-    return Session.from_wire(example_session(**blank | {"remoteConfig": config} | changes))
+    blank = {
+        "type": "appium",
+        "buildId": None,
+        "applicationArchiveUrl": None,
+        "maxIdleTimeMinutes": None,
+    }
+    return Session.from_wire(
+        example_session(**blank | {"remoteConfig": config} | changes)
+    )
 
 
 def _asked(platform: str = "android", **arguments: Any) -> SessionRequest:
-    return SessionRequest.from_arguments(app_id=UUID(int=1), platform=platform, type="appium", **arguments)
+    return SessionRequest.from_arguments(
+        app_id=UUID(int=1), platform=platform, type="appium", **arguments
+    )
 
 
 def _merged(
@@ -43,14 +56,23 @@ def _merged(
 ) -> dict[str, Any]:
     session = _session(capabilities, **changes)
     assert isinstance(session.remote_config, AppiumConfig)
-    merged: dict[str, Any] = merged_options(session, session.remote_config, options, request).to_capabilities()
-    return {name: value for name, value in merged.items() if name != "appium:newCommandTimeout"}
+    merged: dict[str, Any] = merged_options(
+        session, session.remote_config, options, request
+    ).to_capabilities()
+    return {
+        name: value
+        for name, value in merged.items()
+        if name != "appium:newCommandTimeout"
+    }
 
 
 def test_the_service_overrides_the_defaults_of_an_options_class() -> None:
     service = {"platformName": "Fake", "automationName": "Fake"}
 
-    assert _merged(UiAutomator2Options(), service) == {"platformName": "Fake", "appium:automationName": "Fake"}
+    assert _merged(UiAutomator2Options(), service) == {
+        "platformName": "Fake",
+        "appium:automationName": "Fake",
+    }
     assert _merged(XCUITestOptions(), {}, platform="ios") == {
         "platformName": "iOS",
         "appium:automationName": "XCUITest",
@@ -62,13 +84,22 @@ def test_the_suites_values_override_the_service() -> None:
     options.automation_name = "Espresso"
 
     assert _merged(options)["appium:automationName"] == "Espresso"
-    assert _merged({"deviceName": None}, {"appium:deviceName": "1", "appium:app": "a"}) == {"appium:app": "a"}
+    assert _merged(
+        {"deviceName": None}, {"appium:deviceName": "1", "appium:app": "a"}
+    ) == {"appium:app": "a"}
 
 
 @pytest.mark.parametrize(
-    "options", [{"automationName": "UiAutomator2"}, {"platformName": "Android"}, UiAutomator2Options()]
+    "options",
+    [
+        {"automationName": "UiAutomator2"},
+        {"platformName": "Android"},
+        UiAutomator2Options(),
+    ],
 )
-def test_the_local_browser_device_accepts_capabilities_of_android_suites(options: Options) -> None:
+def test_the_local_browser_device_accepts_capabilities_of_android_suites(
+    options: Options,
+) -> None:
     assert _merged(options) == ANDROID
 
 
@@ -82,7 +113,8 @@ def test_the_suites_own_options_are_not_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "options", "seconds"), [(None, {}, 0), (10, {}, 600), (10, {"newCommandTimeout": 77}, 77)]
+    ("idle", "options", "seconds"),
+    [(None, {}, 0), (10, {}, 600), (10, {"newCommandTimeout": 77}, 77)],
 )
 def test_appiums_idle_limit_is_the_sessions_unless_the_suite_sets_one(
     idle: int | None, options: Options, seconds: int
@@ -97,18 +129,25 @@ def test_appiums_idle_limit_is_the_sessions_unless_the_suite_sets_one(
 
 @pytest.mark.parametrize("word", ["Android", "android", "Fake"])
 def test_the_platform_is_spelled_as_the_service_does(word: str) -> None:
-    assert _merged({"platformName": word}, {"platformName": "Fake"}) == {"platformName": "Fake"}
+    assert _merged({"platformName": word}, {"platformName": "Fake"}) == {
+        "platformName": "Fake"
+    }
     assert _merged({"platformName": "android"}, {}) == {"platformName": "android"}
 
 
 def test_a_platform_that_differs_from_the_marker_is_a_configuration_error() -> None:
     options = UiAutomator2Options().load_capabilities({"platformName": "iOS"})
 
-    with pytest.raises(ConfigError, match=r"platformName='iOS', the marker platform='android'.*device_platform"):
+    with pytest.raises(
+        ConfigError,
+        match=r"platformName='iOS', the marker platform='android'.*device_platform",
+    ):
         _merged(options)
 
 
-@pytest.mark.parametrize(("udid", "warnings"), [("emulator-5556", 1), (None, 0), ("emulator-5554", 0)])
+@pytest.mark.parametrize(
+    ("udid", "warnings"), [("emulator-5556", 1), (None, 0), ("emulator-5554", 0)]
+)
 def test_the_sessions_device_overrides_the_suites_udid(
     udid: str | None, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -118,11 +157,16 @@ def test_the_sessions_device_overrides_the_suites_udid(
     assert len(caplog.messages) == warnings
 
 
-@pytest.mark.parametrize("options", [{}, UiAutomator2Options(), {"appPackage": "com.example.notes"}])
+@pytest.mark.parametrize(
+    "options", [{}, UiAutomator2Options(), {"appPackage": "com.example.notes"}]
+)
 def test_the_archive_that_the_service_returns_is_the_app(options: Options) -> None:
     service = ANDROID | {"appium:app": "/blank.xml"}
 
-    assert _merged(options, service, applicationArchiveUrl=ARCHIVE)["appium:app"] == ARCHIVE
+    assert (
+        _merged(options, service, applicationArchiveUrl=ARCHIVE)["appium:app"]
+        == ARCHIVE
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,18 +190,31 @@ def test_the_suites_own_app_overrides_it(options: Options, app: str | None) -> N
     [("build_id", _asked(build_id=BUILD)), ("vendor_go", _asked(vendor_go=True))],
     ids=["build_id", "vendor_go"],
 )
-def test_the_suite_must_set_an_app_for_which_the_service_returns_no_url(source: str, asked: SessionRequest) -> None:
-    with pytest.raises(ConfigError, match=rf"^{source}=.*device_appium_options.*application_archive_url"):
+def test_the_suite_must_set_an_app_for_which_the_service_returns_no_url(
+    source: str, asked: SessionRequest
+) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=rf"^{source}=.*device_appium_options.*application_archive_url",
+    ):
         _merged({}, request=asked, buildId=asked.build_id and str(asked.build_id))
 
 
 @pytest.mark.parametrize("name", ["appPackage", "bundleId"])
 def test_an_app_on_the_device_needs_no_url(name: str) -> None:
-    assert _merged({name: "com.example.notes"}, buildId=BUILD)[f"appium:{name}"] == "com.example.notes"
+    assert (
+        _merged({name: "com.example.notes"}, buildId=BUILD)[f"appium:{name}"]
+        == "com.example.notes"
+    )
 
 
-def test_launch_arguments_become_intent_arguments_on_android_and_process_arguments_on_ios() -> None:
-    arguments: dict[str, Any] = {"launch_args": ["--es", "name", "Ada L"], "application_archive_url": ARCHIVE}
+def test_launch_arguments_become_intent_arguments_on_android_and_process_arguments_on_ios() -> (
+    None
+):
+    arguments: dict[str, Any] = {
+        "launch_args": ["--es", "name", "Ada L"],
+        "application_archive_url": ARCHIVE,
+    }
 
     android = _merged({}, request=_asked(**arguments))
     ios = _merged({}, IOS, _asked("ios", **arguments), platform="ios")
@@ -171,7 +228,9 @@ def test_the_suites_own_arguments_take_precedence() -> None:
     own = XCUITestOptions()
     own.process_arguments = {"env": {"A": "1"}}
 
-    assert _merged(own, IOS, asked, platform="ios")["appium:processArguments"] == {"env": {"A": "1"}}
+    assert _merged(own, IOS, asked, platform="ios")["appium:processArguments"] == {
+        "env": {"A": "1"}
+    }
 
 
 def test_language_orientation_and_permissions_are_passed_unchanged() -> None:
@@ -182,7 +241,14 @@ def test_language_orientation_and_permissions_are_passed_unchanged() -> None:
     ios.locale, ios.language, ios.auto_accept_alerts = "fr_CA", "fr", True
     ios.permissions = {"com.example.notes": {"camera": "yes"}}
 
-    for options, service, platform in ((android, ANDROID, "android"), (ios, IOS, "ios")):
-        own = {name: value for name, value in options.to_capabilities().items() if name.startswith("appium:")}
+    for options, service, platform in (
+        (android, ANDROID, "android"),
+        (ios, IOS, "ios"),
+    ):
+        own = {
+            name: value
+            for name, value in options.to_capabilities().items()
+            if name.startswith("appium:")
+        }
         assert len(own) == 4 + (platform == "android")
         assert _merged(options, service, platform=platform) == own | service

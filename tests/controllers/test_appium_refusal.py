@@ -47,14 +47,18 @@ OF_THE_SERVER = [
 NO_DRIVER = "Could not find a driver for automationName '{}' and platformName 'Android'. Have you installed a driver?"
 
 
-def _error(far: Controller, message: str, options: dict[str, object], **capabilities: str) -> Exception:
+def _error(
+    far: Controller, message: str, options: dict[str, object], **capabilities: str
+) -> Exception:
     far.answer = appium(session=refuses("session not created", message))
     with (
         pytest.raises((AppError, ConfigError, ControllerError)) as caught,
         driver(session_on(far, capabilities=capabilities), options),
     ):
         pass
-    assert [path for path, _ in far.asked] == ["/session"]  # once: what is refused is refused the next time too
+    assert [path for path, _ in far.asked] == [
+        "/session"
+    ]  # once: what is refused is refused the next time too
     return caught.value
 
 
@@ -74,20 +78,32 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_faul
 @pytest.mark.parametrize(
     ("app", "fix"),
     [
-        ("https://builds.example/notes.zip", "Appium's machine downloads it: the URL must be correct"),
-        ("/builds/notes", "Appium looks for it on its own machine: set the URL of an archive"),
+        (
+            "https://builds.example/notes.zip",
+            "Appium's machine downloads it: the URL must be correct",
+        ),
+        (
+            "/builds/notes",
+            "Appium looks for it on its own machine: set the URL of an archive",
+        ),
     ],
 )
 def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_it_has_a_url(
     far: Controller, app: str, fix: str
 ) -> None:
-    error = _error(far, f"A new session could not be created. Details: {app} cannot be read", {"app": app})
+    error = _error(
+        far,
+        f"A new session could not be created. Details: {app} cannot be read",
+        {"app": app},
+    )
 
     assert f"\nFix: {fix}" in str(error)
 
 
 @pytest.mark.parametrize("message", OF_THE_SERVER)
-def test_other_failures_are_not_reported_as_the_apps_fault(far: Controller, message: str) -> None:
+def test_other_failures_are_not_reported_as_the_apps_fault(
+    far: Controller, message: str
+) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, ControllerError)
@@ -111,15 +127,29 @@ def test_rejected_options_are_the_suites_fault(far: Controller, message: str) ->
     assert "device_appium_options" in str(error)
 
 
-def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(far: Controller) -> None:
-    error = _error(far, NO_DRIVER.format("Espresso"), {"automationName": "Espresso"}, automationName="UiAutomator2")
+def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
+    far: Controller,
+) -> None:
+    error = _error(
+        far,
+        NO_DRIVER.format("Espresso"),
+        {"automationName": "Espresso"},
+        automationName="UiAutomator2",
+    )
 
     assert isinstance(error, ConfigError)
-    assert "remove automationName from device_appium_options: the service reports 'UiAutomator2'" in str(error)
+    assert (
+        "remove automationName from device_appium_options: the service reports 'UiAutomator2'"
+        in str(error)
+    )
 
 
-def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(far: Controller) -> None:
-    error = _error(far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2")
+def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(
+    far: Controller,
+) -> None:
+    error = _error(
+        far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2"
+    )
 
     assert isinstance(error, ControllerError)
 

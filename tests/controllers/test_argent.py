@@ -27,7 +27,11 @@ def test_tools_have_name_description_and_schema(far: Controller) -> None:
 
     (tap, _) = argent(far).tools()
 
-    assert (tap.name, tap.description, tap.input_schema) == ("gesture-tap", "Press the screen", TAP)
+    assert (tap.name, tap.description, tap.input_schema) == (
+        "gesture-tap",
+        "Press the screen",
+        TAP,
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,11 +44,16 @@ def test_tools_have_name_description_and_schema(far: Controller) -> None:
         ({"x": True}, ["x=True must be of type number"]),
         ({"x": 7}, ["x=7 must be between 0 and 1"]),
         ({"x": 1, "y": 1}, ["y is unknown, must be one of udid, x, button"]),
-        ({"x": 1, "button": "middle"}, ["button='middle' must be one of 'left', 'right'"]),
+        (
+            {"x": 1, "button": "middle"},
+            ["button='middle' must be one of 'left', 'right'"],
+        ),
         ({"x": 1, "udid": ""}, ["udid='' is too short"]),
     ],
 )
-def test_arguments_are_checked_before_they_are_sent(far: Controller, arguments: Any, issues: list[str]) -> None:
+def test_arguments_are_checked_before_they_are_sent(
+    far: Controller, arguments: Any, issues: list[str]
+) -> None:
     far.answer = tools(TAPPED)
     device = argent(far)
 
@@ -62,7 +71,11 @@ def test_arguments_are_checked_before_they_are_sent(far: Controller, arguments: 
 @pytest.mark.parametrize(
     ("value", "schema", "problems"),
     [
-        ([1, "a"], {"type": "array", "items": {"type": "integer"}}, ["[1]='a' must be of type integer"]),
+        (
+            [1, "a"],
+            {"type": "array", "items": {"type": "integer"}},
+            ["[1]='a' must be of type integer"],
+        ),
         ([], {"type": "array", "minItems": 1}, [" has too few or too many items (0)"]),
         (
             {"a": {"b": 1}},
@@ -78,27 +91,41 @@ def test_arguments_are_checked_before_they_are_sent(far: Controller, arguments: 
         (object, {"type": "of another world"}, []),
     ],
 )
-def test_the_subset_of_json_schema_that_tools_use_is_supported(value: Any, schema: Any, problems: list[str]) -> None:
+def test_the_subset_of_json_schema_that_tools_use_is_supported(
+    value: Any, schema: Any, problems: list[str]
+) -> None:
     assert list(problems_of(value, schema)) == problems
 
 
 def test_an_unknown_tool_is_reported_with_similar_names(far: Controller) -> None:
     far.answer = tools({})
 
-    with pytest.raises(ArgentError, match="argent has no tool 'gesture-tab', only gesture-tap"):
+    with pytest.raises(
+        ArgentError, match="argent has no tool 'gesture-tab', only gesture-tap"
+    ):
         argent(far).call("gesture-tab")
 
 
 def test_a_refusal_has_the_servers_code_and_issues(far: Controller) -> None:
     issues = [{"path": ["x"], "message": "expected number"}]
     far.answer = tools(
-        {"POST /tools/gesture-tap": says({"error": "[]", "message": "x is wrong", "issues": issues}, 400)}
+        {
+            "POST /tools/gesture-tap": says(
+                {"error": "[]", "message": "x is wrong", "issues": issues}, 400
+            )
+        }
     )
     with pytest.raises(ArgentError, match="argent gesture-tap: x is wrong") as caught:
         argent(far).call("gesture-tap", x=1)
     assert caught.value.issues == ["x: expected number"]
 
-    far.answer = tools({"POST /tools/gesture-tap": says({"error": "it is gone", "error_code": "UNREACHABLE"}, 500)})
+    far.answer = tools(
+        {
+            "POST /tools/gesture-tap": says(
+                {"error": "it is gone", "error_code": "UNREACHABLE"}, 500
+            )
+        }
+    )
     with pytest.raises(ArgentError, match="it is gone") as caught:
         argent(far).call("gesture-tap", x=1)
     assert caught.value.code == "UNREACHABLE"
@@ -106,7 +133,9 @@ def test_a_refusal_has_the_servers_code_and_issues(far: Controller) -> None:
 
 def test_a_read_only_tool_is_retried_and_an_action_is_not(far: Controller) -> None:
     devices = in_turn(HTML, HTML, says({"data": {"devices": [{"serial": "a"}]}}))
-    far.answer = lambda call: devices(call) if "list-devices" in call else tools({})(call)
+    far.answer = lambda call: (
+        devices(call) if "list-devices" in call else tools({})(call)
+    )
     assert argent(far).device_id == "a"
 
     far.answer = tools({"POST /tools/gesture-tap": HTML})
@@ -117,15 +146,21 @@ def test_a_read_only_tool_is_retried_and_an_action_is_not(far: Controller) -> No
 
 
 def test_a_device_that_is_not_listed_yet_is_looked_up_again(far: Controller) -> None:
-    found = in_turn(says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}}))
+    found = in_turn(
+        says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}})
+    )
     far.answer = lambda call: found(call) if "list-devices" in call else tools({})(call)
 
     assert argent(far).device_id == "one"
 
 
 @pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
-def test_no_device_or_several_devices_are_reported(far: Controller, devices: list[dict[str, str]]) -> None:
-    far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
+def test_no_device_or_several_devices_are_reported(
+    far: Controller, devices: list[dict[str, str]]
+) -> None:
+    far.answer = tools(
+        {"POST /tools/list-devices": says({"data": {"devices": devices}})}
+    )
 
     with pytest.raises(ArgentError, match=f"argent reports {len(devices)} devices"):
         argent(far).call("gesture-tap", x=1)
@@ -133,13 +168,19 @@ def test_no_device_or_several_devices_are_reported(far: Controller, devices: lis
 
 def test_a_running_device_is_preferred(far: Controller) -> None:
     devices = [{"udid": "one", "state": "Shutdown"}, {"udid": "two", "state": "Booted"}]
-    far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
+    far.answer = tools(
+        {"POST /tools/list-devices": says({"data": {"devices": devices}})}
+    )
 
     assert argent(far).device_id == "two"
 
 
 def test_an_artifact_is_bytes(far: Controller) -> None:
-    far.answer = lambda call: Answer(body=b"\x89PNG") if call == "GET /artifacts/1" else says({"error": "none"}, 404)
+    far.answer = lambda call: (
+        Answer(body=b"\x89PNG")
+        if call == "GET /artifacts/1"
+        else says({"error": "none"}, 404)
+    )
 
     assert argent(far).artifact("1") == b"\x89PNG"
     with pytest.raises(ArgentError, match="none"):
@@ -147,5 +188,7 @@ def test_an_artifact_is_bytes(far: Controller) -> None:
 
 
 def test_a_session_of_another_type_has_no_tool_server(far: Controller) -> None:
-    with pytest.raises(ControllerError, match="of type appium: it has no argent tool server"):
+    with pytest.raises(
+        ControllerError, match="of type appium: it has no argent tool server"
+    ):
         Argent(session_at(far.url))

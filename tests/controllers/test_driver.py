@@ -35,7 +35,13 @@ Options = AppiumOptions | Mapping[str, Any]
         UiAutomator2Options().load_capabilities({"appium:newCommandTimeout": 77}),
         XCUITestOptions().load_capabilities({"newCommandTimeout": 77}),
     ],
-    ids=["mapping", "prefixed", "AppiumOptions", "UiAutomator2Options", "XCUITestOptions"],
+    ids=[
+        "mapping",
+        "prefixed",
+        "AppiumOptions",
+        "UiAutomator2Options",
+        "XCUITestOptions",
+    ],
 )
 def test_options_are_accepted_in_every_form(appium: Session, options: Options) -> None:
     with driver(appium, options) as driven:
@@ -46,7 +52,10 @@ def test_options_are_accepted_in_every_form(appium: Session, options: Options) -
 def test_a_rejected_command_cannot_control_the_terminal(far: Controller) -> None:
     far.answer = appium(source=refuses("unknown error", "\x1b[31mred\n::error::owned"))
 
-    with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException) as raised:
+    with (
+        driver(session_on(far), {}) as driven,
+        pytest.raises(WebDriverException) as raised,
+    ):
         _ = driven.page_source
 
     assert "\\x1b[31mred\n\\::error::owned" in str(raised.value)
@@ -63,10 +72,15 @@ def test_a_rejected_command_cannot_control_the_terminal(far: Controller) -> None
         says({"message": "Bad gateway"}, 503),
     ],
 )
-def test_a_gateways_page_does_not_count_as_a_success(far: Controller, page: Answer) -> None:
+def test_a_gateways_page_does_not_count_as_a_success(
+    far: Controller, page: Answer
+) -> None:
     far.answer = appium(back=page)
 
-    with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException, match=r"Appium.*: .*Bad gateway"):
+    with (
+        driver(session_on(far), {}) as driven,
+        pytest.raises(WebDriverException, match=r"Appium.*: .*Bad gateway"),
+    ):
         driven.back()
 
 
@@ -94,11 +108,20 @@ def test_quitting_a_driver_whose_appium_session_has_ended_is_silent(
     assert isinstance(appium.remote_config, AppiumConfig)
 
     with driver(appium, {}) as driven:
-        ended = httpx.delete(f"{appium.remote_config.appium_url}/session/{driven.session_id}", trust_env=False)
+        ended = httpx.delete(
+            f"{appium.remote_config.appium_url}/session/{driven.session_id}",
+            trust_env=False,
+        )
         assert ended.is_success
 
-    logged = [(record.levelname, record.message) for record in caplog.records if record.name == "pytest_device"]
-    assert logged == [("INFO", "the Appium session had ended before its driver was quit")]
+    logged = [
+        (record.levelname, record.message)
+        for record in caplog.records
+        if record.name == "pytest_device"
+    ]
+    assert logged == [
+        ("INFO", "the Appium session had ended before its driver was quit")
+    ]
 
 
 def test_quitting_a_driver_whose_server_was_killed_logs_a_warning(
@@ -107,8 +130,12 @@ def test_quitting_a_driver_whose_server_was_killed_logs_a_warning(
     with driver(appium, {}):
         kill_appium()
 
-    logged = [record.message for record in caplog.records if record.name == "pytest_device"]
-    assert [message.partition(": ")[0] for message in logged] == ["the Appium driver did not quit"]
+    logged = [
+        record.message for record in caplog.records if record.name == "pytest_device"
+    ]
+    assert [message.partition(": ")[0] for message in logged] == [
+        "the Appium driver did not quit"
+    ]
 
 
 def test_quitting_has_its_own_time_limit(far: Controller) -> None:
@@ -140,16 +167,23 @@ def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
         far.answer = lambda _call: HANGS
 
     assert lost == [True]
-    assert [path for path, _ in far.asked] == ["/session", "/session/1"]  # asked once, not four times
+    assert [path for path, _ in far.asked] == [
+        "/session",
+        "/session/1",
+    ]  # asked once, not four times
     assert "the Appium driver did not quit: " in caplog.text
 
 
-def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(far: Controller) -> None:
+def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(
+    far: Controller,
+) -> None:
     lost: list[bool] = []
     far.answer = lambda _call: HANGS
 
     with (
-        pytest.raises(ControllerError, match=r"no response within 0\.2 s \(device_driver_policy"),
+        pytest.raises(
+            ControllerError, match=r"no response within 0\.2 s \(device_driver_policy"
+        ),
         driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)),
     ):
         pass
@@ -158,7 +192,9 @@ def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(far: Controll
     assert [path for path, _ in far.asked] == ["/session"]
 
 
-def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(far: Controller) -> None:
+def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(
+    far: Controller,
+) -> None:
     server = appium(source=HANGS)
 
     def slow_start(call: str) -> Answer:
@@ -169,18 +205,28 @@ def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_
     far.answer = slow_start
 
     with (
-        driver(session_on(far), {"appium:wdaLaunchTimeout": 100}, policy=SHORT) as driven,
+        driver(
+            session_on(far), {"appium:wdaLaunchTimeout": 100}, policy=SHORT
+        ) as driven,
         pytest.raises(ReadTimeoutError),
     ):
         _ = driven.page_source
 
 
-@pytest.mark.parametrize("answer", [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)])
-def test_after_any_response_the_device_does_not_count_as_in_use(far: Controller, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)],
+)
+def test_after_any_response_the_device_does_not_count_as_in_use(
+    far: Controller, answer: Answer
+) -> None:
     lost: list[bool] = []
     far.answer = appium(session=answer)
 
-    with pytest.raises(ControllerError), driver(session_on(far), {}, lost=lambda: lost.append(True)):
+    with (
+        pytest.raises(ControllerError),
+        driver(session_on(far), {}, lost=lambda: lost.append(True)),
+    ):
         pass
 
     assert lost == []
@@ -189,16 +235,23 @@ def test_after_any_response_the_device_does_not_count_as_in_use(far: Controller,
 def test_a_command_can_take_as_long_as_the_policy_allows(far: Controller) -> None:
     far.answer = appium(source=HANGS)
 
-    with driver(session_on(far), {}, policy=SHORT) as driven, pytest.raises(ReadTimeoutError):
+    with (
+        driver(session_on(far), {}, policy=SHORT) as driven,
+        pytest.raises(ReadTimeoutError),
+    ):
         _ = driven.page_source
 
 
-def test_a_driver_that_the_test_has_quit_is_not_quit_again(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_driver_that_the_test_has_quit_is_not_quit_again(
+    far: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
     far.answer = appium()
     with driver(session_on(far), {}) as driven:
         driven.quit()
-        far.answer = lambda _call: refuses("invalid session id", "A session is either terminated or not started", 404)
+        far.answer = lambda _call: refuses(
+            "invalid session id", "A session is either terminated or not started", 404
+        )
 
     assert caplog.messages == []
 
@@ -219,18 +272,31 @@ LINK = "https://notes.example/open?key=sesame"
 @pytest.mark.parametrize(
     ("platform", "capabilities", "arguments"),
     [
-        ("android", {"appPackage": "com.example.notes"}, {"package": "com.example.notes"}),
+        (
+            "android",
+            {"appPackage": "com.example.notes"},
+            {"package": "com.example.notes"},
+        ),
         ("android", {}, {}),
-        ("ios", {"appium:bundleId": "com.example.notes"}, {"bundleId": "com.example.notes"}),
+        (
+            "ios",
+            {"appium:bundleId": "com.example.notes"},
+            {"bundleId": "com.example.notes"},
+        ),
     ],
 )
 def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
-    far: Controller, platform: str, capabilities: dict[str, str], arguments: dict[str, str]
+    far: Controller,
+    platform: str,
+    capabilities: dict[str, str],
+    arguments: dict[str, str],
 ) -> None:
     far.answer = appium(capabilities)
 
     with driver(session_on(far, platform=platform), {}, request=_asked(platform)):
-        assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}]
+        assert received(far, "/execute/sync") == [
+            {"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}
+        ]
 
 
 def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
@@ -243,9 +309,24 @@ def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (refuses("unknown error", f"Error: Activity not started, unable to resolve {LINK}"), AppError, "unable to"),
-        (refuses("unknown method", "Unsupported execute method 'mobile: deepLink'"), ConfigError, "remove open_url"),
-        (refuses("unknown command", "no such route", 404), ConfigError, "remove open_url"),
+        (
+            refuses(
+                "unknown error",
+                f"Error: Activity not started, unable to resolve {LINK}",
+            ),
+            AppError,
+            "unable to",
+        ),
+        (
+            refuses("unknown method", "Unsupported execute method 'mobile: deepLink'"),
+            ConfigError,
+            "remove open_url",
+        ),
+        (
+            refuses("unknown command", "no such route", 404),
+            ConfigError,
+            "remove open_url",
+        ),
         (HANGS, ControllerError, "timed out"),
     ],
     ids=["refused", "unknown method", "unknown command", "hangs"],
@@ -255,11 +336,17 @@ def test_a_link_that_cannot_be_opened_is_reported_and_the_driver_is_quit(
 ) -> None:
     far.answer = appium(sync=answer)
 
-    with pytest.raises(kind) as caught, driver(session_on(far), {}, request=_asked(), policy=SHORT):
+    with (
+        pytest.raises(kind) as caught,
+        driver(session_on(far), {}, request=_asked(), policy=SHORT),
+    ):
         pass
 
     message = str(caught.value)
-    assert "started, but open_url='https://notes.example/open?…' could not be opened" in message
+    assert (
+        "started, but open_url='https://notes.example/open?…' could not be opened"
+        in message
+    )
     assert words in message
     assert "sesame" not in message
     assert far.asked[-1][0] == "/session/1"

@@ -29,13 +29,21 @@ URL = "https://secret-host.example.com/base"
                 "AGENT_DEVICE_NO_UPDATE_NOTIFIER": "1",
             },
         ),
-        (session_at(URL, "argent"), {"ARGENT_TOOLS_URL": URL, "ARGENT_AUTH_TOKEN": TOKEN}),
+        (
+            session_at(URL, "argent"),
+            {"ARGENT_TOOLS_URL": URL, "ARGENT_AUTH_TOKEN": TOKEN},
+        ),
         (session_at(URL, "argent", toolsAuthToken=None), {"ARGENT_TOOLS_URL": URL}),
-        (session_at(URL), {"APPIUM_URL": URL, "APPIUM_CAPS": '{"platformName": "Fake"}'}),
+        (
+            session_at(URL),
+            {"APPIUM_URL": URL, "APPIUM_CAPS": '{"platformName": "Fake"}'},
+        ),
     ],
     ids=["agent-device", "argent", "argent without a token", "appium"],
 )
-def test_each_type_has_the_variables_of_its_tools(session: Session, variables: dict[str, str]) -> None:
+def test_each_type_has_the_variables_of_its_tools(
+    session: Session, variables: dict[str, str]
+) -> None:
     assert dict(environment_of(session)) == variables
 
 
@@ -44,16 +52,24 @@ def test_each_type_has_the_variables_of_its_tools(session: Session, variables: d
     [
         session_at(URL, "web-preview-only"),
         session_at(URL, "quantum-device"),
-        Session.from_wire(example_session(type="appium", status="stopped", remoteConfig=None)),
+        Session.from_wire(
+            example_session(type="appium", status="stopped", remoteConfig=None)
+        ),
     ],
     ids=lambda session: session.type,
 )
 def test_a_session_without_a_controller_has_no_variables(session: Session) -> None:
-    with pytest.raises(ControllerError, match=f"of type {session.type}, {session.status}, has no controller"):
+    with pytest.raises(
+        ControllerError,
+        match=f"of type {session.type}, {session.status}, has no controller",
+    ):
         environment_of(session)
 
 
-@pytest.mark.parametrize("show", [str, repr, "{}".format, "%s".__mod__, pprint.pformat, lambda it: f"{[it]!r}"])
+@pytest.mark.parametrize(
+    "show",
+    [str, repr, "{}".format, "%s".__mod__, pprint.pformat, lambda it: f"{[it]!r}"],
+)
 def test_names_are_shown_and_values_are_not(show: object) -> None:
     assert callable(show)
     shown = show(environment_of(session_at(URL, "argent")))
@@ -67,6 +83,8 @@ def test_names_are_shown_and_values_are_not(show: object) -> None:
 def test_a_subprocess_gets_the_values() -> None:
     program = [sys.executable, "-c", "import os; print(os.environ['APPIUM_CAPS'])"]
 
-    printed = subprocess.check_output(program, env={**os.environ, **environment_of(session_at(URL))}, text=True)
+    printed = subprocess.check_output(
+        program, env={**os.environ, **environment_of(session_at(URL))}, text=True
+    )
 
     assert json.loads(printed) == {"platformName": "Fake"}

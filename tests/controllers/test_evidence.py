@@ -8,7 +8,11 @@ import pytest
 
 from pytest_device.controllers.appium.connection import COMMAND_SECONDS, DriverPolicy
 from pytest_device.controllers.appium.drivers import driver
-from pytest_device.controllers.appium.evidence import EVIDENCE_SECONDS, LOG_LINES, evidence_of
+from pytest_device.controllers.appium.evidence import (
+    EVIDENCE_SECONDS,
+    LOG_LINES,
+    evidence_of,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
 from tests.controllers.appium_servers import appium, received, refuses, session_on
@@ -24,7 +28,10 @@ def test_a_real_appium_provides_screenshot_source_and_details(appium: Session) -
     assert list(evidence) == ["screenshot.png", "source.xml", "app.json"]
     assert evidence["screenshot.png"].startswith(b"\x89PNG")
     assert b"<app" in evidence["source.xml"]
-    assert json.loads(evidence["app.json"]) == {"context": "NATIVE_APP", "orientation": "PORTRAIT"}
+    assert json.loads(evidence["app.json"]) == {
+        "context": "NATIVE_APP",
+        "orientation": "PORTRAIT",
+    }
 
 
 def test_a_killed_appium_provides_no_evidence_and_that_is_reported(
@@ -35,14 +42,29 @@ def test_a_killed_appium_provides_no_evidence_and_that_is_reported(
 
         assert list(evidence_of(driven)) == []
 
-        logged = [record.getMessage() for record in caplog.records if record.name == "pytest_device"]
-        assert [message.partition(":")[0] for message in logged] == ["no screenshot.png of the device"]
+        logged = [
+            record.getMessage()
+            for record in caplog.records
+            if record.name == "pytest_device"
+        ]
+        assert [message.partition(":")[0] for message in logged] == [
+            "no screenshot.png of the device"
+        ]
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        says({"value": {"error": "unknown error", "message": "no", "stacktrace": "at\nlines"}}, 500),
+        says(
+            {
+                "value": {
+                    "error": "unknown error",
+                    "message": "no",
+                    "stacktrace": "at\nlines",
+                }
+            },
+            500,
+        ),
         says({"value": {"error": "invalid session id", "message": "gone"}}, 404),
         says({"value": None}),
         says({"value": 7}),
@@ -64,18 +86,27 @@ def test_an_invalid_screenshot_does_not_prevent_the_source(
     with driver(session_at(far.url), {}) as driven:
         assert list(evidence_of(driven)) == [("source.xml", b"<app/>")]
 
-    assert [record.levelname for record in caplog.records if record.name == "pytest_device"] == ["WARNING"]
+    assert [
+        record.levelname for record in caplog.records if record.name == "pytest_device"
+    ] == ["WARNING"]
 
 
-@pytest.mark.parametrize("answer", [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")])
-def test_an_invalid_source_does_not_prevent_the_screenshot(far: Controller, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")],
+)
+def test_an_invalid_source_does_not_prevent_the_screenshot(
+    far: Controller, answer: Answer
+) -> None:
     far.answer = appium(screenshot=says({"value": PNG}), source=answer)
 
     with driver(session_at(far.url), {}) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["screenshot.png"]
 
 
-def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(far: Controller) -> None:
+def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(
+    far: Controller,
+) -> None:
     limits: list[tuple[str, object]] = []
     far.answer = appium()
     with driver(session_at(far.url), {}) as driven:
@@ -111,22 +142,38 @@ def test_all_evidence_together_has_a_limit_too(far: Controller) -> None:
         far.answer = answer
         assert list(evidence_of(driven, clock=clock)) == []
 
-    assert limits[:-1] == [20.0, 20.0, 5.0, 5.0]  # the last two ask for one piece; then the quit
+    assert limits[:-1] == [
+        20.0,
+        20.0,
+        5.0,
+        5.0,
+    ]  # the last two ask for one piece; then the quit
 
 
 def test_a_slow_screenshot_does_not_prevent_the_rest(far: Controller) -> None:
-    far.answer = appium(screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"}))
+    far.answer = appium(
+        screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"})
+    )
 
-    with driver(session_at(far.url), {}, policy=DriverPolicy(timeout_seconds=0.2)) as driven:
+    with driver(
+        session_at(far.url), {}, policy=DriverPolicy(timeout_seconds=0.2)
+    ) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["source.xml"]
 
 
-def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(far: Controller) -> None:
-    lines = [{"timestamp": 0, "level": "ALL", "message": f"line {number}"} for number in range(600)]
+def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
+    far: Controller,
+) -> None:
+    lines = [
+        {"timestamp": 0, "level": "ALL", "message": f"line {number}"}
+        for number in range(600)
+    ]
     far.answer = appium(
         {"platformName": "Android"},
         types=says({"value": ["server", "logcat", "browser"]}),
-        log=says({"value": [*lines, {"timestamp": 1e99, "message": "two\nlines"}, "bare"]}),
+        log=says(
+            {"value": [*lines, {"timestamp": 1e99, "message": "two\nlines"}, "bare"]}
+        ),
         context=says({"value": "NATIVE_APP"}),
         orientation=refuses("unknown command", "no", 404),
         sync=says({"value": "com.example.notes"}),
@@ -138,7 +185,12 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(far
     logged = evidence["logcat.txt"].decode().splitlines()
     assert list(evidence) == ["app.json", "logcat.txt", "browser.txt"]
     assert len(logged) == LOG_LINES == 500
-    assert logged[-4:] == ["1970-01-01T00:00:00.000+00:00 ALL line 599", "two", "lines", "bare"]
+    assert logged[-4:] == [
+        "1970-01-01T00:00:00.000+00:00 ALL line 599",
+        "two",
+        "lines",
+        "bare",
+    ]
     assert json.loads(evidence["app.json"]) == {
         "context": "NATIVE_APP",
         "package": "com.example.notes",
@@ -147,21 +199,35 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(far
     assert received(far, "/log") == [{"type": "logcat"}, {"type": "browser"}]
 
 
-@pytest.mark.parametrize("answer", [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})])
+@pytest.mark.parametrize(
+    "answer",
+    [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})],
+)
 def test_a_driver_without_logs_causes_no_warning(
     far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    far.answer = appium(types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG}))
+    far.answer = appium(
+        types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG})
+    )
 
     with driver(session_on(far), {}) as driven:
-        assert [name for name, _content in evidence_of(driven)] == ["screenshot.png", "source.xml"]
+        assert [name for name, _content in evidence_of(driven)] == [
+            "screenshot.png",
+            "source.xml",
+        ]
 
     assert caplog.messages == []
 
 
-def test_a_warning_about_missing_evidence_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_about_missing_evidence_has_one_line(
+    far: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
-    far.answer = appium(screenshot=says({"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500))
+    far.answer = appium(
+        screenshot=says(
+            {"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500
+        )
+    )
 
     with driver(session_at(far.url), {}) as driven:
         list(evidence_of(driven))

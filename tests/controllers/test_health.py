@@ -16,7 +16,14 @@ import trustme
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at, speak_tls
+from tests.controllers.servers import (
+    TOKEN,
+    Answer,
+    Controller,
+    says,
+    session_at,
+    speak_tls,
+)
 
 READY = says({"value": {"ready": True}})
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
@@ -40,7 +47,12 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_living_controller_has_no_problem(
-    far: Controller, base: str, session_type: str, path: str, access: str | None, reply: object
+    far: Controller,
+    base: str,
+    session_type: str,
+    path: str,
+    access: str | None,
+    reply: object,
 ) -> None:
     far.answer = lambda _call: says(reply)
 
@@ -49,12 +61,16 @@ def test_a_living_controller_has_no_problem(
 
 
 def test_a_compressed_response_is_decompressed(far: Controller) -> None:
-    far.answer = lambda _call: Answer(200, gzip.compress(READY.body), {"Content-Encoding": "gzip"})
+    far.answer = lambda _call: Answer(
+        200, gzip.compress(READY.body), {"Content-Encoding": "gzip"}
+    )
 
     assert problem_of(session_at(far.url, "appium")) is None
 
 
-def test_an_argent_server_without_a_token_is_checked_without_one(far: Controller) -> None:
+def test_an_argent_server_without_a_token_is_checked_without_one(
+    far: Controller,
+) -> None:
     assert problem_of(session_at(far.url, "argent", toolsAuthToken=None)) is None
     assert far.asked == [("/tools", None)]
 
@@ -64,7 +80,9 @@ def test_an_argent_server_without_a_token_is_checked_without_one(far: Controller
     [
         session_at("http://127.0.0.1:9", "web-preview-only"),
         session_at("http://127.0.0.1:9", "quantum-device"),
-        Session.from_wire(example_session(type="appium", status="stopped", remoteConfig=None)),
+        Session.from_wire(
+            example_session(type="appium", status="stopped", remoteConfig=None)
+        ),
     ],
     ids=lambda session: session.type,
 )
@@ -76,9 +94,21 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
     ("session_type", "answer", "problem"),
     [
         ("appium", HTML, "its Appium server returned status 502"),
-        ("appium", Answer(200, HTML.body), "its Appium server returned something other than JSON"),
-        ("appium", Answer(200, b"\xff\xfe\xff"), "its Appium server returned something other than JSON"),
-        ("appium", Answer(200, b"[" * 100_000), "its Appium server returned something other than JSON"),
+        (
+            "appium",
+            Answer(200, HTML.body),
+            "its Appium server returned something other than JSON",
+        ),
+        (
+            "appium",
+            Answer(200, b"\xff\xfe\xff"),
+            "its Appium server returned something other than JSON",
+        ),
+        (
+            "appium",
+            Answer(200, b"[" * 100_000),
+            "its Appium server returned something other than JSON",
+        ),
         (
             "appium",
             Answer(302, headers={"Location": "http://127.0.0.1:9/"}),
@@ -89,8 +119,16 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
             says({"value": {"ready": False}}),
             "its Appium server responds, but does not report that it is ready",
         ),
-        ("appium", says({"value": None}), "its Appium server responds, but does not report that it is ready"),
-        ("appium", says([]), "its Appium server responds, but does not report that it is ready"),
+        (
+            "appium",
+            says({"value": None}),
+            "its Appium server responds, but does not report that it is ready",
+        ),
+        (
+            "appium",
+            says([]),
+            "its Appium server responds, but does not report that it is ready",
+        ),
         (
             "appium",
             Answer(200, gzip.compress(READY.body)[:-9], {"Content-Encoding": "gzip"}),
@@ -101,7 +139,11 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
             says({"ok": "yes"}),
             "its agent-device daemon responds, but does not report that it is ready",
         ),
-        ("agent-device", says([True]), "its agent-device daemon responds, but does not report that it is ready"),
+        (
+            "agent-device",
+            says([True]),
+            "its agent-device daemon responds, but does not report that it is ready",
+        ),
         (
             "argent",
             says({"error": "no"}, 401),
@@ -109,7 +151,9 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
         ),
     ],
 )
-def test_any_other_response_is_a_problem(far: Controller, session_type: str, answer: Answer, problem: str) -> None:
+def test_any_other_response_is_a_problem(
+    far: Controller, session_type: str, answer: Answer, problem: str
+) -> None:
     far.answer = lambda _call: answer
 
     assert problem_of(session_at(far.url, session_type)) == problem
@@ -121,28 +165,45 @@ def test_any_other_response_is_a_problem(far: Controller, session_type: str, ans
     [
         (Answer(rest=b" " * 65536), "returned more than 1048576 bytes"),
         (Answer(rest=b" ", pause=0.02), "does not respond within 0.5 s"),
-        (Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60), "does not respond within 0.5 s"),
+        (
+            Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60),
+            "does not respond within 0.5 s",
+        ),
     ],
     ids=["endless", "trickling", "silent"],
 )
-def test_an_endless_response_times_out(far: Controller, answer: Answer, problem: str) -> None:
+def test_an_endless_response_times_out(
+    far: Controller, answer: Answer, problem: str
+) -> None:
     far.answer = lambda _call: answer
     seconds = 60 if answer.pause == 0 else 0.5
 
-    assert problem_of(session_at(far.url), timeout_seconds=seconds) == f"its Appium server {problem}"
+    assert (
+        problem_of(session_at(far.url), timeout_seconds=seconds)
+        == f"its Appium server {problem}"
+    )
 
 
-def test_credentials_in_the_url_are_sent_and_not_logged(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+def test_credentials_in_the_url_are_sent_and_not_logged(
+    far: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     far.answer = lambda _call: READY
 
-    assert problem_of(session_at(far.url.replace("://", "://ada%40home:p%3Assword@"))) is None
+    assert (
+        problem_of(session_at(far.url.replace("://", "://ada%40home:p%3Assword@")))
+        is None
+    )
 
-    assert far.asked == [("/status", f"Basic {base64.b64encode(b'ada@home:p:ssword').decode()}")]
+    assert far.asked == [
+        ("/status", f"Basic {base64.b64encode(b'ada@home:p:ssword').decode()}")
+    ]
     assert "ssword" not in caplog.text
 
 
-def test_no_proxy_is_used_for_a_controller_on_this_machine(far: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_a_controller_on_this_machine(
+    far: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     far.answer = lambda _call: READY
 
@@ -178,7 +239,9 @@ def _hang_up(dialled: socket.socket) -> None:
 def _answer(dialled: socket.socket) -> None:
     dialled.recv(4096)
     body = json.dumps({"value": {}}).encode()
-    dialled.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    dialled.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    )
 
 
 def _speak_no_http(dialled: socket.socket) -> None:
@@ -186,25 +249,36 @@ def _speak_no_http(dialled: socket.socket) -> None:
     dialled.sendall(b"SSH-2.0 open-sesame-open\r\n\r\n")
 
 
-def test_after_a_broken_connection_the_check_is_retried_once(listener: Callable[[list[Dial]], str]) -> None:
+def test_after_a_broken_connection_the_check_is_retried_once(
+    listener: Callable[[list[Dial]], str],
+) -> None:
     assert problem_of(session_at(listener([_hang_up, _answer]))) is None
 
 
 @pytest.mark.parametrize("act", [_hang_up, _speak_no_http])
-def test_after_two_broken_connections_the_check_fails(listener: Callable[[list[Dial]], str], act: Dial) -> None:
+def test_after_two_broken_connections_the_check_fails(
+    listener: Callable[[list[Dial]], str], act: Dial
+) -> None:
     problem = problem_of(session_at(listener([act, act, _answer])))
 
-    assert problem == "its Appium server does not respond: the connection was cut, or it does not speak HTTP"
+    assert (
+        problem
+        == "its Appium server does not respond: the connection was cut, or it does not speak HTTP"
+    )
 
 
-def test_a_controller_with_an_untrusted_certificate_is_a_problem(far: Controller) -> None:
+def test_a_controller_with_an_untrusted_certificate_is_a_problem(
+    far: Controller,
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("secret-host.example.com").configure_cert(context)
     far.socket = context.wrap_socket(far.socket, server_side=True)
 
     problem = problem_of(session_at(far.url.replace("http:", "https:")))
 
-    assert problem == "its Appium server does not respond: TLS, certificate verify failed"
+    assert (
+        problem == "its Appium server does not respond: TLS, certificate verify failed"
+    )
 
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
@@ -231,7 +305,9 @@ def test_the_certificate_variables_apply_to_a_controller_on_this_machine(
         "https://secret-host\x00.invalid",
     ],
 )
-def test_an_unreachable_url_is_a_problem_that_does_not_show_it(session_type: str, url: str) -> None:
+def test_an_unreachable_url_is_a_problem_that_does_not_show_it(
+    session_type: str, url: str
+) -> None:
     problem = problem_of(session_at(url, session_type))
 
     assert problem is not None
@@ -239,20 +315,29 @@ def test_an_unreachable_url_is_a_problem_that_does_not_show_it(session_type: str
 
 
 @pytest.mark.parametrize("token", ["open\nsesame", "öffne-dich", "open\x00sesame"])
-def test_a_token_that_cannot_be_sent_is_a_problem_that_does_not_show_it(far: Controller, token: str) -> None:
+def test_a_token_that_cannot_be_sent_is_a_problem_that_does_not_show_it(
+    far: Controller, token: str
+) -> None:
     problem = problem_of(session_at(far.url, "argent", toolsAuthToken=token))
 
     assert problem is not None
     assert not any(part in problem for part in ("open", "sesame", "öffne"))
 
 
-def test_a_proxy_that_cannot_be_used_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_cannot_be_used_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ALL_PROXY", "gopher://ada:password@127.0.0.1:9")
 
-    assert problem_of(session_at("https://secret-host.invalid")) == "its Appium server cannot be checked: ValueError"
+    assert (
+        problem_of(session_at("https://secret-host.invalid"))
+        == "its Appium server cannot be checked: ValueError"
+    )
 
 
-def test_a_real_appium_is_alive_until_it_is_killed(appium: Session, kill_appium: Callable[[], None]) -> None:
+def test_a_real_appium_is_alive_until_it_is_killed(
+    appium: Session, kill_appium: Callable[[], None]
+) -> None:
     assert problem_of(appium) is None
 
     kill_appium()

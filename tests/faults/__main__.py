@@ -35,9 +35,18 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--write", type=Path, required=True, metavar="DIRECTORY", help="where to write the pages")
     parser.add_argument(
-        "-n", type=int, default=8, help="number of rows to run in parallel; they mostly wait (default: 8)"
+        "--write",
+        type=Path,
+        required=True,
+        metavar="DIRECTORY",
+        help="where to write the pages",
+    )
+    parser.add_argument(
+        "-n",
+        type=int,
+        default=8,
+        help="number of rows to run in parallel; they mostly wait (default: 8)",
     )
     return parser.parse_args()
 
@@ -55,12 +64,20 @@ def _run_rows(directory: Path, at_once: int) -> int:
     )
     command = [sys.executable, "-m", "pytest", *options, str(_HERE / "test_rows.py")]
     environment = os.environ | {RECORDS: str(directory)}
-    return subprocess.run(command, env=environment, stdout=sys.stderr, check=False, timeout=LIMIT_SECONDS).returncode
+    return subprocess.run(
+        command, env=environment, stdout=sys.stderr, check=False, timeout=LIMIT_SECONDS
+    ).returncode
 
 
 def _records(directory: Path) -> Mapping[str, Record]:
-    read = [Record.from_json(json.loads(path.read_text())) for path in directory.glob("*.json")]
-    missing = [Record(row.name, False, None, "", None, ("the row has no record",)) for row in ROWS]
+    read = [
+        Record.from_json(json.loads(path.read_text()))
+        for path in directory.glob("*.json")
+    ]
+    missing = [
+        Record(row.name, False, None, "", None, ("the row has no record",))
+        for row in ROWS
+    ]
     return {record.name: record for record in (*missing, *read)}
 
 

@@ -75,7 +75,9 @@ def service_fault(operation: str, effect: str, **options: Any) -> Act:
 
 def network_strikes(room: Room) -> None:
     """Wait until the network has interfered."""
-    room.wait_for(lambda: room.network_struck_at() is not None, "interference by the network")
+    room.wait_for(
+        lambda: room.network_struck_at() is not None, "interference by the network"
+    )
 
 
 def trick(operation: str, play: Trick, *, times: int = 1) -> Act:
@@ -132,7 +134,10 @@ def touches(name: str) -> Act:
 
 
 def _in_turn(
-    room: Room, send: Callable[[signal.Signals], None], numbers: tuple[signal.Signals, ...], pause: float
+    room: Room,
+    send: Callable[[signal.Signals], None],
+    numbers: tuple[signal.Signals, ...],
+    pause: float,
 ) -> None:
     for position, number in enumerate(numbers):
         if position:

@@ -2,4 +2,8 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("pytest_forked") and find_spec("pytest_rerunfailures") else ["test_rows.py"]
+collect_ignore = (
+    []
+    if find_spec("pytest_forked") and find_spec("pytest_rerunfailures")
+    else ["test_rows.py"]
+)

@@ -25,7 +25,9 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
         row.arm(place)
         stuck = _strike(row, place)
         limit = BUSY * row.limit
-        ended = patiently(lambda: all(one.poll() is not None for one in place.runs), limit)
+        ended = patiently(
+            lambda: all(one.poll() is not None for one in place.runs), limit
+        )
         left_open = bool(place.alive())  # when the run was over
         patiently(lambda: _done(row, place), limit if ended else 0)
         gone = patiently(lambda: not place.processes(), LINGER_SECONDS)
@@ -38,18 +40,35 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
             *stuck,
             *_complaints(
                 (ended, "the run did not end"),
-                (gone, f"processes left behind: {[described(process) for process in place.processes()]}"),
-                (len(facts) >= row.sessions, f"{len(facts)} sessions were created, not {row.sessions}"),
-                (bool(reported) or not row.reported, f"no line of the output matches {row.reported!r}"),
-                (row.status is None or status == row.status, f"the exit status is {status}, not {row.status}"),
-                (not (status == 0 and left_open), "the run succeeded although a session was not stopped yet"),
+                (
+                    gone,
+                    f"processes left behind: {[described(process) for process in place.processes()]}",
+                ),
+                (
+                    len(facts) >= row.sessions,
+                    f"{len(facts)} sessions were created, not {row.sessions}",
+                ),
+                (
+                    bool(reported) or not row.reported,
+                    f"no line of the output matches {row.reported!r}",
+                ),
+                (
+                    row.status is None or status == row.status,
+                    f"the exit status is {status}, not {row.status}",
+                ),
+                (
+                    not (status == 0 and left_open),
+                    "the run succeeded although a session was not stopped yet",
+                ),
                 (place.service.token not in output, "the token is in the output"),
                 (not _holds(place, place.service.token), "the token is on the disk"),
             ),
             *_broken_promise(row, place, facts),
         ]
         stopped = not place.alive()
-        return Record(row.name, stopped, _seconds(place, facts), reported, status, tuple(problems))
+        return Record(
+            row.name, stopped, _seconds(place, facts), reported, status, tuple(problems)
+        )
 
 
 def _strike(row: Row, place: Room) -> list[str]:
@@ -68,7 +87,9 @@ def _done(row: Row, place: Room) -> bool:
     return not place.alive()
 
 
-def _broken_promise(row: Row, place: Room, facts: list[dict[str, Any]]) -> Iterator[str]:
+def _broken_promise(
+    row: Row, place: Room, facts: list[dict[str, Any]]
+) -> Iterator[str]:
     alive = place.alive()
     match row.promise:
         case Promise.NONE:
@@ -76,21 +97,34 @@ def _broken_promise(row: Row, place: Room, facts: list[dict[str, Any]]) -> Itera
         case Promise.STOPPED | Promise.SWEPT:
             yield from _complaints(
                 (not alive, f"still running: {[session['name'] for session in alive]}"),
-                (not _open_entries(place), f"the ledger still holds {_open_entries(place)}"),
+                (
+                    not _open_entries(place),
+                    f"the ledger still holds {_open_entries(place)}",
+                ),
             )
         case Promise.KEPT:
-            yield from _complaints((len(alive) == 1, f"{len(alive)} sessions were kept, not 1"))
+            yield from _complaints(
+                (len(alive) == 1, f"{len(alive)} sessions were kept, not 1")
+            )
         case Promise.BOUNDED:
-            yield from _complaints((all(_has_limit(fact) for fact in facts), f"no limit ends {facts}"))
+            yield from _complaints(
+                (all(_has_limit(fact) for fact in facts), f"no limit ends {facts}")
+            )
 
 
 def _open_entries(place: Room) -> list[str]:
     """Return the ledger entries, without tombstones."""
-    return [path.name for path in place.ledger() if json.loads(path.read_bytes())["state"] != "stopped"]
+    return [
+        path.name
+        for path in place.ledger()
+        if json.loads(path.read_bytes())["state"] != "stopped"
+    ]
 
 
 def _has_limit(fact: dict[str, Any]) -> bool:
-    return bool(fact["maxDurationMinutes"]) and fact["maxDurationMinutes"] <= 30  # the default
+    return (
+        bool(fact["maxDurationMinutes"]) and fact["maxDurationMinutes"] <= 30
+    )  # the default
 
 
 def _complaints(*rules: tuple[bool, str]) -> Iterator[str]:
@@ -100,11 +134,18 @@ def _complaints(*rules: tuple[bool, str]) -> Iterator[str]:
 def _reported(row: Row, output: str) -> str:
     if not row.reported:
         return ""
-    return next((line.strip() for line in output.splitlines() if re.search(row.reported, line)), "")
+    return next(
+        (line.strip() for line in output.splitlines() if re.search(row.reported, line)),
+        "",
+    )
 
 
 def _holds(place: Room, secret: str) -> bool:
-    return any(secret.encode() in path.read_bytes() for path in place.state.rglob("*") if path.is_file())
+    return any(
+        secret.encode() in path.read_bytes()
+        for path in place.state.rglob("*")
+        if path.is_file()
+    )
 
 
 def _seconds(place: Room, facts: list[dict[str, Any]]) -> float | None:
@@ -116,5 +157,7 @@ def _seconds(place: Room, facts: list[dict[str, Any]]) -> float | None:
     return max(0.0, ended - at)
 
 
-def _latest(facts: list[dict[str, Any]], name: str, pick: Callable[[list[float]], float]) -> float:
+def _latest(
+    facts: list[dict[str, Any]], name: str, pick: Callable[[list[float]], float]
+) -> float:
     return pick([datetime.fromisoformat(fact[name]).timestamp() for fact in facts])

@@ -53,7 +53,9 @@ class Network:
         elif self._listener is None:
             self._listener = _bound(self._address[1])
             self._listener.listen(128)
-            threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+            threading.Thread(
+                target=self._accept, args=(self._listener,), daemon=True
+            ).start()
 
     def close(self) -> None:
         """Close every connection."""
@@ -66,7 +68,9 @@ class Network:
     def _stop_listening(self) -> None:
         if self._listener is not None:
             with suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accept() in the other thread
+                self._listener.shutdown(
+                    socket.SHUT_RDWR
+                )  # wakes the accept() in the other thread
             self._listener.close()
             self._listener = None
 
@@ -77,7 +81,9 @@ class Network:
             except OSError:
                 return
             connection.settimeout(_PATIENCE_SECONDS)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(connection,), daemon=True
+            ).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError):
@@ -202,7 +208,9 @@ def endless_header(connection: socket.socket, forward: Forward) -> None:
 def endless_chunks(connection: socket.socket, forward: Forward) -> None:
     """Forward the request and start a reply whose body never ends."""
     forward()
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     for _ in range(100_000):
         connection.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
         time.sleep(0.001)
@@ -212,17 +220,27 @@ def huge(connection: socket.socket, forward: Forward) -> None:
     """Forward the request and reply with 10 MB."""
     forward()
     size = 10 * 1024 * 1024
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % size)
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        % size
+    )
     connection.sendall(b'{"data": "' + b"x" * (size - 12) + b'"}')
 
 
-def saying(status: str, body: bytes = b"", *headers: bytes, carried_out: bool = True) -> Trick:
+def saying(
+    status: str, body: bytes = b"", *headers: bytes, carried_out: bool = True
+) -> Trick:
     """Send another reply."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         if carried_out:
             forward()
-        head = [f"HTTP/1.1 {status}".encode(), b"Content-Length: %d" % len(body), b"Connection: close", *headers]
+        head = [
+            f"HTTP/1.1 {status}".encode(),
+            b"Content-Length: %d" % len(body),
+            b"Connection: close",
+            *headers,
+        ]
         connection.sendall(b"\r\n".join(head) + b"\r\n\r\n" + body)
 
     return trick
@@ -244,13 +262,19 @@ def _read_request(connection: socket.socket) -> bytes:
         request += received
     head, _, body = request.partition(b"\r\n\r\n")
     lines = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
-    length = next((int(value) for name, _, value in lines if name.lower() == b"content-length"), 0)
+    length = next(
+        (int(value) for name, _, value in lines if name.lower() == b"content-length"), 0
+    )
     while len(body) < length:
         received = connection.recv(_CHUNK)
         if not received:
             return b""
         body += received
-    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+    kept = [
+        line
+        for line in head.split(b"\r\n")
+        if not line.lower().startswith(b"connection:")
+    ]
     return b"\r\n".join(kept) + b"\r\n\r\n" + body
 
 

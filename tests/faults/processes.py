@@ -18,7 +18,11 @@ def adopt_orphans() -> None:
 
 def below() -> list[psutil.Process]:
     """Return the live descendants of this process."""
-    return [process for process in psutil.Process().children(recursive=True) if _lives(process)]
+    return [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if _lives(process)
+    ]
 
 
 def orphans() -> list[psutil.Process]:

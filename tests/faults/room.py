@@ -24,7 +24,18 @@ PATIENCE_SECONDS: Final = 120.0
 """How long a row waits for its moment."""
 POLL_SECONDS: Final = 0.1
 LEAN: Final = (
-    *("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:html", "-p", "no:metadata", "-p", "no:pytest_jsonreport"),
+    *(
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:anyio",
+        "-p",
+        "no:html",
+        "-p",
+        "no:metadata",
+        "-p",
+        "no:pytest_jsonreport",
+    ),
     "--assert=plain",
 )
 """Leaves out what no row is about: a third of the time that a run needs to start."""
@@ -42,7 +53,9 @@ _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HO
 class Room:
     """The environment of one row; its ``arm``, ``start``, ``when`` and ``fault`` use the public methods."""
 
-    def __init__(self, directory: Path, row: Row, service: FaultyService, between: Network | None) -> None:
+    def __init__(
+        self, directory: Path, row: Row, service: FaultyService, between: Network | None
+    ) -> None:
         self.directory = directory
         self.state = directory / "state"
         self.service = service
@@ -57,7 +70,9 @@ class Room:
 
     # What a row does
 
-    def start(self, *options: str, suite: Mapping[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
+    def start(
+        self, *options: str, suite: Mapping[str, str] | None = None, **more: Any
+    ) -> "subprocess.Popen[bytes]":
         """Start pytest in its own process group, with its output in a file."""
         self.write_suite(suite)
         command = [sys.executable, "-m", "pytest", *LEAN, *self._row.options, *options]
@@ -84,7 +99,11 @@ class Room:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables of the run, without those of the surrounding run."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_RUN_AROUND)}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_OF_THE_RUN_AROUND)
+        }
         return inherited | _SETTINGS | {
             "DEVICE_URL": self._between.url if self._between else self.service.url,
             "DEVICE_TOKEN": self.service.token,
@@ -130,7 +149,9 @@ class Room:
 
     def wait_reached(self, count: int = 1) -> list[int]:
         """Wait until ``count`` processes of the run have called ``reached()``; return their IDs."""
-        self.wait_for(lambda: len(self._reached()) >= count, f"{count} calls of reached()")
+        self.wait_for(
+            lambda: len(self._reached()) >= count, f"{count} calls of reached()"
+        )
         return self._reached()
 
     def worker(self) -> int:
@@ -140,17 +161,29 @@ class Room:
 
     def wait_request(self, operation: str) -> None:
         """Wait until the service is handling a request of an operation."""
-        self.wait_for(lambda: (operation, None) in self.service.requests(), f"a {operation} request in progress")
+        self.wait_for(
+            lambda: (operation, None) in self.service.requests(),
+            f"a {operation} request in progress",
+        )
 
     def wait_requests(self, operation: str, count: int) -> None:
         """Wait until the service has received ``count`` requests of an operation."""
-        self.wait_for(lambda: self.count(operation) >= count, f"{count} {operation} requests")
+        self.wait_for(
+            lambda: self.count(operation) >= count, f"{count} {operation} requests"
+        )
 
     def wait_status(self, status: str) -> None:
         """Wait until a session has a status."""
-        self.wait_for(lambda: status in self.service.statuses(), f"a session with status {status}")
+        self.wait_for(
+            lambda: status in self.service.statuses(), f"a session with status {status}"
+        )
 
-    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    def wait_for(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         """Poll until a condition holds. Raises TimeoutError."""
         if not patiently(condition, seconds):
             raise TimeoutError(f"timed out after {seconds:.0f} s waiting for {what}")
@@ -161,7 +194,11 @@ class Room:
 
     def reapers(self) -> list[psutil.Process]:
         """Return the processes that left the process tree of the run."""
-        return [one for one in processes.orphans() if one.pid not in self._not_ours | self._started()]
+        return [
+            one
+            for one in processes.orphans()
+            if one.pid not in self._not_ours | self._started()
+        ]
 
     def wait_reapers(self, count: int = 1) -> list[psutil.Process]:
         """Wait until ``count`` processes have left the process tree of the run; return them."""
@@ -182,7 +219,9 @@ class Room:
     def command(self, *arguments: str) -> None:
         """Run ``pytest-device`` with arguments, and wait until it exits."""
         # Not as a fork: the process that forks commands would be left behind by the first row with one.
-        self.launch([sys.executable, *forking.COMMAND, *arguments], executable=sys.executable)
+        self.launch(
+            [sys.executable, *forking.COMMAND, *arguments], executable=sys.executable
+        )
         self.run.wait(PATIENCE_SECONDS)
 
     def ledger(self) -> list[Path]:
@@ -205,28 +244,50 @@ class Room:
         processes.bury(self._not_ours | self._started())
         for started in (*self.runs, *self.readers):
             started.poll()
-        return [process for process in processes.below() if process.pid not in self._not_ours]
+        return [
+            process
+            for process in processes.below()
+            if process.pid not in self._not_ours
+        ]
 
     def output(self) -> str:
         """Return the output of all runs so far."""
-        return "".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("output-*")))
+        return "".join(
+            path.read_text(errors="replace")
+            for path in sorted(self.directory.glob("output-*"))
+        )
 
     def alive(self) -> list[dict[str, Any]]:
         """Return the live sessions."""
-        return [session for session in self.service.sessions() if session["status"] not in ENDED]
+        return [
+            session
+            for session in self.service.sessions()
+            if session["status"] not in ENDED
+        ]
 
     def session(self, session_id: str) -> dict[str, Any]:
         """Return a session as the service reports it to clients."""
-        return cast("dict[str, Any]", self._ask("GET", f"{SESSIONS_PATH}/{session_id}")["data"])
+        return cast(
+            "dict[str, Any]", self._ask("GET", f"{SESSIONS_PATH}/{session_id}")["data"]
+        )
 
     def _ask(self, method: str, path: str) -> Any:
         headers = {"Authorization": f"Bearer {self.service.token}"}
-        reply = httpx.request(method, f"{self.service.url}{path}", headers=headers, trust_env=False, verify=False)
+        reply = httpx.request(
+            method,
+            f"{self.service.url}{path}",
+            headers=headers,
+            trust_env=False,
+            verify=False,
+        )
         return reply.raise_for_status().json()
 
     def reached_at(self) -> float | None:
         """Return when a test first called ``reached()`` (Unix seconds)."""
-        return min((path.stat().st_mtime for path in self.directory.glob("reached-*")), default=None)
+        return min(
+            (path.stat().st_mtime for path in self.directory.glob("reached-*")),
+            default=None,
+        )
 
     def network_struck_at(self) -> float | None:
         """Return when the network first interfered (Unix seconds)."""
@@ -236,7 +297,10 @@ class Room:
         return {started.pid for started in (*self.runs, *self.readers)}
 
     def _reached(self) -> list[int]:
-        return sorted(int(path.name.removeprefix("reached-")) for path in self.directory.glob("reached-*"))
+        return sorted(
+            int(path.name.removeprefix("reached-"))
+            for path in self.directory.glob("reached-*")
+        )
 
     def close(self) -> None:
         """Kill all processes of the row and wait for their end."""

@@ -23,7 +23,12 @@ def hold(seconds=60):
 
 
 def suite(
-    body: str = "pass", *, before: str = "", marks: str = "", given: str = "", conftest: str = ""
+    body: str = "pass",
+    *,
+    before: str = "",
+    marks: str = "",
+    given: str = "",
+    conftest: str = "",
 ) -> Mapping[str, str]:
     """Return the files of a suite with one device test.
 
@@ -37,7 +42,12 @@ def suite(
         def test_driven(device_session{given}):
         {body}
         """
-    ).format(before=dedent(before), marks=dedent(marks), given=given, body=indent(dedent(body).strip(), "    "))
+    ).format(
+        before=dedent(before),
+        marks=dedent(marks),
+        given=given,
+        body=indent(dedent(body).strip(), "    "),
+    )
     return files(test, conftest=conftest)
 
 
@@ -53,4 +63,6 @@ PASSES: Final = suite()
 
 def many(count: int, body: str) -> Mapping[str, str]:
     """Return a suite of ``count`` identical tests, each with its own session and its number as ``n``."""
-    return suite(body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n")
+    return suite(
+        body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n"
+    )

@@ -47,8 +47,12 @@ _TOLD_LENGTH: Final = 110
 def pages(records: Mapping[str, Record]) -> Mapping[str, str]:
     """Return the pages by file name; ``records`` maps row names to results."""
     promises = "\n".join(f"- *{promise}*: {means}" for promise, means in _MEANS.items())
-    index = "\n".join([_INTRO.format(promises=promises), *_summary(records), *_contents()])
-    return {"index.md": index} | {f"{_slug(title)}.md": _group(title, records) for title in GROUPS}
+    index = "\n".join(
+        [_INTRO.format(promises=promises), *_summary(records), *_contents()]
+    )
+    return {"index.md": index} | {
+        f"{_slug(title)}.md": _group(title, records) for title in GROUPS
+    }
 
 
 def names_in(text: str) -> list[str]:
@@ -60,7 +64,11 @@ def names_in(text: str) -> list[str]:
 
 def _summary(records: Mapping[str, Record]) -> Iterator[str]:
     promised = [row.promise for row in ROWS]
-    counts = ", ".join(f"{promised.count(promise)} *{promise}*" for promise in Promise if promise in promised)
+    counts = ", ".join(
+        f"{promised.count(promise)} *{promise}*"
+        for promise in Promise
+        if promise in promised
+    )
     broken = [name for name, record in records.items() if record.problems]
     yield f"{len(ROWS)} rows: {counts}. Failed rows: {', '.join(broken) or 'none'}.\n"
 
@@ -77,7 +85,15 @@ def _slug(title: str) -> str:
 
 def _group(title: str, records: Mapping[str, Record]) -> str:
     lines = [_line(row, records[row.name]) for row in GROUPS[title]]
-    return "\n".join([f"# Faults: {title}\n", "The [overview](index.md) explains the columns.\n", _HEAD, *lines, ""])
+    return "\n".join(
+        [
+            f"# Faults: {title}\n",
+            "The [overview](index.md) explains the columns.\n",
+            _HEAD,
+            *lines,
+            "",
+        ]
+    )
 
 
 def _line(row: Row, record: Record) -> str:
@@ -95,4 +111,8 @@ def _line(row: Row, record: Record) -> str:
 
 def _shortened(reported: str) -> str:
     plain = reported.replace("`", "'")
-    return plain if len(plain) <= _TOLD_LENGTH else f"{plain[: _TOLD_LENGTH - 1].rstrip()}…"
+    return (
+        plain
+        if len(plain) <= _TOLD_LENGTH
+        else f"{plain[: _TOLD_LENGTH - 1].rstrip()}…"
+    )

@@ -19,7 +19,9 @@ from tests.faults.rows import ROWS
 RECORDS: Final = "FAULT_RECORDS"
 """The environment variable with the directory for the records of all rows."""
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="following orphaned processes needs Linux")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="following orphaned processes needs Linux"
+)
 
 
 @pytest.fixture(scope="session")
@@ -31,11 +33,21 @@ def service() -> Generator[FaultyService]:
 LONGEST_FIRST: Final = sorted(ROWS, key=lambda row: -row.limit)
 
 
-@pytest.mark.parametrize("row", LONGEST_FIRST, ids=[re.sub(r"\W+", "-", row.name).strip("-") for row in LONGEST_FIRST])
-def test_the_row_has_its_result(row: Row, tmp_path: Path, service: FaultyService) -> None:
+@pytest.mark.parametrize(
+    "row",
+    LONGEST_FIRST,
+    ids=[re.sub(r"\W+", "-", row.name).strip("-") for row in LONGEST_FIRST],
+)
+def test_the_row_has_its_result(
+    row: Row, tmp_path: Path, service: FaultyService
+) -> None:
     record = judge.run(row, tmp_path, service)
 
     if directory := os.environ.get(RECORDS):
-        (Path(directory) / f"{ROWS.index(row)}.json").write_text(json.dumps(asdict(record)))
-    outputs = "\n".join(path.read_text(errors="replace") for path in sorted(tmp_path.glob("output-*")))
+        (Path(directory) / f"{ROWS.index(row)}.json").write_text(
+            json.dumps(asdict(record))
+        )
+    outputs = "\n".join(
+        path.read_text(errors="replace") for path in sorted(tmp_path.glob("output-*"))
+    )
     assert not record.problems, f"{record}\n{outputs}"

@@ -14,7 +14,9 @@ def test_no_two_rows_have_the_same_name() -> None:
 
 
 def test_the_pages_list_every_row_of_their_group_and_no_other() -> None:
-    names = list(pages({row.name: Record(row.name, True, None, "", None, ()) for row in ROWS}))
+    names = list(
+        pages({row.name: Record(row.name, True, None, "", None, ()) for row in ROWS})
+    )
 
     assert {path.name for path in PAGES.glob("*.md")} == set(names)
     for name, rows in zip(names[1:], GROUPS.values(), strict=True):
@@ -22,16 +24,23 @@ def test_the_pages_list_every_row_of_their_group_and_no_other() -> None:
 
 
 def test_a_page_shows_the_recorded_results_of_a_row() -> None:
-    records = {row.name: Record(row.name, True, 1.25, "as | reported", 143, ()) for row in ROWS}
+    records = {
+        row.name: Record(row.name, True, 1.25, "as | reported", 143, ()) for row in ROWS
+    }
 
-    line = next(line for line in pages(records)["signals.md"].splitlines() if line.startswith("| SIGTERM in a test |"))
+    line = next(
+        line
+        for line in pages(records)["signals.md"].splitlines()
+        if line.startswith("| SIGTERM in a test |")
+    )
 
     assert " | stopped | yes | 1.2 s | 143 | `as \\| reported` | " in line
 
 
 def test_the_first_page_names_a_row_that_failed() -> None:
-    records = {row.name: Record(row.name, True, None, "", None, ("broken",)) for row in ROWS[:1]} | {
-        row.name: Record(row.name, True, None, "", None, ()) for row in ROWS[1:]
-    }
+    records = {
+        row.name: Record(row.name, True, None, "", None, ("broken",))
+        for row in ROWS[:1]
+    } | {row.name: Record(row.name, True, None, "", None, ()) for row in ROWS[1:]}
 
     assert f"Failed rows: {ROWS[0].name}." in pages(records)["index.md"]

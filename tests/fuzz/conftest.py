@@ -18,7 +18,9 @@ if all(map(find_spec, TOOLS)):
         print_blob=False,
         suppress_health_check=SLOWNESS,
     )
-    settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOWNESS)
+    settings.register_profile(
+        "long", max_examples=10_000, deadline=None, suppress_health_check=SLOWNESS
+    )
     settings.load_profile("bounded")
 else:
     collect_ignore_glob = ["test_*.py"]  # the other environments do without these tools

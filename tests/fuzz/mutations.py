@@ -32,14 +32,89 @@ class Reply:
 Mutation = Callable[[Reply, Random], Reply]
 
 HOSTILE_VALUES: Final[tuple[Any, ...]] = (
-    *(None, True, False, 0, -1, 116, 2**63, 10**400, -0.0, 1.5, 1e308, float("nan"), float("inf")),
-    *("", " ", "x" * 5000, "\x1b[2J\x1b[31m", "two\nlines", "\ud800", "\u202e", "null", "IN_PROGRESS"),
-    *("https://[::1", "http://\u0000", "https://user:word@host.example/", "file:///etc/passwd", "9" * 5000),
-    *("0000-00-00T00:00:00.000Z", "9999-12-31T23:59:59.999-23:59", "0001-01-01T00:00:00.000+23:59", "1e400"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        116,
+        2**63,
+        10**400,
+        -0.0,
+        1.5,
+        1e308,
+        float("nan"),
+        float("inf"),
+    ),
+    *(
+        "",
+        " ",
+        "x" * 5000,
+        "\x1b[2J\x1b[31m",
+        "two\nlines",
+        "\ud800",
+        "\u202e",
+        "null",
+        "IN_PROGRESS",
+    ),
+    *(
+        "https://[::1",
+        "http://\u0000",
+        "https://user:word@host.example/",
+        "file:///etc/passwd",
+        "9" * 5000,
+    ),
+    *(
+        "0000-00-00T00:00:00.000Z",
+        "9999-12-31T23:59:59.999-23:59",
+        "0001-01-01T00:00:00.000+23:59",
+        "1e400",
+    ),
     *([], {}, [[]], {"": ""}, [None] * 50, {"id": "x"}, {"data": {"id": 1}}),
 )
-STATUSES: Final = (100, 102, 200, 201, 202, 204, 206, 226, 299, 301, 304, 307, 399, 400, 401, 403, 404, 405, 409, 410)
-MORE_STATUSES: Final = (418, 421, 422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 511, 520, 599, 600, 700, 999)
+STATUSES: Final = (
+    100,
+    102,
+    200,
+    201,
+    202,
+    204,
+    206,
+    226,
+    299,
+    301,
+    304,
+    307,
+    399,
+    400,
+    401,
+    403,
+    404,
+    405,
+    409,
+    410,
+)
+MORE_STATUSES: Final = (
+    418,
+    421,
+    422,
+    425,
+    429,
+    451,
+    499,
+    500,
+    501,
+    502,
+    503,
+    504,
+    511,
+    520,
+    599,
+    600,
+    700,
+    999,
+)
 
 
 def mutated(reply: Reply, random: Random) -> Reply:
@@ -79,7 +154,18 @@ def nested(reply: Reply, random: Random) -> Reply:
 
 
 def huge_number(reply: Reply, random: Random) -> Reply:
-    numbers = ("9" * 400, "9" * 5000, "-1e999", "1e-999", "NaN", "-Infinity", "0." + "3" * 2000, "00", "1_000", "٣")
+    numbers = (
+        "9" * 400,
+        "9" * 5000,
+        "-1e999",
+        "1e-999",
+        "NaN",
+        "-Infinity",
+        "0." + "3" * 2000,
+        "00",
+        "1_000",
+        "٣",
+    )
     return in_place_of_a_value(reply, random, random.choice(numbers))
 
 
@@ -91,7 +177,16 @@ def other_id(reply: Reply, random: Random) -> Reply:
         return reply
     other = str(UUID(int=random.getrandbits(128)))
     own = str(session["id"])
-    forms = (other, other.upper(), own.upper(), own.replace("-", ""), f"{{{own}}}", f"urn:uuid:{own}", own[:-1], "..")
+    forms = (
+        other,
+        other.upper(),
+        own.upper(),
+        own.replace("-", ""),
+        f"{{{own}}}",
+        f"urn:uuid:{own}",
+        own[:-1],
+        "..",
+    )
     session["id"] = random.choice(forms)
     return replace(reply, body=dumped(value))
 
@@ -113,7 +208,9 @@ def duplicated(reply: Reply, random: Random) -> Reply:
 
 def recoded(reply: Reply, random: Random) -> Reply:
     text = reply.body.decode("utf-8", errors="replace").replace("job", "jöb")
-    encoding = random.choice(("utf-16", "utf-16-le", "utf-32-be", "latin-1", "utf-8-sig", "cp037", "utf-7"))
+    encoding = random.choice(
+        ("utf-16", "utf-16-le", "utf-32-be", "latin-1", "utf-8-sig", "cp037", "utf-7")
+    )
     return replace(reply, body=text.encode(encoding, errors="replace"))
 
 
@@ -123,12 +220,34 @@ def relabelled(reply: Reply, random: Random) -> Reply:
 
 def with_headers(reply: Reply, random: Random) -> Reply:
     headers = (
-        {"Content-Type": random.choice(("text/html", "application/json; charset=utf-16", "", "\xff", "x" * 9000))},
-        {"Content-Encoding": random.choice(("identity", "IDENTITY", "gzip", "br", "deflate, gzip", "nonsense"))},
+        {
+            "Content-Type": random.choice(
+                (
+                    "text/html",
+                    "application/json; charset=utf-16",
+                    "",
+                    "\xff",
+                    "x" * 9000,
+                )
+            )
+        },
+        {
+            "Content-Encoding": random.choice(
+                ("identity", "IDENTITY", "gzip", "br", "deflate, gzip", "nonsense")
+            )
+        },
         {"Content-Length": random.choice(("0", "-1", "5", "1e9", "9" * 50, "x"))},
-        {"Location": random.choice(("/", "https://elsewhere.example/", "\xff", "//", "http://[::1"))},
+        {
+            "Location": random.choice(
+                ("/", "https://elsewhere.example/", "\xff", "//", "http://[::1")
+            )
+        },
         {"Set-Cookie": "a=b; Domain=.example; Expires=Thu, 99 Jan 99999 00:00:00 GMT"},
-        {"Retry-After": "999999999999", "Transfer-Encoding": "chunked, gzip", "Connection": "close"},
+        {
+            "Retry-After": "999999999999",
+            "Transfer-Encoding": "chunked, gzip",
+            "Connection": "close",
+        },
         {f"X-{number}": "y" * 100 for number in range(200)},
     )
     return replace(reply, headers=reply.headers | random.choice(headers))
@@ -136,7 +255,11 @@ def with_headers(reply: Reply, random: Random) -> Reply:
 
 def packed(reply: Reply, random: Random) -> Reply:
     body = gzip.compress(reply.body)
-    return replace(reply, body=body[: random.choice((10, len(body)))], headers={"Content-Encoding": "gzip"})
+    return replace(
+        reply,
+        body=body[: random.choice((10, len(body)))],
+        headers={"Content-Encoding": "gzip"},
+    )
 
 
 def wrapped(reply: Reply, random: Random) -> Reply:
@@ -150,8 +273,18 @@ def wrapped(reply: Reply, random: Random) -> Reply:
                 (b"\0", b"\0"),
                 (b'{"data":', b"}"),
             ),
-            *((b"<html><script>", b""), (b"<!--", b"-->"), (b'<a title="' + b"<" * 3000, b""), (b'"', b'"')),
-            *((b'{"errors":', b"}"), (b'{"data":[', b"]}"), (b'{"error":{"message":', b"}}"), (b"1 ", b" 2")),
+            *(
+                (b"<html><script>", b""),
+                (b"<!--", b"-->"),
+                (b'<a title="' + b"<" * 3000, b""),
+                (b'"', b'"'),
+            ),
+            *(
+                (b'{"errors":', b"}"),
+                (b'{"data":[', b"]}"),
+                (b'{"error":{"message":', b"}}"),
+                (b"1 ", b" 2"),
+            ),
         )
     )
     return replace(reply, body=before + reply.body + after)
@@ -162,24 +295,70 @@ def repeated(reply: Reply, random: Random) -> Reply:
 
 
 def swollen(reply: Reply, random: Random) -> Reply:
-    size = random.choice((MAX_REPLY_BYTES // 50, MAX_REPLY_BYTES // 50, MAX_REPLY_BYTES - 2000, 2 * MAX_REPLY_BYTES))
+    size = random.choice(
+        (
+            MAX_REPLY_BYTES // 50,
+            MAX_REPLY_BYTES // 50,
+            MAX_REPLY_BYTES - 2000,
+            2 * MAX_REPLY_BYTES,
+        )
+    )
     padding = random.choice((b" ", b"\n", b"\0", b"x", b"<", b'"id" : ', b"[],"))
     return replace(reply, body=reply.body + padding * (size // len(padding)))
 
 
 def broken_off(reply: Reply, random: Random) -> Reply:
-    errors = (httpx.ReadError("reset"), httpx.RemoteProtocolError("incomplete"), httpx.ReadTimeout("late"))
-    return replace(reply, chunks=(reply.body[: random.randrange(len(reply.body) + 1)], random.choice(errors)))
+    errors = (
+        httpx.ReadError("reset"),
+        httpx.RemoteProtocolError("incomplete"),
+        httpx.ReadTimeout("late"),
+    )
+    return replace(
+        reply,
+        chunks=(
+            reply.body[: random.randrange(len(reply.body) + 1)],
+            random.choice(errors),
+        ),
+    )
 
 
 def scattered(reply: Reply, random: Random) -> Reply:
     size = random.choice((1, 7, 100))
-    return replace(reply, chunks=tuple(reply.body[start : start + size] for start in range(0, len(reply.body), size)))
+    return replace(
+        reply,
+        chunks=tuple(
+            reply.body[start : start + size]
+            for start in range(0, len(reply.body), size)
+        ),
+    )
 
 
 MUTATIONS: Final[tuple[Mutation, ...]] = (
-    *(flipped, flipped, truncated, swapped, swapped, swapped, nested, huge_number, other_id, duplicated, duplicated),
-    *(recoded, relabelled, relabelled, with_headers, packed, wrapped, repeated, swollen, broken_off, scattered),
+    *(
+        flipped,
+        flipped,
+        truncated,
+        swapped,
+        swapped,
+        swapped,
+        nested,
+        huge_number,
+        other_id,
+        duplicated,
+        duplicated,
+    ),
+    *(
+        recoded,
+        relabelled,
+        relabelled,
+        with_headers,
+        packed,
+        wrapped,
+        repeated,
+        swollen,
+        broken_off,
+        scattered,
+    ),
 )
 
 
@@ -202,7 +381,11 @@ def places(value: object) -> Iterator[tuple[Any, str | int]]:
         keys: Any = holder if isinstance(holder, dict) else range(len(holder))
         for key in keys:
             yield holder, key
-        left += [inner for inner in (cast("Any", holder)[key] for key in keys) if isinstance(inner, dict | list)]
+        left += [
+            inner
+            for inner in (cast("Any", holder)[key] for key in keys)
+            if isinstance(inner, dict | list)
+        ]
 
 
 def in_place_of_a_value(reply: Reply, random: Random, text: str) -> Reply:
@@ -212,4 +395,6 @@ def in_place_of_a_value(reply: Reply, random: Random, text: str) -> Reply:
         return replace(reply, body=text.encode())
     holder, key = random.choice(found)
     holder[key] = "in-place-of-this"
-    return replace(reply, body=dumped(value).replace(b'"in-place-of-this"', text.encode()))
+    return replace(
+        reply, body=dumped(value).replace(b'"in-place-of-this"', text.encode())
+    )

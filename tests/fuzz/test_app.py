@@ -26,7 +26,12 @@ SEGMENTS = st.one_of(
     st.builds("[{}]".format, st.sampled_from("xyz")),
     st.builds("[...{}]".format, st.sampled_from("rst")),
 )
-FILES = st.lists(st.lists(SEGMENTS, min_size=1, max_size=4).map(lambda parts: "/".join(parts) + ".tsx"), max_size=8)
+FILES = st.lists(
+    st.lists(SEGMENTS, min_size=1, max_size=4).map(
+        lambda parts: "/".join(parts) + ".tsx"
+    ),
+    max_size=8,
+)
 
 
 @given(st.text())
@@ -45,7 +50,9 @@ def test_expansion_ends_with_values_or_names_a_circular_reference(
     except ConfigError:
         return  # a circle: tests/app/test_env.py
     assert values.keys() == parsed.keys()
-    plain = {name for name, value in parsed.items() if "$" not in value and "\\" not in value}
+    plain = {
+        name for name, value in parsed.items() if "$" not in value and "\\" not in value
+    }
     assert all(values[name] == parsed[name] for name in plain - environ.keys())
     assert all(values[name] == environ[name] for name in parsed.keys() & environ.keys())
 
@@ -65,8 +72,12 @@ def test_text_parsed_without_the_json5_parser_has_the_same_value(text: str) -> N
     assert value == json5.loads(text)
 
 
-REFERENCES = st.tuples(st.sampled_from(("${{{}}}", "${}/", "${{{}:-d}}", "${{{}-d}}")), st.integers(0, 9))
-LINES = st.lists(st.lists(st.one_of(st.text("xy /#-"), REFERENCES), max_size=4), max_size=6)
+REFERENCES = st.tuples(
+    st.sampled_from(("${{{}}}", "${}/", "${{{}:-d}}", "${{{}-d}}")), st.integers(0, 9)
+)
+LINES = st.lists(
+    st.lists(st.one_of(st.text("xy /#-"), REFERENCES), max_size=4), max_size=6
+)
 
 
 @given(LINES, st.dictionaries(st.sampled_from(("V0", "V1")), st.text("pq")))
@@ -83,8 +94,13 @@ def test_references_to_earlier_variables_are_replaced_by_their_values(
                 continue
             form, number = piece
             name = f"V{number % index}" if index else "NONE"
-            value = environ.get(name, expected.get(name)) or ("d" if "-d" in form else "")
-            text, wanted = text + form.format(name), wanted + value + "/" * form.endswith("/")
+            value = environ.get(name, expected.get(name)) or (
+                "d" if "-d" in form else ""
+            )
+            text, wanted = (
+                text + form.format(name),
+                wanted + value + "/" * form.endswith("/"),
+            )
         parsed[f"V{index}"], expected[f"V{index}"] = text, wanted
     values = expanded(parsed, environ)
     assert {name: values[name] for name in expected.keys() - environ.keys()} == {
@@ -104,13 +120,19 @@ def test_any_file_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @given(FILES)
-def test_each_link_of_a_route_opens_a_route_with_the_same_values(files: list[str]) -> None:
+def test_each_link_of_a_route_opens_a_route_with_the_same_values(
+    files: list[str],
+) -> None:
     routes = Routes.of_files(files)
     for name, parameters in routes.linkable.items():
-        values = {one.name: ["v", "w x"] if one.catch_all else "v/é" for one in parameters}
+        values = {
+            one.name: ["v", "w x"] if one.catch_all else "v/é" for one in parameters
+        }
         match = routes.match(routes.href(name, values))
         assert match
-        if match.route == name and len({one.name for one in parameters}) == len(parameters):
+        if match.route == name and len({one.name for one in parameters}) == len(
+            parameters
+        ):
             several = [one for one in parameters if one.catch_all]
             if len(several) < 2:  # else it is open which takes what
                 assert match.params == values
@@ -124,24 +146,39 @@ def _pattern(segments: tuple[str, ...]) -> "tuple[re.Pattern[str], dict[str, str
         found = parameter(segment)
         if found:
             names[f"g{index}"] = found.name
-            written += f"(?:/(?P<g{index}>.+?))?" if found.catch_all else f"/(?P<g{index}>[^/]+?)"
+            written += (
+                f"(?:/(?P<g{index}>.+?))?"
+                if found.catch_all
+                else f"/(?P<g{index}>[^/]+?)"
+            )
         else:
-            written += f"(?:/{re.escape(segment)})?" if is_group(segment) else f"/{re.escape(segment)}"
+            written += (
+                f"(?:/{re.escape(segment)})?"
+                if is_group(segment)
+                else f"/{re.escape(segment)}"
+            )
     return re.compile(f"^{written if segments else '/'}(?:/)?$"), names
 
 
-URLS = st.lists(st.sampled_from(("a", "b", "c", "(g)", "(h)", "index")), max_size=5).map("/".join)
+URLS = st.lists(
+    st.sampled_from(("a", "b", "c", "(g)", "(h)", "index")), max_size=5
+).map("/".join)
 
 
 @given(FILES, URLS, st.sampled_from(("", "/")))
-def test_a_url_opens_the_first_matching_route(files: list[str], path: str, end: str) -> None:
+def test_a_url_opens_the_first_matching_route(
+    files: list[str], path: str, end: str
+) -> None:
     routes = Routes.of_files(files)
     url = f"/{path}{end if path else ''}"
     first = None
     for route in routes.all:
         pattern, names = _pattern(route.visible)
         if found := pattern.match(url):
-            first = (route.page, {names[group]: value for group, value in found.groupdict().items()})
+            first = (
+                route.page,
+                {names[group]: value for group, value in found.groupdict().items()},
+            )
             break
     match = routes.match(url)
     assert (match and (match.page, dict(match.raw_params))) == first
@@ -158,7 +195,27 @@ def test_any_url_matches_a_known_route_or_none(files: list[str], url: str) -> No
 
 
 @given(
-    st.lists(st.sampled_from(("process", ".", "env", "A", "`", "${", "}", "<a", ">", "</a>", "/", "'", "\n", "{", "=")))
+    st.lists(
+        st.sampled_from(
+            (
+                "process",
+                ".",
+                "env",
+                "A",
+                "`",
+                "${",
+                "}",
+                "<a",
+                ">",
+                "</a>",
+                "/",
+                "'",
+                "\n",
+                "{",
+                "=",
+            )
+        )
+    )
 )
 def test_any_source_is_read(pieces: list[str]) -> None:
     source = "process.env.X;" + "".join(pieces)

@@ -24,7 +24,9 @@ GROUPS = [
 
 
 @given(
-    tests=st.lists(st.tuples(st.integers(0, 4), st.none() | st.floats(0.0, 300.0)), max_size=40),
+    tests=st.lists(
+        st.tuples(st.integers(0, 4), st.none() | st.floats(0.0, 300.0)), max_size=40
+    ),
     width=st.integers(1, 6),
     most=st.sampled_from([2.0, 3.0, 5.0, inf]),
     boot=st.floats(0.0, 200.0),
@@ -32,15 +34,23 @@ GROUPS = [
 def test_every_test_runs_once_within_the_limit(
     tests: list[tuple[int, float | None]], width: int, most: float, boot: float
 ) -> None:
-    steps = simulated(dispatcher_of(GROUPS, tests, boot=boot, width=width, max_devices=most), width)
+    steps = simulated(
+        dispatcher_of(GROUPS, tests, boot=boot, width=width, max_devices=most), width
+    )
 
     assert Counter(step.test for step in steps) == Counter(range(len(tests)))
-    if len({group for group, _ in tests if group}) <= 1 and all(group != 3 for group, _ in tests):
+    if len({group for group, _ in tests if group}) <= 1 and all(
+        group != 3 for group, _ in tests
+    ):
         plan = TestPlan(GROUPS, ["", ""], tests, may_order=True)  # type: ignore[arg-type]
         assert at_once(sessions_of(steps, plan, [boot, boot])) <= max(most, 1)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 100.0)), max_size=30), st.integers(1, 4), st.data())
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.floats(0.0, 100.0)), max_size=30),
+    st.integers(1, 4),
+    st.data(),
+)
 def test_every_test_runs_or_was_assigned_whichever_worker_dies_at_any_time(
     tests: list[tuple[int, float]], width: int, data: st.DataObject
 ) -> None:
@@ -49,8 +59,14 @@ def test_every_test_runs_or_was_assigned_whichever_worker_dies_at_any_time(
     for worker in alive:
         dispatcher.add_worker(worker)
     for now in range(200):
-        over |= {worker for worker, _, is_over in dispatcher.assign(float(now)) if is_over}
-        able = [worker for worker in alive if len(dispatcher.pending(worker)) > (0 if worker in over else 1)]
+        over |= {
+            worker for worker, _, is_over in dispatcher.assign(float(now)) if is_over
+        }
+        able = [
+            worker
+            for worker in alive
+            if len(dispatcher.pending(worker)) > (0 if worker in over else 1)
+        ]
         if not able:
             break
         worker = data.draw(st.sampled_from(able))
@@ -61,6 +77,8 @@ def test_every_test_runs_or_was_assigned_whichever_worker_dies_at_any_time(
             alive.add(fresh := next(names))
             dispatcher.add_worker(fresh)
         else:
-            dispatcher.done(worker, dispatcher.pending(worker)[0].test, None, float(now))
+            dispatcher.done(
+                worker, dispatcher.pending(worker)[0].test, None, float(now)
+            )
 
     assert run == set(range(len(tests)))

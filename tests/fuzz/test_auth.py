@@ -7,15 +7,31 @@ from typing import Any, Final
 import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings
-from hypothesis.strategies import SearchStrategy, binary, builds, dictionaries, integers, just, sampled_from, text
+from hypothesis.strategies import (
+    SearchStrategy,
+    binary,
+    builds,
+    dictionaries,
+    integers,
+    just,
+    sampled_from,
+    text,
+)
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider
-from pytest_device.errors import AuthConfigError, AuthError, TokenError, UnexpectedReplyError
+from pytest_device.errors import (
+    AuthConfigError,
+    AuthError,
+    TokenError,
+    UnexpectedReplyError,
+)
 from tests.fuzz.values import any_json, any_text
 
 ISSUER: Final = "https://idp.example"
-REQUEST: Final = auth.AuthRequest({"clientId": "c", "redirectUri": "myapp://r", "state": "s"})
+REQUEST: Final = auth.AuthRequest(
+    {"clientId": "c", "redirectUri": "myapp://r", "state": "s"}
+)
 METADATA: Final = {
     "tokenEndpoint": f"{ISSUER}/token",
     "discoveryDocument": {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/k"},
@@ -23,14 +39,34 @@ METADATA: Final = {
 
 names = sampled_from(
     (
-        *("state", "error", "errorCode", "code", "access_token", "expires_in", "issued_at", "iss", "scope", "id_token"),
+        *(
+            "state",
+            "error",
+            "errorCode",
+            "code",
+            "access_token",
+            "expires_in",
+            "issued_at",
+            "iss",
+            "scope",
+            "id_token",
+        ),
         "",
     )
 )
-values = any_text | sampled_from(("s", "0", "-1", "1e400", "nan", "9" * 5000, "%zz", "%ff", "+"))
-pairs = dictionaries(names, values, max_size=5).map(lambda found: "&".join(f"{name}={v}" for name, v in found.items()))
+values = any_text | sampled_from(
+    ("s", "0", "-1", "1e400", "nan", "9" * 5000, "%zz", "%ff", "+")
+)
+pairs = dictionaries(names, values, max_size=5).map(
+    lambda found: "&".join(f"{name}={v}" for name, v in found.items())
+)
 urls = builds(
-    "{}{}{}{}{}".format, sampled_from(("myapp://r", "https://[", "", "//", "a:b")), just("?"), pairs, just("#"), pairs
+    "{}{}{}{}{}".format,
+    sampled_from(("myapp://r", "https://[", "", "//", "a:b")),
+    just("?"),
+    pairs,
+    just("#"),
+    pairs,
 )
 
 
@@ -47,7 +83,11 @@ def test_any_returned_url_is_parsed_or_refused(url: str) -> None:
 
 
 def replied(status: int, body: bytes) -> httpx.Client:
-    return httpx.Client(transport=httpx.MockTransport(lambda _request: httpx.Response(status, content=body)))
+    return httpx.Client(
+        transport=httpx.MockTransport(
+            lambda _request: httpx.Response(status, content=body)
+        )
+    )
 
 
 def near(fields: Mapping[str, SearchStrategy[Any]]) -> SearchStrategy[bytes]:
@@ -66,7 +106,11 @@ TOKENS: Final = {
     "scope": any_text,
     "id_token": any_text,
 }
-DISCOVERED: Final = {"issuer": just(ISSUER), "token_endpoint": any_text, "jwks_uri": any_text}
+DISCOVERED: Final = {
+    "issuer": just(ISSUER),
+    "token_endpoint": any_text,
+    "jwks_uri": any_text,
+}
 
 
 @given(integers(200, 599), near(TOKENS))
@@ -75,11 +119,19 @@ DISCOVERED: Final = {"issuer": just(ISSUER), "token_endpoint": any_text, "jwks_u
 def test_any_token_reply_is_read_or_refused(status: int, body: bytes) -> None:
     with replied(status, body) as client:
         try:
-            tokens = auth.refresh({"clientId": "c", "refreshToken": "r"}, METADATA, client=client)
+            tokens = auth.refresh(
+                {"clientId": "c", "refreshToken": "r"}, METADATA, client=client
+            )
         except (TokenError, UnexpectedReplyError):
             return
 
-    texts = (tokens.access_token, tokens.token_type, tokens.refresh_token, tokens.scope, tokens.id_token)
+    texts = (
+        tokens.access_token,
+        tokens.token_type,
+        tokens.refresh_token,
+        tokens.scope,
+        tokens.id_token,
+    )
     assert all(isinstance(one, str | None) for one in texts)
     assert isinstance(auth.TokenResponse.is_token_fresh(tokens), bool)
 
@@ -95,7 +147,11 @@ def test_any_metadata_is_read_or_refused(status: int, body: bytes) -> None:
     assert found.discovery_document["issuer"] == ISSUER
 
 
-@given(any_text | sampled_from(("..", "a.b.c", "eyJhbGciOiJSUzI1NiJ9.e30.", "e30.e30.e30")), near({"keys": any_json}))
+@given(
+    any_text
+    | sampled_from(("..", "a.b.c", "eyJhbGciOiJSUzI1NiJ9.e30.", "e30.e30.e30")),
+    near({"keys": any_json}),
+)
 @example("eyJhbGciOiJSUzI1NiJ9.W10.AA", b'{"keys": [{"kty": "RSA"}]}')
 @example("eyJhbGciOiJSUzI1NiJ9.W10.AA", b'{"keys": [null]}')
 def test_any_id_token_with_any_keys_is_refused(id_token: str, body: bytes) -> None:
@@ -105,7 +161,12 @@ def test_any_id_token_with_any_keys_is_refused(id_token: str, body: bytes) -> No
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Callable[[str, str, Mapping[str, str]], httpx.Response]]:
-    with IdentityProvider(clients=[Client("app", ["myapp://r"])], sessions=True) as running, httpx.Client() as client:
+    with (
+        IdentityProvider(
+            clients=[Client("app", ["myapp://r"])], sessions=True
+        ) as running,
+        httpx.Client() as client,
+    ):
         yield lambda method, path, given: client.request(
             method,
             f"{running.local_url}/{path}",
@@ -121,7 +182,18 @@ GIVEN: Final = {
     "code_challenge": just("x" * 43),
     "code_challenge_method": just("S256"),
 }
-PARAMS: Final = [*GIVEN, "prompt", "max_age", "id_token_hint", "scope", "state", "user", "password", "decision", "code"]
+PARAMS: Final = [
+    *GIVEN,
+    "prompt",
+    "max_age",
+    "id_token_hint",
+    "scope",
+    "state",
+    "user",
+    "password",
+    "decision",
+    "code",
+]
 utf8 = text()
 
 
@@ -131,7 +203,10 @@ utf8 = text()
     sampled_from(("authorize", "token", "revoke", "userinfo", "end_session", "jwks")),
     builds(dict, **GIVEN) | just({}),
     dictionaries(
-        sampled_from([*PARAMS, "token", "grant_type", "refresh_token", "access_token"]) | utf8, utf8, max_size=4
+        sampled_from([*PARAMS, "token", "grant_type", "refresh_token", "access_token"])
+        | utf8,
+        utf8,
+        max_size=4,
     ),
 )
 def test_any_request_to_the_provider_is_answered(

@@ -6,11 +6,24 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis.strategies import characters, dictionaries, fixed_dictionaries, lists, sampled_from, text
+from hypothesis.strategies import (
+    characters,
+    dictionaries,
+    fixed_dictionaries,
+    lists,
+    sampled_from,
+    text,
+)
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.markers import CI_RUN_VARIABLES, SINGLE, Names, devices_of, need_of
+from pytest_device.plugin.markers import (
+    CI_RUN_VARIABLES,
+    SINGLE,
+    Names,
+    devices_of,
+    need_of,
+)
 from pytest_device.service.rules import InvalidBodyError, check
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import Settings, resolve
@@ -21,8 +34,13 @@ from tests.fuzz.values import NEAR, any_json, bodies
 ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 GOOD = {"platform": "ios", "app_id": ID}
 
-argument_names = sampled_from([snake_case(option) for option in NEAR if option != "appId"])
-marks = lists(bodies().map(arguments) | dictionaries(argument_names, any_json, max_size=2), max_size=2)
+argument_names = sampled_from(
+    [snake_case(option) for option in NEAR if option != "appId"]
+)
+marks = lists(
+    bodies().map(arguments) | dictionaries(argument_names, any_json, max_size=2),
+    max_size=2,
+)
 limits = fixed_dictionaries(
     {
         Options.max_duration_minutes.ini: sampled_from(["1", "2", "30", "115"]),
@@ -30,7 +48,9 @@ limits = fixed_dictionaries(
         Options.app_id.ini: sampled_from([ID]),
     }
 )
-names_of_tests = text(characters(codec=None), min_size=1) | sampled_from(["test[" + "x" * 300 + "]", "\udcff", " "])
+names_of_tests = text(characters(codec=None), min_size=1) | sampled_from(
+    ["test[" + "x" * 300 + "]", "\udcff", " "]
+)
 
 
 class Item(pytest.Item):
@@ -43,7 +63,9 @@ def session(request: pytest.FixtureRequest) -> pytest.Session:
     return request.session
 
 
-def item(session: pytest.Session, name: str, marked: list[dict[str, Any]]) -> pytest.Item:
+def item(
+    session: pytest.Session, name: str, marked: list[dict[str, Any]]
+) -> pytest.Item:
     test: pytest.Item = Item.from_parent(session, name=name)
     for given_arguments in marked:
         test.add_marker(pytest.mark.device(**given_arguments), append=False)
@@ -58,13 +80,17 @@ def is_accepted(body: object) -> bool:
     return True
 
 
-def request_of(test: pytest.Item, settings: Settings, environ: Mapping[str, str]) -> SessionRequest:
+def request_of(
+    test: pytest.Item, settings: Settings, environ: Mapping[str, str]
+) -> SessionRequest:
     ((name, arguments),) = devices_of(test, settings).items()
     assert name == SINGLE
     return need_of(test, arguments, settings, Names(environ)).request
 
 
-def outcome(test: pytest.Item, settings: Settings) -> tuple[SessionRequest | None, Sequence[str]]:
+def outcome(
+    test: pytest.Item, settings: Settings
+) -> tuple[SessionRequest | None, Sequence[str]]:
     try:
         return request_of(test, settings, {}), ()
     except ConfigError as error:
@@ -80,20 +106,32 @@ def test_any_markers_produce_a_valid_request_or_an_error(
     request, problems = outcome(item(session, "test_it", [GOOD, *marked]), settings)
 
     given_names = tuple(name for given_arguments in marked for name in given_arguments)
-    assert [problem for problem in problems if not problem.startswith(given_names)] == []
+    assert [
+        problem for problem in problems if not problem.startswith(given_names)
+    ] == []
     assert request is None or is_accepted(request.to_wire())
 
 
 @given(
     names_of_tests,
-    dictionaries(sampled_from([*CI_RUN_VARIABLES, "PYTEST_XDIST_WORKER"]), text(characters(codec=None))),
+    dictionaries(
+        sampled_from([*CI_RUN_VARIABLES, "PYTEST_XDIST_WORKER"]),
+        text(characters(codec=None)),
+    ),
     limits,
 )
 @example("test_\udcff", {}, {})
 def test_a_valid_marker_produces_a_request_whatever_the_names_of_test_and_run(
-    session: pytest.Session, name: str, environ: dict[str, str], given_limits: dict[str, str]
+    session: pytest.Session,
+    name: str,
+    environ: dict[str, str],
+    given_limits: dict[str, str],
 ) -> None:
-    request = request_of(item(session, name, [GOOD]), resolve(lambda _name: None, {}, given_limits.get), environ)
+    request = request_of(
+        item(session, name, [GOOD]),
+        resolve(lambda _name: None, {}, given_limits.get),
+        environ,
+    )
 
     assert request.name
     assert len(request.name) <= NAME_MAX_LENGTH

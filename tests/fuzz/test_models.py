@@ -33,23 +33,46 @@ def test_any_changed_session_is_read_or_refused(changes: dict[str, Any]) -> None
 
     got = read(wire)
 
-    assert isinstance(got, Session) or got.session_id == (wire["id"] if "id" not in changes else got.session_id)
+    assert isinstance(got, Session) or got.session_id == (
+        wire["id"] if "id" not in changes else got.session_id
+    )
 
 
-@given(dictionaries(sampled_from(["id", "url", "type", "platform", "status"]), long_text | any_text))
-def test_the_report_of_a_session_fits_on_one_short_line(changes: dict[str, Any]) -> None:
+@given(
+    dictionaries(
+        sampled_from(["id", "url", "type", "platform", "status"]), long_text | any_text
+    )
+)
+def test_the_report_of_a_session_fits_on_one_short_line(
+    changes: dict[str, Any],
+) -> None:
     reported = str(read(example_session() | changes))
 
     assert reported.isprintable()
     assert len(reported.encode()) < 4000
 
 
-@given(sampled_from(SessionType), dictionaries(any_text, any_json, max_size=3), sampled_from(FIELDS), any_json)
-def test_no_connection_detail_is_shown(kind: str, more: dict[str, Any], field: str, wrong: object) -> None:
-    config = {name: with_canary(value) for name, value in {**(example_config(kind) or {}), **more}.items()}
+@given(
+    sampled_from(SessionType),
+    dictionaries(any_text, any_json, max_size=3),
+    sampled_from(FIELDS),
+    any_json,
+)
+def test_no_connection_detail_is_shown(
+    kind: str, more: dict[str, Any], field: str, wrong: object
+) -> None:
+    config = {
+        name: with_canary(value)
+        for name, value in {**(example_config(kind) or {}), **more}.items()
+    }
     good = example_session(type=kind, remoteConfig=config)
 
-    for wire in (good, good | {field: wrong}, good | {"remoteConfig": [config]}, good | {"type": "other"}):
+    for wire in (
+        good,
+        good | {field: wrong},
+        good | {"remoteConfig": [config]},
+        good | {"type": "other"},
+    ):
         got = read(wire)
         shown = f"{got} {got!r} {vars(got).get('remote_config')!r} {[got]}"
         assert CANARY not in shown or CANARY in str(wire.get("url"))
@@ -75,7 +98,13 @@ def test_the_secrets_of_deeply_nested_capabilities_are_found(depth: int) -> None
         nested = [nested]
 
     got = read(
-        example_session(type="appium", remoteConfig={**(example_config("appium") or {}), "capabilities": {"a": nested}})
+        example_session(
+            type="appium",
+            remoteConfig={
+                **(example_config("appium") or {}),
+                "capabilities": {"a": nested},
+            },
+        )
     )
 
     if isinstance(got, Session):

@@ -15,7 +15,11 @@ FIELDS = ["id", "url", "status"]
 
 
 def read(body: bytes) -> tuple[str | None, str, bool]:
-    return session_id_in(body), url_in(body), says_stopped(body, example_session()["id"])
+    return (
+        session_id_in(body),
+        url_in(body),
+        says_stopped(body, example_session()["id"]),
+    )
 
 
 def replied(data: object) -> bytes:
@@ -40,4 +44,7 @@ def test_a_session_is_read_with_any_changes(changes: dict[str, Any]) -> None:
 
     assert session_id == session["id"] or "id" in changes
     assert page == session["url"] or "url" in changes
-    assert ended == (session["id"] == example_session()["id"] and session["status"] in ("stopped", "errored"))
+    assert ended == (
+        session["id"] == example_session()["id"]
+        and session["status"] in ("stopped", "errored")
+    )

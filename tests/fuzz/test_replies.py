@@ -47,28 +47,44 @@ class World:
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = FakeClock(1_800_000_000.0)
-        self.held = Sessions(store=store, runner=SimulatedRunner(clock=self.clock), clock=self.clock)
-        accounts = Accounts([Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))])
-        self._app = httpx.ASGITransport(create_app(sessions=self.held, accounts=accounts, base_url=URL))
+        self.held = Sessions(
+            store=store, runner=SimulatedRunner(clock=self.clock), clock=self.clock
+        )
+        accounts = Accounts(
+            [Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))]
+        )
+        self._app = httpx.ASGITransport(
+            create_app(sessions=self.held, accounts=accounts, base_url=URL)
+        )
         self._loop = loop
 
     def answer(self, request: httpx.Request) -> Reply:
         """Let the service answer."""
         reply = self._loop.run_until_complete(self._app.handle_async_request(request))
-        return Reply(reply.status_code, self._loop.run_until_complete(reply.aread()), dict(reply.headers))
+        return Reply(
+            reply.status_code,
+            self._loop.run_until_complete(reply.aread()),
+            dict(reply.headers),
+        )
 
     def lease(self, request: SessionRequest, spoil: Spoil) -> "Outcome":
         outcome = Outcome()
 
         def handle(sent: httpx.Request) -> httpx.Response:
-            operation = {"GET": "get"}.get(sent.method, "stop" if sent.url.path.endswith("/stop") else "create")
+            operation = {"GET": "get"}.get(
+                sent.method, "stop" if sent.url.path.endswith("/stop") else "create"
+            )
             reply = spoil(operation, self.answer(sent))
             if operation == "create":
                 outcome.created.append(reply)
-            return httpx.Response(reply.status, headers=raw(reply.headers), stream=Stream(reply))
+            return httpx.Response(
+                reply.status, headers=raw(reply.headers), stream=Stream(reply)
+            )
 
         before = {session.id for session in self.held}
-        client = DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), sleep=self.pause)
+        client = DeviceClient(
+            URL, TOKEN, transport=httpx.MockTransport(handle), sleep=self.pause
+        )
         try:
             with (
                 client,
@@ -84,7 +100,11 @@ class World:
                 outcome.session = session
         except DeviceError as error:
             outcome.error = error
-        outcome.left = {session.id: session.status in TERMINAL for session in self.held if session.id not in before}
+        outcome.left = {
+            session.id: session.status in TERMINAL
+            for session in self.held
+            if session.id not in before
+        }
         return outcome
 
     def pause(self, seconds: float) -> None:
@@ -109,7 +129,11 @@ class Outcome:
             if not isinstance(event, Note):
                 yield ref_of(event).url
         if self.error:
-            yield from (str(self.error), repr(self.error), *getattr(self.error, "__notes__", ()))
+            yield from (
+                str(self.error),
+                repr(self.error),
+                *getattr(self.error, "__notes__", ()),
+            )
         if self.session:
             yield from (str(self.session), repr(self.session.remote_config))
 
@@ -139,12 +163,18 @@ def world() -> Iterator[World]:
 
 def request_of(random: Random) -> SessionRequest:
     kind = random.choice(REQUESTABLE_SESSION_TYPES)
-    return SessionRequest.from_arguments(app_id=APP_ID, platform="ios", type=kind, name="fuzz")
+    return SessionRequest.from_arguments(
+        app_id=APP_ID, platform="ios", type=kind, name="fuzz"
+    )
 
 
 def spoiler(random: Random) -> Spoil:
     """Mutate the first response to an operation, or all of them."""
-    target, always, done = random.choice(("create", "get", "stop")), random.random() < 0.3, list[bool]()
+    target, always, done = (
+        random.choice(("create", "get", "stop")),
+        random.random() < 0.3,
+        list[bool](),
+    )
 
     def spoil(operation: str, reply: Reply) -> Reply:
         if operation != target or (done and not always):
@@ -160,18 +190,27 @@ def names_it(reply: Reply, session_id: str) -> bool:
 
     A refusal or redirect is a response about a session only if it has the form of one.
     """
-    if reply.headers.get("Content-Encoding", "identity") != "identity" or len(reply.body) > MAX_REPLY_BYTES:
+    if (
+        reply.headers.get("Content-Encoding", "identity") != "identity"
+        or len(reply.body) > MAX_REPLY_BYTES
+    ):
         return False  # or an answer that a proxy has packed, which has tests of its own
-    if reply.chunks and any(isinstance(chunk, httpx.HTTPError) for chunk in reply.chunks):
+    if reply.chunks and any(
+        isinstance(chunk, httpx.HTTPError) for chunk in reply.chunks
+    ):
         return False
     if reply.status in range(300, 600) and not url_in(reply.body):
         return False
-    ids = set(re.findall(r'"id"\s*:\s*("[^"]*"|[^",}\s]*)', reply.body.decode("latin-1")))
+    ids = set(
+        re.findall(r'"id"\s*:\s*("[^"]*"|[^",}\s]*)', reply.body.decode("latin-1"))
+    )
     return ids == {f'"{session_id}"'}
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_a_mutated_reply_ends_in_a_session_or_a_device_error_and_no_session_is_left(world: World, block: int) -> None:
+def test_a_mutated_reply_ends_in_a_session_or_a_device_error_and_no_session_is_left(
+    world: World, block: int
+) -> None:
     for number in range(block, REPLIES, BLOCKS):
         random = Random(number)
         outcome = world.lease(request_of(random), spoiler(random))
@@ -179,8 +218,12 @@ def test_a_mutated_reply_ends_in_a_session_or_a_device_error_and_no_session_is_l
         ((session_id, has_ended),) = outcome.left.items()
         assert has_ended or outcome.error, number
         assert has_ended or not names_it(outcome.created[0], session_id), number
-        assert all(len(text) < 6000 and is_plain(text) for text in outcome.reported()), number
-        assert not any(f"-{session_id}" in "".join(text.split()) for text in outcome.reported()), number
+        assert all(
+            len(text) < 6000 and is_plain(text) for text in outcome.reported()
+        ), number
+        assert not any(
+            f"-{session_id}" in "".join(text.split()) for text in outcome.reported()
+        ), number
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 400, 404, 500])
@@ -208,11 +251,15 @@ def filled(start: bytes, filling: bytes, end: bytes) -> bytes:
 HEAVY: Final[dict[str, bytes]] = {
     "lists": filled(b'{"data":[', b"[],", b"0]}"),
     "objects": filled(b'{"data":[', b'{"a":0},', b"0]}"),
-    "members": b'{"data":{' + b",".join(b'"%d":0' % number for number in range(90_000)) + b"}}",
+    "members": b'{"data":{'
+    + b",".join(b'"%d":0' % number for number in range(90_000))
+    + b"}}",
     "numbers": filled(b'{"data":[', b"1.5,", b"0]}"),
     "deep": filled(b'{"data":', b"[", b""),
     "messages": filled(b'{"errors":[', b'{"message":"a"},', b"0]}"),
-    "messages-deep-inside": filled(b'{"message":' + b"[" * 900, b'"a",', b"0" + b"]" * 900 + b"}"),
+    "messages-deep-inside": filled(
+        b'{"message":' + b"[" * 900, b'"a",', b"0" + b"]" * 900 + b"}"
+    ),
     "escapes": filled(b'{"data":"', b"\\u00e9", b'"}'),
     "blanks": filled(b"", b" ", b""),
     "ids": filled(b"", b'"id":', b""),
@@ -223,8 +270,12 @@ HEAVY: Final[dict[str, bytes]] = {
 
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
-def test_the_heaviest_replies_take_a_bounded_amount_of_memory(world: World, body: bytes, status: int) -> None:
-    chunks = tuple(body[start : start + 65_536] for start in range(0, len(body), 65_536))
+def test_the_heaviest_replies_take_a_bounded_amount_of_memory(
+    world: World, body: bytes, status: int
+) -> None:
+    chunks = tuple(
+        body[start : start + 65_536] for start in range(0, len(body), 65_536)
+    )
 
     def spoil(operation: str, reply: Reply) -> Reply:
         return Reply(status, body, chunks=chunks) if operation == "create" else reply

@@ -62,7 +62,9 @@ def problems(body: Any) -> set[str | None]:
     return set()
 
 
-def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Sequence[str]]:
+def outcome(
+    given_arguments: dict[str, Any],
+) -> tuple[SessionRequest | None, Sequence[str]]:
     """Return the request, or the client's problems with the arguments."""
     try:
         return SessionRequest.from_arguments(**given_arguments), ()
@@ -73,7 +75,9 @@ def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Seq
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
 def test_client_and_service_accept_the_same_requests(body: dict[str, Any]) -> None:
-    given_body = {option: value for option, value in body.items() if value is not None}  # None is left out
+    given_body = {
+        option: value for option, value in body.items() if value is not None
+    }  # None is left out
 
     request, _reported = outcome(arguments(given_body))
 
@@ -93,19 +97,36 @@ def test_service_and_document_accept_the_same_requests(body: dict[str, Any]) -> 
 
 def is_in_the_schema(body: Any) -> bool:
     try:
-        return SCHEMA.is_valid(json.loads(json.dumps(body, ensure_ascii=False).encode()))
+        return SCHEMA.is_valid(
+            json.loads(json.dumps(body, ensure_ascii=False).encode())
+        )
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
 
 
 @given(
     bodies(python_values).map(arguments)
-    | dictionaries(sampled_from(ARGUMENTS) | text(string.ascii_letters + "_", min_size=1), python_values)
+    | dictionaries(
+        sampled_from(ARGUMENTS) | text(string.ascii_letters + "_", min_size=1),
+        python_values,
+    )
 )
-@example({"app_id": "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043", "platform": Platform.IOS, "launch_args": {"a"}})
-def test_any_arguments_produce_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
+@example(
+    {
+        "app_id": "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043",
+        "platform": Platform.IOS,
+        "launch_args": {"a"},
+    }
+)
+def test_any_arguments_produce_a_valid_request_or_an_error_that_names_one(
+    given_arguments: dict[str, Any],
+) -> None:
     request, reported = outcome(given_arguments)
 
     names = "|".join(sorted({*ARGUMENTS, *given_arguments}, key=len, reverse=True))
-    assert [problem for problem in reported if not re.match(rf"({names})\b", problem)] == []
-    assert request is None or problems(json.loads(json.dumps(request.to_wire()))) == set()
+    assert [
+        problem for problem in reported if not re.match(rf"({names})\b", problem)
+    ] == []
+    assert (
+        request is None or problems(json.loads(json.dumps(request.to_wire()))) == set()
+    )

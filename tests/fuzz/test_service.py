@@ -44,7 +44,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def with_a_known_project(case: Case) -> Case:
     """Make most valid requests name the existing project, which no schema can express."""
     body: Any = case.body
-    if isinstance(body, dict) and is_uuid(str(body.get("appId"))) and not str(body["appId"]).startswith("f"):
+    if (
+        isinstance(body, dict)
+        and is_uuid(str(body.get("appId")))
+        and not str(body["appId"]).startswith("f")
+    ):
         body["appId"] = APP_ID
     return case
 
@@ -55,7 +59,9 @@ def test_the_document_is_served_without_a_token(service: Service) -> None:
 
 @schema.parametrize()
 def test_every_response_matches_the_document(case: Case, service: Service) -> None:
-    with_a_known_project(case).call_and_validate(base_url=service.url, headers=AUTHORIZATION)
+    with_a_known_project(case).call_and_validate(
+        base_url=service.url, headers=AUTHORIZATION
+    )
 
 
 @schema.parametrize()
@@ -73,16 +79,26 @@ def test_nothing_is_done_without_a_token(case: Case, service: Service) -> None:
 @example(header=f"Bearer {TOKEN}é")
 @example(header=f"Bearer {TOKEN[:-1]}")
 @example(header=f"Basic {TOKEN}")
-def test_nothing_is_done_with_any_other_authorization(method: str, path: str, header: str) -> None:
+def test_nothing_is_done_with_any_other_authorization(
+    method: str, path: str, header: str
+) -> None:
     with closing(memory_store()) as store:
         world = World(store, testing=False)
-        reply = world.send(method, path, token=None, headers={"Authorization": header.encode("latin-1")}, json=VALID)
+        reply = world.send(
+            method,
+            path,
+            token=None,
+            headers={"Authorization": header.encode("latin-1")},
+            json=VALID,
+        )
 
         assert (reply.status_code, error(reply)["code"]) == (401, "INVALID_TOKEN")
         assert not list(world.sessions)
 
 
-def test_every_response_about_an_own_session_matches_the_document(service: Service) -> None:
+def test_every_response_about_an_own_session_matches_the_document(
+    service: Service,
+) -> None:
     class Lives(schema.as_state_machine()):  # type: ignore[misc]  # made from the document
         def get_call_kwargs(self, case: Case) -> dict[str, Any]:
             del case
@@ -91,4 +107,8 @@ def test_every_response_about_an_own_session_matches_the_document(service: Servi
         def before_call(self, case: Case) -> None:
             with_a_known_project(case)
 
-    Lives.run(settings=settings(max_examples=settings().max_examples // 10, stateful_step_count=8))
+    Lives.run(
+        settings=settings(
+            max_examples=settings().max_examples // 10, stateful_step_count=8
+        )
+    )

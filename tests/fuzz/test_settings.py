@@ -28,9 +28,39 @@ ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
 likely = sampled_from(
     [
-        *("true", "off", "Yes", "0", "1", "30", "115", "116", "-1", "1e3", "inf", "nan", "1_0", "\uff19", "9" * 5000),
-        *(ID, ID.replace("-", ""), f"{{{ID}}}", "vendor", "Vendor", "/var/state", "~/state", "a\0b"),
-        *("https://devices.example/base/", "http://127.0.0.1:8765", "http://[::1]:1", "http://devices.example"),
+        *(
+            "true",
+            "off",
+            "Yes",
+            "0",
+            "1",
+            "30",
+            "115",
+            "116",
+            "-1",
+            "1e3",
+            "inf",
+            "nan",
+            "1_0",
+            "\uff19",
+            "9" * 5000,
+        ),
+        *(
+            ID,
+            ID.replace("-", ""),
+            f"{{{ID}}}",
+            "vendor",
+            "Vendor",
+            "/var/state",
+            "~/state",
+            "a\0b",
+        ),
+        *(
+            "https://devices.example/base/",
+            "http://127.0.0.1:8765",
+            "http://[::1]:1",
+            "http://devices.example",
+        ),
     ]
 )
 addresses = one_of(
@@ -84,13 +114,22 @@ def test_an_accepted_url_and_token_can_be_used(address: str, token: str) -> None
 
     with (
         pytest.raises((ConfigError, NotFoundError)),
-        DeviceClient(parsers.address(address), checked_token(token), transport=httpx.MockTransport(answer)) as client,
+        DeviceClient(
+            parsers.address(address),
+            checked_token(token),
+            transport=httpx.MockTransport(answer),
+        ) as client,
     ):
         client.get(ID)
 
 
-@given(fixed_dictionaries({TOKEN_VARIABLE: from_regex(r"[!-~]{6,40}", fullmatch=True)}), given_texts(INI_KEYS))
-def test_no_message_or_repr_contains_the_token(environ: dict[str, str], options: dict[str, str]) -> None:
+@given(
+    fixed_dictionaries({TOKEN_VARIABLE: from_regex(r"[!-~]{6,40}", fullmatch=True)}),
+    given_texts(INI_KEYS),
+)
+def test_no_message_or_repr_contains_the_token(
+    environ: dict[str, str], options: dict[str, str]
+) -> None:
     token = f"canary-{environ[TOKEN_VARIABLE]}"
 
     settings, problems = outcome(options, {TOKEN_VARIABLE: token}, {})

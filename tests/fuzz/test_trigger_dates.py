@@ -8,7 +8,13 @@ from dateutil.rrule import DAILY, MONTHLY, WEEKLY, YEARLY, rrule
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_device.notifications import NotSpecified, TriggerError, fires_between, next_trigger_date, parse_trigger
+from pytest_device.notifications import (
+    NotSpecified,
+    TriggerError,
+    fires_between,
+    next_trigger_date,
+    parse_trigger,
+)
 from pytest_device.notifications.triggers import Platform
 
 ZONES = st.sampled_from(sorted(available_timezones())).map(ZoneInfo)
@@ -34,7 +40,10 @@ TRIGGERS = st.fixed_dictionaries(
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -84,13 +93,24 @@ def test_dates_on_android_are_in_order_and_the_first_is_the_next(
     assert fires[0] == next_trigger_date(trigger, now, zone)
 
 
-@given(JSON, PLATFORMS, st.sampled_from(("daily", "calendar", "date", "timeInterval", "yearly", None)))
-def test_any_value_is_a_trigger_or_refused(value: Any, platform: Platform, kind: str | None) -> None:
-    fields = dict.fromkeys(("hour", "minute", "month", "day", "seconds", "date", "repeats", "timezone"), value)
+@given(
+    JSON,
+    PLATFORMS,
+    st.sampled_from(("daily", "calendar", "date", "timeInterval", "yearly", None)),
+)
+def test_any_value_is_a_trigger_or_refused(
+    value: Any, platform: Platform, kind: str | None
+) -> None:
+    fields = dict.fromkeys(
+        ("hour", "minute", "month", "day", "seconds", "date", "repeats", "timezone"),
+        value,
+    )
     for trigger_input in (value, {"type": kind or value, **fields}):
         try:
             trigger = parse_trigger(trigger_input, platform)
-            next_trigger_date(trigger, datetime(2026, 1, 1, tzinfo=UTC), "UTC", platform=platform)
+            next_trigger_date(
+                trigger, datetime(2026, 1, 1, tzinfo=UTC), "UTC", platform=platform
+            )
         except (NotSpecified, TriggerError):
             continue
         assert trigger is None or trigger.native()["type"]

@@ -27,13 +27,26 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, Platform, SessionType
 
 any_text: Final = text(characters(codec=None))
 """Includes lone surrogates, which JSON can carry."""
-long_text: Final = sampled_from(("x" * 5000, "https://pages.example/" + "x" * 5000, "\x1b[2J", "two\nlines"))
+long_text: Final = sampled_from(
+    ("x" * 5000, "https://pages.example/" + "x" * 5000, "\x1b[2J", "two\nlines")
+)
 scalars: Final = none() | booleans() | integers() | floats() | any_text | long_text
 any_json: Final[SearchStrategy[Any]] = recursive(
-    scalars, lambda inner: lists(inner, max_size=4) | dictionaries(any_text, inner, max_size=4), max_leaves=12
+    scalars,
+    lambda inner: lists(inner, max_size=4) | dictionaries(any_text, inner, max_size=4),
+    max_leaves=12,
 )
 
-_HOSTS: Final = ("files.example", "[::1]", "127.0.0.1", "ü.example", "", "user:word@files.example", "a b", "[::1")
+_HOSTS: Final = (
+    "files.example",
+    "[::1]",
+    "127.0.0.1",
+    "ü.example",
+    "",
+    "user:word@files.example",
+    "a b",
+    "[::1",
+)
 _PORTS: Final = ("", ":0", ":1", ":65535", ":65536", ":port", ":")
 _urls: Final = one_of(
     from_regex(r"[a-zA-Z][a-zA-Z0-9+.-]{0,5}:\S{1,9}", fullmatch=True),
@@ -45,13 +58,20 @@ _urls: Final = one_of(
         for port in _PORTS
     ),
 )
-_uuids: Final = one_of(uuids().map(str), uuids().map(lambda one: one.hex), uuids().map(lambda one: str(one).upper()))
+_uuids: Final = one_of(
+    uuids().map(str),
+    uuids().map(lambda one: one.hex),
+    uuids().map(lambda one: str(one).upper()),
+)
 _minutes: Final = sampled_from((-1, 0, 1, 2, 30, 113, 114, 115, 116)) | integers()
 
 NEAR: Final[Mapping[str, SearchStrategy[Any]]] = {
     "appId": _uuids,
     "platform": sampled_from([*Platform, "Android"]).map(str),
-    "name": any_text | just("n" * 255) | just("n" * 256) | text(" \t\u00a0\u0085\u3000\ufeff"),
+    "name": any_text
+    | just("n" * 255)
+    | just("n" * 256)
+    | text(" \t\u00a0\u0085\u3000\ufeff"),
     "type": sampled_from([*SessionType, "Appium"]).map(str),
     "packageVersion": any_text,
     "deviceIdentifier": any_text,
@@ -86,7 +106,10 @@ _OPTIONS: Final = sorted(_GOOD.keys() - {"appId", "platform"})
 @composite
 def bodies(draw: DrawFn, wrong: SearchStrategy[Any] | None = None) -> dict[str, Any]:
     """Return a body of valid options, except for one that is nearly valid or, if given, ``wrong``."""
-    body: dict[str, Any] = {"appId": str(draw(uuids())), "platform": draw(sampled_from(Platform)).value}
+    body: dict[str, Any] = {
+        "appId": str(draw(uuids())),
+        "platform": draw(sampled_from(Platform)).value,
+    }
     if draw(booleans()):
         body["vendorGo"] = True
     options = draw(lists(sampled_from(_OPTIONS), max_size=4, unique=True))

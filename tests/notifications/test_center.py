@@ -32,12 +32,17 @@ from pytest_device.notifications.triggers import Platform
 
 WARSAW = ZoneInfo("Europe/Warsaw")
 SHOW = NotificationBehavior(
-    should_play_sound=False, should_set_badge=False, should_show_banner=True, should_show_list=True
+    should_play_sound=False,
+    should_set_badge=False,
+    should_show_banner=True,
+    should_show_list=True,
 )
 NEWS = {"title": "News", "body": "of today"}
 HOURLY = {"type": "timeInterval", "seconds": 3600, "repeats": True}
 REPLY = NotificationAction("reply", "Reply", text_input=TextInput("your answer"))
-LATER = NotificationAction("later", "Later", ActionOptions(opens_app_to_foreground=False))
+LATER = NotificationAction(
+    "later", "Later", ActionOptions(opens_app_to_foreground=False)
+)
 
 
 class Clock:
@@ -72,7 +77,9 @@ def center(clock: Clock, platform: Platform) -> NotificationCenter:
 
 def allowed(clock: Clock, platform: Platform) -> NotificationCenter:
     made = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
-    made.channels.set_channel("news", NotificationChannelInput(name="News", importance=3))
+    made.channels.set_channel(
+        "news", NotificationChannelInput(name="News", importance=3)
+    )
     assert made.request_permissions().allows
     made.app_state = "background"
     return made
@@ -82,7 +89,9 @@ def titles(center: NotificationCenter) -> list[str | None]:
     return [one.notification.request.content.title for one in center.shown]
 
 
-def test_a_request_without_a_trigger_is_shown_at_once(center: NotificationCenter, clock: Clock) -> None:
+def test_a_request_without_a_trigger_is_shown_at_once(
+    center: NotificationCenter, clock: Clock
+) -> None:
     identifier = center.schedule({"content": NEWS})
 
     (shown,) = center.presented()
@@ -105,9 +114,21 @@ def test_a_scheduled_notification_fires_when_it_is_due_and_again_if_it_repeats(
     assert [one.identifier for one in center.scheduled()] == [identifier]
 
 
-def test_notifications_fire_in_the_order_of_their_dates(center: NotificationCenter, clock: Clock) -> None:
-    center.schedule({"content": {"title": "daily"}, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
-    center.schedule({"content": {"title": "soon"}, "trigger": {"type": "timeInterval", "seconds": 60}})
+def test_notifications_fire_in_the_order_of_their_dates(
+    center: NotificationCenter, clock: Clock
+) -> None:
+    center.schedule(
+        {
+            "content": {"title": "daily"},
+            "trigger": {"type": "daily", "hour": 9, "minute": 0},
+        }
+    )
+    center.schedule(
+        {
+            "content": {"title": "soon"},
+            "trigger": {"type": "timeInterval", "seconds": 60},
+        }
+    )
 
     clock.pass_by(hours=30)
     center.fire_due()
@@ -116,7 +137,9 @@ def test_notifications_fire_in_the_order_of_their_dates(center: NotificationCent
     assert len(center.scheduled()) == 1
 
 
-def test_a_cancelled_notification_does_not_fire(center: NotificationCenter, clock: Clock) -> None:
+def test_a_cancelled_notification_does_not_fire(
+    center: NotificationCenter, clock: Clock
+) -> None:
     first = center.schedule({"content": NEWS, "trigger": HOURLY})
     center.schedule({"content": NEWS, "trigger": HOURLY, "identifier": "second"})
     center.cancel(first)
@@ -135,7 +158,9 @@ def test_the_same_identifier_replaces_a_request(center: NotificationCenter) -> N
     assert [one.content.title for one in center.scheduled()] == ["new"]
 
 
-def test_too_many_notifications_at_once_are_refused(center: NotificationCenter, clock: Clock) -> None:
+def test_too_many_notifications_at_once_are_refused(
+    center: NotificationCenter, clock: Clock
+) -> None:
     every_minute = {"type": "timeInterval", "seconds": 60, "repeats": True}
     center.schedule({"content": NEWS, "trigger": every_minute})
     clock.pass_by(days=100)
@@ -144,13 +169,21 @@ def test_too_many_notifications_at_once_are_refused(center: NotificationCenter, 
         center.fire_due()
 
 
-def test_the_handler_of_an_app_in_the_foreground_decides(center: NotificationCenter) -> None:
+def test_the_handler_of_an_app_in_the_foreground_decides(
+    center: NotificationCenter,
+) -> None:
     center.app_state = "foreground"
     center.schedule({"content": {"title": "without"}})
     succeeded = list[str]()
-    center.set_handler(NotificationHandler(lambda _: SHOW, handle_success=succeeded.append))
+    center.set_handler(
+        NotificationHandler(lambda _: SHOW, handle_success=succeeded.append)
+    )
     identifier = center.schedule({"content": {"title": "with"}})
-    center.set_handler(NotificationHandler(lambda _: replace(SHOW, should_show_banner=False, should_show_list=False)))
+    center.set_handler(
+        NotificationHandler(
+            lambda _: replace(SHOW, should_show_banner=False, should_show_list=False)
+        )
+    )
     center.schedule({"content": {"title": "hidden"}})
 
     assert titles(center) == ["with"]
@@ -163,7 +196,9 @@ def test_the_handler_of_an_app_in_the_foreground_decides(center: NotificationCen
 
 def test_a_banner_alone_is_not_in_the_list(center: NotificationCenter) -> None:
     center.app_state = "foreground"
-    center.set_handler(NotificationHandler(lambda _: replace(SHOW, should_show_list=False)))
+    center.set_handler(
+        NotificationHandler(lambda _: replace(SHOW, should_show_list=False))
+    )
     center.schedule({"content": NEWS})
 
     assert titles(center) == ["News"]
@@ -178,17 +213,27 @@ def handlers(clock: Clock) -> dict[str, Callable[[Notification], Any]]:
     def failing(_: Notification) -> NotificationBehavior:
         raise OSError("no storage")
 
-    return {"took 3.5 s (maximum 3 s)": slow, "no storage": failing, "NotificationBehavior": lambda _: None}
+    return {
+        "took 3.5 s (maximum 3 s)": slow,
+        "no storage": failing,
+        "NotificationBehavior": lambda _: None,
+    }
 
 
-@pytest.mark.parametrize("problem", ["took 3.5 s (maximum 3 s)", "no storage", "NotificationBehavior"])
+@pytest.mark.parametrize(
+    "problem", ["took 3.5 s (maximum 3 s)", "no storage", "NotificationBehavior"]
+)
 def test_a_failing_or_late_handler_is_notified_and_shows_nothing(
     center: NotificationCenter, clock: Clock, problem: str
 ) -> None:
     errors = list[tuple[str, Exception]]()
     center.app_state = "foreground"
     handle = handlers(clock)[problem]
-    center.set_handler(NotificationHandler(handle, handle_error=lambda name, error: errors.append((name, error))))
+    center.set_handler(
+        NotificationHandler(
+            handle, handle_error=lambda name, error: errors.append((name, error))
+        )
+    )
 
     identifier = center.schedule({"content": NEWS})
 
@@ -206,9 +251,13 @@ def test_the_alert_field_of_a_behavior_is_deprecated() -> None:
         replace(SHOW, should_show_alert=True)
 
 
-def test_a_listener_is_called_until_it_is_removed_and_not_while_the_app_is_closed(center: NotificationCenter) -> None:
+def test_a_listener_is_called_until_it_is_removed_and_not_while_the_app_is_closed(
+    center: NotificationCenter,
+) -> None:
     received = list[str | None]()
-    subscription = center.add_received_listener(lambda one: received.append(one.request.content.title))
+    subscription = center.add_received_listener(
+        lambda one: received.append(one.request.content.title)
+    )
     for state in ("foreground", "background", "closed"):
         center.app_state = state
         center.schedule({"content": {"title": state}})
@@ -220,22 +269,32 @@ def test_a_listener_is_called_until_it_is_removed_and_not_while_the_app_is_close
     assert received == ["foreground", "background"]
 
 
-def test_a_tap_opens_the_app_and_is_the_last_response(center: NotificationCenter) -> None:
+def test_a_tap_opens_the_app_and_is_the_last_response(
+    center: NotificationCenter,
+) -> None:
     responses = list[Any]()
     center.add_response_received_listener(responses.append)
-    identifier = center.schedule({"content": {**NEWS, "data": {"url": "app://notes/7"}}})
+    identifier = center.schedule(
+        {"content": {**NEWS, "data": {"url": "app://notes/7"}}}
+    )
 
     response = center.tap(identifier)
 
     assert responses == [response]
     assert response.action_identifier == DEFAULT_ACTION_IDENTIFIER
     assert response.notification.request.content.data["url"] == "app://notes/7"
-    assert (center.last_response, center.app_state, center.presented()) == (response, "foreground", ())
+    assert (center.last_response, center.app_state, center.presented()) == (
+        response,
+        "foreground",
+        (),
+    )
     with pytest.raises(ConfigError, match="no notification"):
         center.tap(identifier)
 
 
-def test_a_tap_that_starts_the_app_is_only_its_last_response(center: NotificationCenter) -> None:
+def test_a_tap_that_starts_the_app_is_only_its_last_response(
+    center: NotificationCenter,
+) -> None:
     responses = list[Any]()
     center.add_response_received_listener(responses.append)
     identifier = center.schedule({"content": NEWS})
@@ -246,14 +305,26 @@ def test_a_tap_that_starts_the_app_is_only_its_last_response(center: Notificatio
     assert (center.app_state, center.presented()) == ("foreground", ())
 
 
-def test_an_action_takes_text_and_opens_the_app_as_configured(center: NotificationCenter) -> None:
+def test_an_action_takes_text_and_opens_the_app_as_configured(
+    center: NotificationCenter,
+) -> None:
     center.set_category("message", [REPLY, LATER])
     content = {**NEWS, "categoryIdentifier": "message"}
 
     later = center.tap(center.schedule({"content": content}), action="later")
-    assert (later.action_identifier, later.user_text, center.app_state) == ("later", None, "background")
-    reply = center.tap(center.schedule({"content": content}), action="reply", text="yes")
-    assert (reply.action_identifier, reply.user_text, center.app_state) == ("reply", "yes", "foreground")
+    assert (later.action_identifier, later.user_text, center.app_state) == (
+        "later",
+        None,
+        "background",
+    )
+    reply = center.tap(
+        center.schedule({"content": content}), action="reply", text="yes"
+    )
+    assert (reply.action_identifier, reply.user_text, center.app_state) == (
+        "reply",
+        "yes",
+        "foreground",
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,29 +367,43 @@ def test_dismissed_notifications_leave_the_list(center: NotificationCenter) -> N
     assert len(center.shown) == 3
 
 
-def test_nothing_is_shown_until_the_user_allows_it(clock: Clock, platform: Platform) -> None:
-    center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
+def test_nothing_is_shown_until_the_user_allows_it(
+    clock: Clock, platform: Platform
+) -> None:
+    center = NotificationCenter(
+        clock=clock, platform=platform, handler_timeout_seconds=3
+    )
     center.app_state = "background"
     center.schedule({"content": NEWS})
 
     assert center.get_permissions().status == "undetermined"
-    assert [one.reason for one in center.dropped] == ["the user has not allowed notifications"]
+    assert [one.reason for one in center.dropped] == [
+        "the user has not allowed notifications"
+    ]
 
 
 def test_android_13_asks_the_user_once_a_channel_exists(clock: Clock) -> None:
-    center = NotificationCenter(clock=clock, platform="android", handler_timeout_seconds=3)
+    center = NotificationCenter(
+        clock=clock, platform="android", handler_timeout_seconds=3
+    )
     assert center.request_permissions().status == "undetermined"
-    with pytest.raises(NotificationError, match="set one before requesting a push token") as raised:
+    with pytest.raises(
+        NotificationError, match="set one before requesting a push token"
+    ) as raised:
         center.get_device_push_token()
     assert raised.value.code == "ERR_NOTIFICATIONS_CHANNEL_REQUIRED"
 
-    center.channels.set_channel("news", NotificationChannelInput(name="News", importance=3))
+    center.channels.set_channel(
+        "news", NotificationChannelInput(name="News", importance=3)
+    )
     assert center.request_permissions().status == "granted"
     assert center.get_device_push_token().type == "android"
 
 
 def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> None:
-    center = NotificationCenter(clock=clock, platform="android", handler_timeout_seconds=3, android_version=12)
+    center = NotificationCenter(
+        clock=clock, platform="android", handler_timeout_seconds=3, android_version=12
+    )
 
     assert center.get_permissions().allows
     assert center.get_device_push_token().data
@@ -327,7 +412,13 @@ def test_an_older_android_allows_notifications_without_asking(clock: Clock) -> N
 
 @pytest.mark.parametrize(
     ("status", "allows"),
-    [("NOT_DETERMINED", False), ("DENIED", False), ("AUTHORIZED", True), ("PROVISIONAL", True), ("EPHEMERAL", True)],
+    [
+        ("NOT_DETERMINED", False),
+        ("DENIED", False),
+        ("AUTHORIZED", True),
+        ("PROVISIONAL", True),
+        ("EPHEMERAL", True),
+    ],
 )
 def test_on_ios_the_ios_status_decides(clock: Clock, status: str, allows: bool) -> None:  # noqa: FBT001
     center = NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=3)
@@ -341,7 +432,10 @@ def test_on_ios_the_ios_status_decides(clock: Clock, status: str, allows: bool) 
 
 def test_a_status_can_be_given_by_name(center: NotificationCenter) -> None:
     center.permissions.change("PROVISIONAL")  # type: ignore[arg-type]
-    assert (center.get_permissions().status, center.get_permissions().allows) == ("granted", True)
+    assert (center.get_permissions().status, center.get_permissions().allows) == (
+        "granted",
+        True,
+    )
 
     with pytest.raises(ConfigError, match="'ALLOWED' must be undetermined, granted"):
         center.permissions.change("ALLOWED")  # type: ignore[arg-type]
@@ -362,15 +456,24 @@ def test_a_missing_channel_shows_nothing_on_android(clock: Clock) -> None:
         center.schedule({"content": NEWS, "trigger": {"channelId": channel}})
 
     assert len(center.shown) == 1
-    assert [one.reason for one in center.dropped] == ["the channel 'other' does not exist"]
+    assert [one.reason for one in center.dropped] == [
+        "the channel 'other' does not exist"
+    ]
 
 
 def test_channels_and_groups_work_as_on_android(clock: Clock) -> None:
     channels = allowed(clock, "android").channels
     with pytest.raises(ConfigError, match="channel group 'all' does not exist"):
-        channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all"))
+        channels.set_channel(
+            "a", NotificationChannelInput(name="A", importance=3, group_id="all")
+        )
     channels.set_group("all", name="All")
-    made = channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all", sound="bell.wav"))
+    made = channels.set_channel(
+        "a",
+        NotificationChannelInput(
+            name="A", importance=3, group_id="all", sound="bell.wav"
+        ),
+    )
 
     assert made
     assert (made.id, made.sound, made.name) == ("a", "custom", "A")
@@ -386,8 +489,18 @@ def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
     channels = allowed(clock, "ios").channels
 
     assert channels.set_group("all", name="All") is None
-    assert channels.set_channel("a", NotificationChannelInput(name="A", importance=3, group_id="all")) is None
-    assert (channels.channels(), channels.groups(), channels.channel("a"), channels.group("all")) == (
+    assert (
+        channels.set_channel(
+            "a", NotificationChannelInput(name="A", importance=3, group_id="all")
+        )
+        is None
+    )
+    assert (
+        channels.channels(),
+        channels.groups(),
+        channels.channel("a"),
+        channels.group("all"),
+    ) == (
         (),
         (),
         None,
@@ -397,7 +510,9 @@ def test_channels_and_groups_do_nothing_on_ios(clock: Clock) -> None:
     channels.delete_group("all")
 
 
-def test_tokens_are_exchanged_and_rotated(center: NotificationCenter, platform: Platform) -> None:
+def test_tokens_are_exchanged_and_rotated(
+    center: NotificationCenter, platform: Platform
+) -> None:
     rolled = list[Any]()
     center.add_push_token_listener(rolled.append)
     options = {"application_id": "com.acme.app", "device_id": "d", "project_id": "p"}
@@ -410,10 +525,15 @@ def test_tokens_are_exchanged_and_rotated(center: NotificationCenter, platform: 
     assert rolled == [new]
     assert new == center.get_device_push_token()
     assert new.type == platform
-    assert [one.body["deviceToken"] for one in endpoint.requests] == ["device-token", "another"]
+    assert [one.body["deviceToken"] for one in endpoint.requests] == [
+        "device-token",
+        "another",
+    ]
 
 
-def test_a_data_only_message_runs_the_background_task(center: NotificationCenter) -> None:
+def test_a_data_only_message_runs_the_background_task(
+    center: NotificationCenter,
+) -> None:
     ran, received = list[dict[str, Any]](), list[Notification]()
     center.register_task(lambda data: ran.append(dict(data)))
     center.add_received_listener(received.append)
@@ -436,14 +556,25 @@ def test_ios_requires_a_flag_for_data_only_messages(clock: Clock) -> None:
     allowed(clock, "android").push(message)
 
 
-def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationCenter) -> None:
-    notification = center.push({**NEWS, "data": {"n": 7, "of": {"a": None}}, "channelId": "news", "another": 1})
+def test_a_pushed_message_is_shown_with_its_remote_message(
+    center: NotificationCenter,
+) -> None:
+    notification = center.push(
+        {**NEWS, "data": {"n": 7, "of": {"a": None}}, "channelId": "news", "another": 1}
+    )
 
     content = notification.request.content
-    assert (content.title, content.body, dict(content.data)) == ("News", "of today", {"n": 7, "of": {"a": None}})
+    assert (content.title, content.body, dict(content.data)) == (
+        "News",
+        "of today",
+        {"n": 7, "of": {"a": None}},
+    )
     assert content.others["another"] == 1
     assert notification.request.trigger
-    assert notification.request.trigger.native()["remote_message"].data == {"n": "7", "of": '{"a": null}'}
+    assert notification.request.trigger.native()["remote_message"].data == {
+        "n": "7",
+        "of": '{"a": null}',
+    }
     assert titles(center) == ["News"]
 
 
@@ -474,7 +605,9 @@ def test_the_size_of_a_message_is_counted_in_bytes() -> None:
 
 def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: Clock) -> None:
     with pytest.raises(TriggerError, match="for iOS"):
-        allowed(clock, "android").schedule({"content": NEWS, "trigger": {"type": "calendar", "hour": 9}})
+        allowed(clock, "android").schedule(
+            {"content": NEWS, "trigger": {"type": "calendar", "hour": 9}}
+        )
 
 
 def test_only_the_app_sets_the_badge(center: NotificationCenter) -> None:
@@ -483,7 +616,13 @@ def test_only_the_app_sets_the_badge(center: NotificationCenter) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [None, {"trigger": None}, {"content": NEWS, "when": 1}, {"content": NEWS, "identifier": 7}]
+    "given",
+    [
+        None,
+        {"trigger": None},
+        {"content": NEWS, "when": 1},
+        {"content": NEWS, "identifier": 7},
+    ],
 )
 def test_an_invalid_request_is_refused(center: NotificationCenter, given: Any) -> None:
     with pytest.raises(ConfigError):
@@ -503,14 +642,24 @@ def test_a_clock_without_a_time_zone_is_refused() -> None:
         handler_timeout_seconds=float("inf"),
     )
     with pytest.raises(TriggerError, match="2026-03-10T00:00:00 needs a time zone"):
-        center.schedule({"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
+        center.schedule(
+            {"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}}
+        )
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_the_clocks_time_zone_can_be_a_mere_offset(clock: Clock, platform: Platform) -> None:
-    clock.now = datetime(2026, 3, 10, 8, tzinfo=timezone(timedelta(hours=5, minutes=30)))
-    center = NotificationCenter(clock=clock, platform=platform, handler_timeout_seconds=3)
-    center.schedule({"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}})
+def test_the_clocks_time_zone_can_be_a_mere_offset(
+    clock: Clock, platform: Platform
+) -> None:
+    clock.now = datetime(
+        2026, 3, 10, 8, tzinfo=timezone(timedelta(hours=5, minutes=30))
+    )
+    center = NotificationCenter(
+        clock=clock, platform=platform, handler_timeout_seconds=3
+    )
+    center.schedule(
+        {"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}}
+    )
 
     clock.pass_by(hours=1)
 

@@ -28,7 +28,9 @@ def texts(fires: list[datetime]) -> list[str]:
     return [fire.isoformat() for fire in fires]
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases("next_trigger_date")])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["name"]) for case in cases("next_trigger_date")]
+)
 def test_a_reference_case_has_the_same_date(case: dict[str, Any]) -> None:
     given = case["input"]
     now = datetime.fromtimestamp(given["now_ms"] / 1000, UTC)
@@ -41,11 +43,15 @@ def test_a_reference_case_has_the_same_date(case: dict[str, Any]) -> None:
 
 
 def test_a_trigger_in_todays_spring_gap_fires_after_it() -> None:
-    assert next_trigger_date(AT_NIGHT, at("2026-03-29T00:10"), WARSAW) == at("2026-03-29T03:30")
+    assert next_trigger_date(AT_NIGHT, at("2026-03-29T00:10"), WARSAW) == at(
+        "2026-03-29T03:30"
+    )
 
 
 def test_a_trigger_moved_before_the_gap_fires_after_it_too() -> None:
-    assert texts(fires_between(AT_NIGHT, at("2026-03-28T12:00"), at("2026-03-31T00:00"), WARSAW)) == [
+    assert texts(
+        fires_between(AT_NIGHT, at("2026-03-28T12:00"), at("2026-03-31T00:00"), WARSAW)
+    ) == [
         "2026-03-29T01:30:00+01:00",
         "2026-03-29T03:30:00+02:00",
         "2026-03-30T03:30:00+02:00",
@@ -61,7 +67,10 @@ def test_a_trigger_in_the_autumn_overlap_fires_the_second_time() -> None:
 
 def test_a_monthly_trigger_on_the_last_day_moves_as_the_calendar_does() -> None:
     fires = fires_between(
-        {"type": "monthly", "day": 31, "hour": 8, "minute": 0}, at("2026-03-20"), at("2026-06-30"), WARSAW
+        {"type": "monthly", "day": 31, "hour": 8, "minute": 0},
+        at("2026-03-20"),
+        at("2026-06-30"),
+        WARSAW,
     )
 
     days = [fire.isoformat()[5:10] for fire in fires]
@@ -80,18 +89,22 @@ def test_a_daily_trigger_fires_at_its_local_time_through_the_year() -> None:
 
 
 def test_a_period_includes_its_start_but_not_its_end() -> None:
-    assert texts(fires_between(MORNING, at("2026-03-10T08:00"), at("2026-03-11T08:00"), WARSAW)) == [
-        "2026-03-10T08:00:00+01:00"
-    ]
+    assert texts(
+        fires_between(MORNING, at("2026-03-10T08:00"), at("2026-03-11T08:00"), WARSAW)
+    ) == ["2026-03-10T08:00:00+01:00"]
 
 
-def test_an_interval_counts_from_the_last_time_and_fires_once_unless_it_repeats() -> None:
+def test_an_interval_counts_from_the_last_time_and_fires_once_unless_it_repeats() -> (
+    None
+):
     once = {"type": "timeInterval", "seconds": 90}
     start = at("2026-03-10T08:00")
 
     assert next_trigger_date(once, start, WARSAW) == start + timedelta(seconds=90)
     assert len(fires_between(once, start, start + timedelta(minutes=5), WARSAW)) == 1
-    repeating = fires_between({**once, "repeats": True}, start, start + timedelta(minutes=5), WARSAW)
+    repeating = fires_between(
+        {**once, "repeats": True}, start, start + timedelta(minutes=5), WARSAW
+    )
     assert [(fire - start).seconds for fire in repeating] == [90, 180, 270]
 
 
@@ -101,7 +114,9 @@ def test_a_date_fires_once_and_never_after_it() -> None:
 
     assert next_trigger_date(trigger, start, WARSAW) == start
     assert next_trigger_date(trigger, start + timedelta(milliseconds=1), WARSAW) is None
-    assert fires_between(trigger, start, start + timedelta(days=1000), WARSAW) == [start]
+    assert fires_between(trigger, start, start + timedelta(days=1000), WARSAW) == [
+        start
+    ]
 
 
 def test_no_trigger_and_a_mere_channel_present_immediately() -> None:
@@ -115,25 +130,47 @@ def test_no_trigger_and_a_mere_channel_present_immediately() -> None:
     ("given", "expected"),
     [
         (MORNING, "2026-03-11T08:00:00+01:00"),
-        ({"type": "weekly", "weekday": 1, "hour": 9, "minute": 0}, "2026-03-15T09:00:00+01:00"),
-        ({"type": "monthly", "day": 5, "hour": 9, "minute": 0}, "2026-04-05T09:00:00+02:00"),
-        ({"type": "yearly", "month": 0, "day": 5, "hour": 9, "minute": 0}, "2027-01-05T09:00:00+01:00"),
+        (
+            {"type": "weekly", "weekday": 1, "hour": 9, "minute": 0},
+            "2026-03-15T09:00:00+01:00",
+        ),
+        (
+            {"type": "monthly", "day": 5, "hour": 9, "minute": 0},
+            "2026-04-05T09:00:00+02:00",
+        ),
+        (
+            {"type": "yearly", "month": 0, "day": 5, "hour": 9, "minute": 0},
+            "2027-01-05T09:00:00+01:00",
+        ),
         ({"type": "calendar", "hour": 9}, "2026-03-10T09:00:00+01:00"),
         ({"type": "calendar", "minute": 30}, "2026-03-10T08:30:00+01:00"),
         ({"type": "calendar", "second": 5}, "2026-03-10T08:00:05+01:00"),
         ({"type": "calendar", "weekday": 2, "hour": 9}, "2026-03-16T09:00:00+01:00"),
         ({"type": "calendar", "weekday": 2}, "2026-03-16T00:00:00+01:00"),
         ({"type": "calendar", "month": 4, "day": 1}, "2026-04-01T00:00:00+02:00"),
-        ({"type": "calendar", "year": 2028, "month": 2, "day": 29, "hour": 7}, "2028-02-29T07:00:00+01:00"),
-        ({"type": "calendar", "weekday": 2, "weekdayOrdinal": 2, "hour": 9}, "2026-04-13T09:00:00+02:00"),
-        ({"type": "calendar", "hour": 9, "timezone": "America/New_York"}, "2026-03-10T14:00:00+01:00"),
+        (
+            {"type": "calendar", "year": 2028, "month": 2, "day": 29, "hour": 7},
+            "2028-02-29T07:00:00+01:00",
+        ),
+        (
+            {"type": "calendar", "weekday": 2, "weekdayOrdinal": 2, "hour": 9},
+            "2026-04-13T09:00:00+02:00",
+        ),
+        (
+            {"type": "calendar", "hour": 9, "timezone": "America/New_York"},
+            "2026-03-10T14:00:00+01:00",
+        ),
         ({"type": "calendar", "year": 2025, "month": 2, "day": 1}, None),
     ],
 )
-def test_a_trigger_on_ios_fires_when_the_clock_has_its_components(given: dict[str, Any], expected: str | None) -> None:
+def test_a_trigger_on_ios_fires_when_the_clock_has_its_components(
+    given: dict[str, Any], expected: str | None
+) -> None:
     found = next_trigger_date(given, at("2026-03-10T08:00"), WARSAW, platform="ios")
     if given.get("weekdayOrdinal"):
-        assert at("2026-03-09").isoweekday() == 1  # the second Monday of March has passed
+        assert (
+            at("2026-03-09").isoweekday() == 1
+        )  # the second Monday of March has passed
     assert (found and found.isoformat()) == expected
 
 
@@ -154,7 +191,12 @@ def test_a_trigger_on_ios_fires_when_the_clock_has_its_components(given: dict[st
 )
 def test_undocumented_ios_behavior_is_not_guessed(components: dict[str, Any]) -> None:
     with pytest.raises(NotSpecified):
-        next_trigger_date({"type": "calendar", **components}, at("2026-03-10T08:00"), WARSAW, platform="ios")
+        next_trigger_date(
+            {"type": "calendar", **components},
+            at("2026-03-10T08:00"),
+            WARSAW,
+            platform="ios",
+        )
 
 
 @pytest.mark.parametrize(
@@ -162,14 +204,24 @@ def test_undocumented_ios_behavior_is_not_guessed(components: dict[str, Any]) ->
     [
         ({"type": "calendar", "hour": 9}, "android", "for iOS"),
         ({"type": "timeInterval", "seconds": 0}, "android", "more than 0"),
-        ({"type": "timeInterval", "seconds": -5, "repeats": True}, "android", "more than 0"),
-        ({"type": "timeInterval", "seconds": 59, "repeats": True}, "ios", "at least 60"),
+        (
+            {"type": "timeInterval", "seconds": -5, "repeats": True},
+            "android",
+            "more than 0",
+        ),
+        (
+            {"type": "timeInterval", "seconds": 59, "repeats": True},
+            "ios",
+            "at least 60",
+        ),
         ({"type": "timeInterval", "seconds": 10**400}, "android", "years 1 to 9999"),
         ({"type": "timeInterval", "seconds": 1e300}, "android", "years 1 to 9999"),
         ({"type": "date", "date": 8_640_000_000_000_000}, "android", "years 1 to 9999"),
     ],
 )
-def test_an_impossible_date_is_an_error(given: dict[str, Any], platform: Any, problem: str) -> None:
+def test_an_impossible_date_is_an_error(
+    given: dict[str, Any], platform: Any, problem: str
+) -> None:
     with pytest.raises(TriggerError, match=problem):
         next_trigger_date(given, at("2026-03-10T08:00"), WARSAW, platform=platform)
 
@@ -179,16 +231,22 @@ def test_an_impossible_date_is_an_error(given: dict[str, Any], platform: Any, pr
 def test_a_date_after_the_year_9999_is_an_error(kind: str, platform: Any) -> None:
     given = {"type": kind, "hour": 1, "minute": 0, "weekday": 1, "month": 11, "day": 31}
     with pytest.raises(TriggerError, match="years 1 to 9999"):
-        next_trigger_date(given, datetime(9999, 12, 31, 22, tzinfo=UTC), "UTC", platform=platform)
+        next_trigger_date(
+            given, datetime(9999, 12, 31, 22, tzinfo=UTC), "UTC", platform=platform
+        )
 
 
 def test_a_period_with_too_many_dates_is_refused() -> None:
-    trigger = parse_trigger({"type": "timeInterval", "seconds": 0.5, "repeats": True}, "android")
+    trigger = parse_trigger(
+        {"type": "timeInterval", "seconds": 0.5, "repeats": True}, "android"
+    )
     with pytest.raises(TriggerError, match="20000 times"):
         fires_between(trigger, at("2026-01-01"), at("2027-01-01"), WARSAW)
 
 
-@pytest.mark.parametrize("zone", ["Europe/Nowhere", "../etc/passwd", "", "\0", "Europe", 7])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Nowhere", "../etc/passwd", "", "\0", "Europe", 7]
+)
 def test_a_nonexistent_time_zone_is_an_error(zone: Any) -> None:
     with pytest.raises(TriggerError, match="does not exist"):
         next_trigger_date(MORNING, at("2026-03-10"), zone)

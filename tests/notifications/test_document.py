@@ -14,8 +14,12 @@ from pytest_device.notifications.content import InterruptionLevel, camel
 from tests.docs_pages import DOCS
 
 DATA: Final = Path(__file__).with_name("data")
-NAMES: Final[dict[str, list[str]]] = json.loads(DATA.joinpath("document.json").read_text("utf-8"))
-FIELDS: Final[dict[str, str]] = json.loads(DATA.joinpath("fields.json").read_text("utf-8"))
+NAMES: Final[dict[str, list[str]]] = json.loads(
+    DATA.joinpath("document.json").read_text("utf-8")
+)
+FIELDS: Final[dict[str, str]] = json.loads(
+    DATA.joinpath("fields.json").read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +48,12 @@ def test_all_documented_values_exist() -> None:
     assert list(notifications.IosAuthorizationStatus) == [
         "NOT_DETERMINED", "DENIED", "AUTHORIZED", "PROVISIONAL", "EPHEMERAL",
     ]  # fmt: skip
-    assert get_args(InterruptionLevel) == ("passive", "active", "timeSensitive", "critical")
+    assert get_args(InterruptionLevel) == (
+        "passive",
+        "active",
+        "timeSensitive",
+        "critical",
+    )
 
 
 def test_results_for_places_and_other_kinds_have_their_types() -> None:
@@ -52,10 +61,15 @@ def test_results_for_places_and_other_kinds_have_their_types() -> None:
     located = notifications.LocationTrigger(circle).native()
 
     assert located == {"type": "location", "region": circle, "repeats": False}
-    assert (circle.type, notifications.BeaconRegion("door").type) == ("circular", "beacon")
+    assert (circle.type, notifications.BeaconRegion("door").type) == (
+        "circular",
+        "beacon",
+    )
     assert notifications.UnknownTrigger().native()["type"] == "unknown"
     with pytest.raises(notifications.NotSpecified, match="have no trigger date"):
-        notifications.next_trigger_date(notifications.LocationTrigger(circle), _now(), "UTC")
+        notifications.next_trigger_date(
+            notifications.LocationTrigger(circle), _now(), "UTC"
+        )
 
 
 def _now() -> Any:

@@ -56,7 +56,12 @@ class Recorder:
 
 
 def shown(key: str, title: str, **options: Any) -> dict[str, Any]:
-    return {"key": key, "title": title, "options": options, "scope": "http://127.0.0.1/"}
+    return {
+        "key": key,
+        "title": title,
+        "options": options,
+        "scope": "http://127.0.0.1/",
+    }
 
 
 def at(address: str, *notifications: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +83,10 @@ def test_agent_device_pushes_a_broadcast_to_android() -> None:
 
     payload = json.loads(client.sent[0][2])
     assert payload["action"] == "com.acme.PUSH"
-    assert (payload["extras"]["title"], json.loads(payload["extras"]["data"])) == ("News", {"url": "/notes/7"})
+    assert (payload["extras"]["title"], json.loads(payload["extras"]["data"])) == (
+        "News",
+        {"url": "/notes/7"},
+    )
     assert "receiver" not in payload
 
 
@@ -86,42 +94,72 @@ def test_appium_pushes_to_ios() -> None:
     driver = Recorder()
     AppiumPush(driver).deliver(NEWS, IPHONE)
 
-    assert driver.sent == [("mobile: pushNotification", {"bundleId": "com.acme.app", "payload": APNS})]
+    assert driver.sent == [
+        ("mobile: pushNotification", {"bundleId": "com.acme.app", "payload": APNS})
+    ]
 
 
 def test_a_data_only_message_wakes_the_app_on_ios() -> None:
     driver = Recorder()
-    AppiumPush(driver).deliver(PushMessage(data={"sync": 1}, content_available=True), IPHONE)
+    AppiumPush(driver).deliver(
+        PushMessage(data={"sync": 1}, content_available=True), IPHONE
+    )
 
     assert driver.sent[0][1]["payload"] == {"aps": {"content-available": 1}, "sync": 1}
 
 
-def emulator(sent: list[Sequence[str]], state: str = "device\n", qemu: str = "1\n") -> Any:
+def emulator(
+    sent: list[Sequence[str]], state: str = "device\n", qemu: str = "1\n"
+) -> Any:
     def run(command: Sequence[str]) -> str:
         sent.append(command)
-        return {"get-state": state, "shell": qemu}[command[3]] if "am" not in command else ""
+        return (
+            {"get-state": state, "shell": qemu}[command[3]]
+            if "am" not in command
+            else ""
+        )
 
     return run
 
 
 def test_adb_sends_a_broadcast_once_a_probe_has_found_the_emulator() -> None:
     sent = list[Sequence[str]]()
-    AdbPush("emulator-5554", "com.acme.PUSH", ".Receiver", emulator(sent)).deliver(NEWS, ANDROID)
+    AdbPush("emulator-5554", "com.acme.PUSH", ".Receiver", emulator(sent)).deliver(
+        NEWS, ANDROID
+    )
 
     adb = ["adb", "-s", "emulator-5554"]
-    assert sent[:2] == [[*adb, "get-state"], [*adb, "shell", "getprop", "ro.kernel.qemu"]]
-    broadcast = [*adb, "shell", "am", "broadcast", "-a", "com.acme.PUSH", "-n", "com.acme.app/.Receiver"]
+    assert sent[:2] == [
+        [*adb, "get-state"],
+        [*adb, "shell", "getprop", "ro.kernel.qemu"],
+    ]
+    broadcast = [
+        *adb,
+        "shell",
+        "am",
+        "broadcast",
+        "-a",
+        "com.acme.PUSH",
+        "-n",
+        "com.acme.app/.Receiver",
+    ]
     assert sent[2][: len(broadcast)] == broadcast
     extras = list(sent[2][len(broadcast) :])
-    assert extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"  # the device's shell reads it again
+    assert (
+        extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"
+    )  # the device's shell reads it again
     assert extras.count("--es") == len(extras) // 3
 
 
 @pytest.mark.parametrize("given", [{"state": "offline\n"}, {"qemu": "\n"}])
 def test_adb_sends_nothing_without_an_emulator(given: dict[str, str]) -> None:
     sent = list[Sequence[str]]()
-    with pytest.raises(ConfigError, match="the android device: emulator emulator-5554 is not online"):
-        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent, **given)).deliver(NEWS, ANDROID)
+    with pytest.raises(
+        ConfigError, match="the android device: emulator emulator-5554 is not online"
+    ):
+        AdbPush("emulator-5554", "com.acme.PUSH", run=emulator(sent, **given)).deliver(
+            NEWS, ANDROID
+        )
     assert not any("am" in command for command in sent)
 
 
@@ -134,11 +172,31 @@ def test_a_missing_adb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("delivery", "device", "reason"),
     [
-        (AppiumPush(Recorder()), ANDROID, "the android device: Appium delivers push messages to iOS simulators only"),
-        (AppiumPush(Recorder()), replace(IPHONE, application_id=""), "the iPhone: .* pass application_id"),
-        (AgentDevicePush(Recorder()), replace(ANDROID, application_id=""), "pass application_id"),
-        (AdbPush("emulator-5554", "a", run=emulator([])), IPHONE, "the iPhone: adb reaches Android only"),
-        (None, IPHONE, "the iPhone: it cannot receive push messages: use device_push_delivery"),
+        (
+            AppiumPush(Recorder()),
+            ANDROID,
+            "the android device: Appium delivers push messages to iOS simulators only",
+        ),
+        (
+            AppiumPush(Recorder()),
+            replace(IPHONE, application_id=""),
+            "the iPhone: .* pass application_id",
+        ),
+        (
+            AgentDevicePush(Recorder()),
+            replace(ANDROID, application_id=""),
+            "pass application_id",
+        ),
+        (
+            AdbPush("emulator-5554", "a", run=emulator([])),
+            IPHONE,
+            "the iPhone: adb reaches Android only",
+        ),
+        (
+            None,
+            IPHONE,
+            "the iPhone: it cannot receive push messages: use device_push_delivery",
+        ),
     ],
 )
 def test_an_unsupported_device_is_reported_before_anything_is_sent(
@@ -153,10 +211,15 @@ def test_an_unsupported_device_is_reported_before_anything_is_sent(
     ("message", "reason"),
     [
         ({"data": {"sync": 1}}, "_contentAvailable"),
-        ({"title": "News", "data": {"aps": {"alert": "Other"}}}, "must not have the key 'aps'"),
+        (
+            {"title": "News", "data": {"aps": {"alert": "Other"}}},
+            "must not have the key 'aps'",
+        ),
     ],
 )
-def test_a_message_that_ios_would_not_deliver_is_not_sent(message: dict[str, Any], reason: str) -> None:
+def test_a_message_that_ios_would_not_deliver_is_not_sent(
+    message: dict[str, Any], reason: str
+) -> None:
     driver = Recorder()
     with pytest.raises(ConfigError, match=reason):
         DevicePush(AppiumPush(driver), IPHONE).send(message)
@@ -181,22 +244,39 @@ def test_the_suites_function_gets_message_and_device() -> None:
     sent = push.send({"title": "News"}, application_id="com.other")
 
     assert got == [(sent, replace(IPHONE, application_id="com.other"))]
-    with pytest.raises(ConfigError, match="the iPhone: reading notifications requires the local device"):
+    with pytest.raises(
+        ConfigError, match="the iPhone: reading notifications requires the local device"
+    ):
         push.wait_shown()
 
 
 def test_the_local_device_gets_the_message_in_the_documented_form() -> None:
     driver = Recorder()
-    DevicePush(LocalPush(driver), ANDROID).send({"title": "News", "categoryIdentifier": "message"})
+    DevicePush(LocalPush(driver), ANDROID).send(
+        {"title": "News", "categoryIdentifier": "message"}
+    )
 
     script, given = driver.sent[0]
-    assert (script, given["do"], given["appId"]) == ("mobile: localNotifications", "push", "com.acme.app")
-    assert json.loads(given["data"]) == {"title": "News", "categoryIdentifier": "message", "data": {}}
+    assert (script, given["do"], given["appId"]) == (
+        "mobile: localNotifications",
+        "push",
+        "com.acme.app",
+    )
+    assert json.loads(given["data"]) == {
+        "title": "News",
+        "categoryIdentifier": "message",
+        "data": {},
+    }
 
 
 def test_the_newest_notification_with_a_title_is_awaited() -> None:
-    found = [shown("1", "News", body="old"), shown("2", "News", body="new", actions=[{"action": "reply"}])]
-    driver = Recorder(at("http://127.0.0.1/"), at("http://127.0.0.1/", *found, shown("3", "Other")))
+    found = [
+        shown("1", "News", body="old"),
+        shown("2", "News", body="new", actions=[{"action": "reply"}]),
+    ]
+    driver = Recorder(
+        at("http://127.0.0.1/"), at("http://127.0.0.1/", *found, shown("3", "Other"))
+    )
 
     one = DevicePush(LocalPush(driver), ANDROID).wait_shown("News")
 
@@ -204,8 +284,13 @@ def test_the_newest_notification_with_a_title_is_awaited() -> None:
 
 
 def test_a_missing_notification_is_reported_with_those_shown() -> None:
-    push = DevicePush(LocalPush(Recorder(at("http://127.0.0.1/", shown("1", "Other")))), ANDROID)
-    with pytest.raises(TimeoutError, match=r"timed out after 0 s: no notification 'News', shown: \['Other'\]"):
+    push = DevicePush(
+        LocalPush(Recorder(at("http://127.0.0.1/", shown("1", "Other")))), ANDROID
+    )
+    with pytest.raises(
+        TimeoutError,
+        match=r"timed out after 0 s: no notification 'News', shown: \['Other'\]",
+    ):
         push.wait_shown("News", timeout_seconds=0)
 
 
@@ -217,13 +302,23 @@ def test_a_tap_or_dismissal_applies_to_the_given_notification() -> None:
     push.dismiss(push.wait_shown())
 
     done = [given for _, given in driver.sent if given["do"] != "list"]
-    assert done == [{"do": "answer", "key": "1", "action": "reply", "text": "yes"}, {"do": "dismiss", "key": "1"}]
+    assert done == [
+        {"do": "answer", "key": "1", "action": "reply", "text": "yes"},
+        {"do": "dismiss", "key": "1"},
+    ]
 
 
 def test_an_opened_link_is_awaited_by_its_path() -> None:
-    driver = Recorder(at("http://127.0.0.1:1/"), at("http://127.0.0.1:1/notes/7?from=push"))
+    driver = Recorder(
+        at("http://127.0.0.1:1/"), at("http://127.0.0.1:1/notes/7?from=push")
+    )
     push = DevicePush(LocalPush(driver), ANDROID)
 
-    assert push.wait_opened("/notes/7?from=push") == "http://127.0.0.1:1/notes/7?from=push"
-    with pytest.raises(TimeoutError, match=r"/notes/8 was not opened, current page: http://127.0.0.1:1/notes/7"):
+    assert (
+        push.wait_opened("/notes/7?from=push") == "http://127.0.0.1:1/notes/7?from=push"
+    )
+    with pytest.raises(
+        TimeoutError,
+        match=r"/notes/8 was not opened, current page: http://127.0.0.1:1/notes/7",
+    ):
         push.wait_opened("/notes/8", timeout_seconds=0)

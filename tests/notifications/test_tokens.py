@@ -20,8 +20,20 @@ TOKEN: Final = {"type": "ios", "data": "aabb"}
 
 
 def request(**given: Any) -> PushTokenRequest:
-    known = {"application_id": "com.acme.app", "device_id": "DEVICE-ID-UPPER", "base_url": "https://push.example/"}
-    return PushTokenRequest(**{"platform": "ios", "device_push_token": TOKEN, **known, "project_id": "p", **given})
+    known = {
+        "application_id": "com.acme.app",
+        "device_id": "DEVICE-ID-UPPER",
+        "base_url": "https://push.example/",
+    }
+    return PushTokenRequest(
+        **{
+            "platform": "ios",
+            "device_push_token": TOKEN,
+            **known,
+            "project_id": "p",
+            **given,
+        }
+    )
 
 
 def client(answer: Callable[[httpx.Request], httpx.Response]) -> httpx.Client:
@@ -34,20 +46,38 @@ def endpoint() -> Iterator[PushEndpoint]:
         yield running
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases("get_push_token")])
-def test_a_reference_case_has_the_same_request_and_outcome(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["name"]) for case in cases("get_push_token")]
+)
+def test_a_reference_case_has_the_same_request_and_outcome(
+    case: dict[str, Any],
+) -> None:
     given, sent = case["input"], list[dict[str, Any]]()
 
     def answer(http: httpx.Request) -> httpx.Response:
         headers = {"content-type": http.headers["content-type"]}
-        sent.append({"url": str(http.url), "method": http.method, "headers": headers, "body": json.loads(http.content)})
+        sent.append(
+            {
+                "url": str(http.url),
+                "method": http.method,
+                "headers": headers,
+                "body": json.loads(http.content),
+            }
+        )
         body = given["response"]["body"]
         text = body if isinstance(body, str) else json.dumps(body)
         return httpx.Response(given["response"]["status"], text=text)
 
-    options = {OPTIONS.get(name, name): value for name, value in given["options"].items()}
-    common = {name: given[name] for name in ("platform", "device_push_token", "apns_environment")}
-    asked = request(**common, config_extra=given["app_config_extra"], project_id=None, **options)
+    options = {
+        OPTIONS.get(name, name): value for name, value in given["options"].items()
+    }
+    common = {
+        name: given[name]
+        for name in ("platform", "device_push_token", "apns_environment")
+    }
+    asked = request(
+        **common, config_extra=given["app_config_extra"], project_id=None, **options
+    )
 
     if "output" in case:
         token = asked.send(client(answer))
@@ -68,16 +98,26 @@ def test_a_reference_case_has_the_same_request_and_outcome(case: dict[str, Any])
         ("device_id", "ERR_NOTIF_DEVICE_ID"),
     ],
 )
-def test_missing_arguments_are_named_before_anything_is_sent(missing: str, code: str) -> None:
+def test_missing_arguments_are_named_before_anything_is_sent(
+    missing: str, code: str
+) -> None:
     with pytest.raises(NotificationError, match=missing) as raised:
         request(**{missing: None}).body()
     assert raised.value.code == code
 
 
-@pytest.mark.parametrize(("environment", "expected"), [("development", True), ("production", False), (None, False)])
-def test_only_on_ios_the_build_selects_the_sandbox(environment: Any, expected: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [("development", True), ("production", False), (None, False)],
+)
+def test_only_on_ios_the_build_selects_the_sandbox(
+    environment: Any, expected: bool
+) -> None:  # noqa: FBT001
     assert request(apns_environment=environment).body()["development"] is expected
-    assert request(platform="android", apns_environment=environment).body()["development"] is False
+    assert (
+        request(platform="android", apns_environment=environment).body()["development"]
+        is False
+    )
 
 
 def test_the_type_can_be_overridden() -> None:
@@ -85,14 +125,22 @@ def test_the_type_can_be_overridden() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"base_url": None}, {"url": "ftp://push.example"}, {"base_url": "push.example"}, {"url": "https://"}]
+    "given",
+    [
+        {"base_url": None},
+        {"url": "ftp://push.example"},
+        {"base_url": "push.example"},
+        {"url": "https://"},
+    ],
 )
 def test_there_is_no_default_push_service(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="url or base_url"):
         request(**given).url()
 
 
-@pytest.mark.parametrize("name", ["application_id", "device_id", "project_id", "type", "base_url", "url"])
+@pytest.mark.parametrize(
+    "name", ["application_id", "device_id", "project_id", "type", "base_url", "url"]
+)
 def test_an_option_of_the_wrong_type_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} must be a string, not int"):
         request(**{name: 7})
@@ -113,7 +161,9 @@ def test_text_that_utf_8_cannot_encode_is_escaped() -> None:
     assert json.loads(sent[0])["projectId"] == "\ud800"
 
 
-@pytest.mark.parametrize("token", [None, {}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}])
+@pytest.mark.parametrize(
+    "token", [None, {}, {"type": "ios"}, {"data": "aabb"}, {"type": 7, "data": "aabb"}]
+)
 def test_a_device_token_without_type_or_data_is_refused(token: Any) -> None:
     with pytest.raises(ConfigError, match="device_push_token"):
         request(device_push_token=token)
@@ -147,7 +197,10 @@ def test_a_missing_reply_is_a_network_error() -> None:
     assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
 
 
-@pytest.mark.parametrize("error", [httpx.ReadTimeout("late"), httpx.TooManyRedirects("many"), httpx.InvalidURL("no")])
+@pytest.mark.parametrize(
+    "error",
+    [httpx.ReadTimeout("late"), httpx.TooManyRedirects("many"), httpx.InvalidURL("no")],
+)
 def test_each_failure_of_the_request_is_a_network_error(error: Exception) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         raise error
@@ -159,14 +212,19 @@ def test_each_failure_of_the_request_is_a_network_error(error: Exception) -> Non
 
 def test_a_device_token_of_other_types_is_sent_as_json() -> None:
     token = {"type": "ios", "data": {"endpoint": "https://é.example"}}
-    assert request(device_push_token=token).body()["deviceToken"] == '{"endpoint":"https://é.example"}'
+    assert (
+        request(device_push_token=token).body()["deviceToken"]
+        == '{"endpoint":"https://é.example"}'
+    )
 
 
 def test_no_repr_contains_a_token() -> None:
     assert "secret" not in repr(PushToken("secret"))
 
 
-def test_the_endpoint_returns_a_token_and_records_the_request(endpoint: PushEndpoint) -> None:
+def test_the_endpoint_returns_a_token_and_records_the_request(
+    endpoint: PushEndpoint,
+) -> None:
     asked = request(base_url=endpoint.base_url)
     with httpx.Client() as http:
         first, second = asked.send(http), asked.send(http)
@@ -191,13 +249,19 @@ def test_a_rotated_token_is_replaced(endpoint: PushEndpoint) -> None:
 
 
 @pytest.mark.parametrize("kind", ["server_error", "not_json", "no_token"])
-def test_the_endpoint_fails_as_often_as_requested(endpoint: PushEndpoint, kind: Any) -> None:
+def test_the_endpoint_fails_as_often_as_requested(
+    endpoint: PushEndpoint, kind: Any
+) -> None:
     endpoint.fail(kind)
     with httpx.Client() as http:
         with pytest.raises(NotificationError) as raised:
             request(base_url=endpoint.base_url).send(http)
         assert raised.value.code == "ERR_NOTIFICATIONS_SERVER_ERROR"
-        assert request(base_url=endpoint.base_url).send(http).data.startswith("VendorPushToken[")
+        assert (
+            request(base_url=endpoint.base_url)
+            .send(http)
+            .data.startswith("VendorPushToken[")
+        )
 
 
 def test_a_silent_endpoint_is_a_network_error(endpoint: PushEndpoint) -> None:
@@ -207,17 +271,26 @@ def test_a_silent_endpoint_is_a_network_error(endpoint: PushEndpoint) -> None:
     assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
 
 
-@pytest.mark.parametrize("content", [b"oops", b"[]", b"{}", b"[" * 60_000, b" " * 100_000])
-def test_the_endpoint_refuses_an_invalid_token_request(endpoint: PushEndpoint, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"oops", b"[]", b"{}", b"[" * 60_000, b" " * 100_000]
+)
+def test_the_endpoint_refuses_an_invalid_token_request(
+    endpoint: PushEndpoint, content: bytes
+) -> None:
     reply = httpx.post(f"{endpoint.base_url}push/getPushToken", content=content)
 
     assert reply.status_code == 400
     assert "projectId" in reply.text
 
 
-def test_without_its_extra_the_endpoint_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_extra_the_endpoint_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
+    with (
+        pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"),
+        PushEndpoint(),
+    ):
         pass
 
 

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.notifications import DailyTrigger, TriggerError, YearlyTrigger, parse_trigger
+from pytest_device.notifications import (
+    DailyTrigger,
+    TriggerError,
+    YearlyTrigger,
+    parse_trigger,
+)
 from pytest_device.notifications.triggers import Platform
 from tests.notifications.cases import cases
 
@@ -15,7 +20,9 @@ REFUSED = {"time_interval_seconds_string", "unknown_type_android"}
 AT_NINE = {"hour": 9, "minute": 0}
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in cases(None)])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["name"]) for case in cases(None)]
+)
 def test_a_reference_case_has_the_same_outcome(case: dict[str, Any]) -> None:
     given = case["input"]
     if "output" in case and case["name"] not in REFUSED:
@@ -29,9 +36,18 @@ def test_a_reference_case_has_the_same_outcome(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["daily", "weekly", "monthly", "yearly"])
 @pytest.mark.parametrize(
-    ("name", "low", "high"), [("hour", 0, 23), ("minute", 0, 59), ("weekday", 1, 7), ("month", 0, 11), ("day", 1, 31)]
+    ("name", "low", "high"),
+    [
+        ("hour", 0, 23),
+        ("minute", 0, 59),
+        ("weekday", 1, 7),
+        ("month", 0, 11),
+        ("day", 1, 31),
+    ],
 )
-def test_a_component_has_its_range_in_each_trigger(kind: str, name: str, low: int, high: int) -> None:
+def test_a_component_has_its_range_in_each_trigger(
+    kind: str, name: str, low: int, high: int
+) -> None:
     given = {"type": kind, "weekday": 1, "month": 0, "day": 1, **AT_NINE}
     parsed = parse_trigger(given, "ios")
     assert parsed
@@ -43,7 +59,9 @@ def test_a_component_has_its_range_in_each_trigger(kind: str, name: str, low: in
         assert found
         assert found.native()[name] == value
     for value in (low - 1, high + 1):
-        with pytest.raises(TriggerError, match=f"{name} {value} must be {low} to {high}") as raised:
+        with pytest.raises(
+            TriggerError, match=f"{name} {value} must be {low} to {high}"
+        ) as raised:
             parse_trigger(given | {name: value}, "ios")
         assert raised.value.name == "RangeError"
 
@@ -55,7 +73,9 @@ def test_a_component_must_be_a_whole_number(value: object) -> None:
     assert raised.value.name == "TypeError"
 
 
-@pytest.mark.parametrize("given", [5, "daily", [], True, {}, {"hour": 9}, datetime(2026, 1, 1, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "given", [5, "daily", [], True, {}, {"hour": 9}, datetime(2026, 1, 1, tzinfo=UTC)]
+)
 def test_a_trigger_without_type_and_channel_is_refused(given: Any) -> None:
     with pytest.raises(TriggerError, match="'type' or 'channelId'"):
         parse_trigger(given, "android")
@@ -92,7 +112,9 @@ def test_a_wrong_field_is_refused(given: dict[str, Any]) -> None:
 
 
 def test_a_date_is_given_in_milliseconds() -> None:
-    trigger = parse_trigger({"type": "date", "date": datetime(2026, 1, 1, tzinfo=UTC)}, "ios")
+    trigger = parse_trigger(
+        {"type": "date", "date": datetime(2026, 1, 1, tzinfo=UTC)}, "ios"
+    )
 
     assert trigger
     assert trigger.native() == {"type": "date", "timestamp": 1767225600000}
@@ -106,7 +128,13 @@ def test_a_mere_channel_presents_immediately_on_android() -> None:
 
 
 def test_a_calendar_trigger_keeps_its_arguments() -> None:
-    given = {"type": "calendar", "weekday": 2, "timezone": "Europe/Warsaw", "another": [1], "repeats": True}
+    given = {
+        "type": "calendar",
+        "weekday": 2,
+        "timezone": "Europe/Warsaw",
+        "another": [1],
+        "repeats": True,
+    }
     trigger = parse_trigger(given, "ios")
 
     assert trigger

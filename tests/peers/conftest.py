@@ -27,10 +27,14 @@ configured_service = plugin.service
 
 @pytest.fixture
 def service(
-    configured_service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
+    configured_service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    pytester: pytest.Pytester,
 ) -> FaultyService:
     """The service, for a suite with the default sharing of sessions."""
     monkeypatch.delenv("DEVICE_SHARE")
     monkeypatch.delenv("PYTEST_ADDOPTS")  # every plugin takes part here
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # else pytest-asyncio warns
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
+    )  # else pytest-asyncio warns
     return configured_service

@@ -95,11 +95,15 @@ def test_expected(secrets): pytest.xfail(str(secrets))
 """
 
 
-@pytest.mark.parametrize(("kind", "distributed"), [("agent-device", []), ("appium", ["-n2"])])
+@pytest.mark.parametrize(
+    ("kind", "distributed"), [("agent-device", []), ("appium", ["-n2"])]
+)
 def test_allure_results_contain_no_secret(
     pytester: pytest.Pytester, service: FaultyService, kind: str, distributed: list[str]
 ) -> None:
-    service.add_fault("get", "change", fields={"remoteConfig": CONFIGS[kind]}, times=None)
+    service.add_fault(
+        "get", "change", fields={"remoteConfig": CONFIGS[kind]}, times=None
+    )
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(SUITE.format(type=kind))
 
@@ -108,14 +112,34 @@ def test_allure_results_contain_no_secret(
     result.assert_outcomes(passed=2, failed=2, skipped=1, xfailed=1, errors=2)
     files = [*(pytester.path / "results").iterdir(), *pytester.path.glob("theirs*")]
     assert leaks(files, service.token) == []
-    read = [json.loads(file.read_text()) for file in files if file.name.endswith("-result.json")]
-    assert sorted({one["status"] for one in read}) == ["broken", "failed", "passed", "skipped"]
-    assert {step["name"] for one in read for step in one.get("steps", ())} >= {"opened ***", "signed in with '***'"}
+    read = [
+        json.loads(file.read_text())
+        for file in files
+        if file.name.endswith("-result.json")
+    ]
+    assert sorted({one["status"] for one in read}) == [
+        "broken",
+        "failed",
+        "passed",
+        "skipped",
+    ]
+    assert {step["name"] for one in read for step in one.get("steps", ())} >= {
+        "opened ***",
+        "signed in with '***'",
+    }
     texts = [file.read_bytes() for file in files if "-attachment" in file.name]
     assert {b"kept ***", b"\xc3\xa9 ***", b"\x89PNG\0picture"} <= set(texts)
 
 
 def leaks(files: list[Path], access: str) -> list[str]:
     """Return where a secret was found, with the surrounding text."""
-    found = ((file.name, file.read_bytes(), needle.encode()) for file in files for needle in (*NEEDLES, access))
-    return [f"{name}: {text[max(0, text.index(at) - 60) :][:200]!r}" for name, text, at in found if at in text]
+    found = (
+        (file.name, file.read_bytes(), needle.encode())
+        for file in files
+        for needle in (*NEEDLES, access)
+    )
+    return [
+        f"{name}: {text[max(0, text.index(at) - 60) :][:200]!r}"
+        for name, text, at in found
+        if at in text
+    ]

@@ -59,20 +59,30 @@ async def test_own(own, device_session): assert (own.platform, device_session.pl
 """
 
 
-@pytest.mark.parametrize(("mode", "mark"), [("strict", "pytest.mark.asyncio,"), ("auto", "")])
+@pytest.mark.parametrize(
+    ("mode", "mark"), [("strict", "pytest.mark.asyncio,"), ("auto", "")]
+)
 def test_pytest_asyncio_tests_get_devices(
     pytester: pytest.Pytester, service: FaultyService, mode: str, mark: str
 ) -> None:
-    tests = TESTS if mode == "auto" else TESTS.replace("def test_that_is_none", "async def test_that_is_none")
+    tests = (
+        TESTS
+        if mode == "auto"
+        else TESTS.replace("def test_that_is_none", "async def test_that_is_none")
+    )
     pytester.makepyfile(tests.replace("MARK", mark))
 
-    result = pytester.runpytest(f"--asyncio-mode={mode}", "-W", "error::pytest.PytestWarning")
+    result = pytester.runpytest(
+        f"--asyncio-mode={mode}", "-W", "error::pytest.PytestWarning"
+    )
 
     result.assert_outcomes(passed=7)
     assert service.statuses() == ["stopped"] * 3
 
 
-def test_async_fixtures_can_use_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_async_fixtures_can_use_devices(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(FIXTURES)
 
     result = pytester.runpytest()
@@ -81,7 +91,9 @@ def test_async_fixtures_can_use_devices(pytester: pytest.Pytester, service: Faul
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_anyio_tests_get_devices_on_each_backend(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_anyio_tests_get_devices_on_each_backend(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         TESTS.replace("MARK", "pytest.mark.anyio,")
         .replace("import asyncio", "import anyio")
@@ -91,11 +103,15 @@ def test_anyio_tests_get_devices_on_each_backend(pytester: pytest.Pytester, serv
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=13)
-    result.stdout.fnmatch_lines_random(["*::test_both*asyncio*ios* PASSED *", "*::test_both*trio*android* PASSED *"])
+    result.stdout.fnmatch_lines_random(
+        ["*::test_both*asyncio*ios* PASSED *", "*::test_both*trio*android* PASSED *"]
+    )
     assert service.statuses() == ["stopped"] * 3
 
 
-def test_a_failed_or_cancelled_async_test_leaves_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_failed_or_cancelled_async_test_leaves_nothing(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import asyncio, pytest

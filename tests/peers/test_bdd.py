@@ -38,7 +38,9 @@ def feature(pytester: pytest.Pytester) -> None:
     pytester.makefile(".feature", devices=FEATURE)
 
 
-def test_the_steps_of_a_marked_scenario_get_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_steps_of_a_marked_scenario_get_a_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         STEPS
         + """
@@ -58,15 +60,22 @@ def test_in_its_body(device_session): assert device_session.platform == "android
     assert service.statuses() == ["stopped"]
 
 
-def test_all_scenarios_of_a_module_share_its_marker(pytester: pytest.Pytester, service: FaultyService) -> None:
-    pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform=['android'])\nscenarios('devices.feature')\n")
+def test_all_scenarios_of_a_module_share_its_marker(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        STEPS
+        + "pytestmark = pytest.mark.device(platform=['android'])\nscenarios('devices.feature')\n"
+    )
 
     pytester.runpytest().assert_outcomes(passed=2)
 
     assert service.statuses() == ["stopped"]
 
 
-def test_a_tag_can_select_the_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_tag_can_select_the_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makeconftest(
         """
         import pytest
@@ -103,7 +112,9 @@ def test_a_tag_can_select_the_device(pytester: pytest.Pytester, service: FaultyS
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_a_scenario_runs_on_each_platform_and_example(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_scenario_runs_on_each_platform_and_example(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makefile(
         ".feature",
         both="""
@@ -137,15 +148,23 @@ def number(session, device_platform, n): assert session.platform is device_platf
 def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    pytester.makefile(".feature", failing="Feature: F\n  Scenario: S\n    Given a device\n    Then it fails\n")
-    pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform='ios')\nscenarios('failing.feature')\n")
+    pytester.makefile(
+        ".feature",
+        failing="Feature: F\n  Scenario: S\n    Given a device\n    Then it fails\n",
+    )
+    pytester.makepyfile(
+        STEPS
+        + "pytestmark = pytest.mark.device(platform='ios')\nscenarios('failing.feature')\n"
+    )
 
     pytester.runpytest().assert_outcomes(failed=1)
 
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("others", ["", "@pytest.mark.device(platform='ios')\ndef test_other(): pass\n"])
+@pytest.mark.parametrize(
+    "others", ["", "@pytest.mark.device(platform='ios')\ndef test_other(): pass\n"]
+)
 def test_a_scenario_without_a_marker_is_reported_with_the_fix(
     pytester: pytest.Pytester, service: FaultyService, others: str
 ) -> None:
@@ -155,8 +174,14 @@ def test_a_scenario_without_a_marker_is_reported_with_the_fix(
 
     if others:  # a run that has devices for others says what is missing, and that it is not the test's fault
         result.assert_outcomes(errors=2, passed=1)
-        result.stdout.fnmatch_lines(["config: requests a device but no platform is set: add @pytest.mark.device(*"])
+        result.stdout.fnmatch_lines(
+            [
+                "config: requests a device but no platform is set: add @pytest.mark.device(*"
+            ]
+        )
     else:
         result.assert_outcomes(failed=2)
-        result.stdout.fnmatch_lines(["*ConfigError: *::test_by_argument *@pytest.mark.device(platform=...)*"])
+        result.stdout.fnmatch_lines(
+            ["*ConfigError: *::test_by_argument *@pytest.mark.device(platform=...)*"]
+        )
     assert service.statuses() == (["stopped"] if others else [])

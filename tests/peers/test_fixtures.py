@@ -5,7 +5,9 @@ import pytest
 from pytest_device.testing import FaultyService
 
 
-def test_parametrized_fixtures_can_use_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_parametrized_fixtures_can_use_devices(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -28,7 +30,9 @@ def test_parametrized_fixtures_can_use_devices(pytester: pytest.Pytester, servic
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_a_marked_test_can_request_its_device_at_run_time(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_marked_test_can_request_its_device_at_run_time(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -89,11 +93,15 @@ def test_fixtures_of_any_scope_can_lease_sessions(
     names = [session["name"] for session in service.sessions()]
     assert (names.count("run's own"), names.count("module's own")) == (workers, 2)
     stopped = (pytester.path / "stopped.txt").read_text().splitlines()
-    assert {"test_a.py module's own", "test_b.py module's own"} < set(stopped)  # each at the end of its module
+    assert {"test_a.py module's own", "test_b.py module's own"} < set(
+        stopped
+    )  # each at the end of its module
     assert service.statuses() == ["stopped"] * (2 * workers + 2)
 
 
-def test_defaults_extend_outer_defaults(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_defaults_extend_outer_defaults(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     outer = """
         import pytest
 
@@ -121,12 +129,17 @@ def test_defaults_extend_outer_defaults(pytester: pytest.Pytester, service: Faul
         """
     pytester.mkdir("inner")
     pytester.makeconftest(outer)
-    pytester.makepyfile(**{"test_outer": test.format(idle=10), "inner/test_inner": test.format(idle=3)})
+    pytester.makepyfile(
+        **{"test_outer": test.format(idle=10), "inner/test_inner": test.format(idle=3)}
+    )
     pytester.makepyfile(**{"inner/conftest": inner})
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert sorted(session["name"] for session in service.sessions()) == ["inner", "outer"]
+    assert sorted(session["name"] for session in service.sessions()) == [
+        "inner",
+        "outer",
+    ]
     assert service.statuses() == ["stopped", "stopped"]
 
 
@@ -135,7 +148,9 @@ WAITS = """
     def device_wait_policy(SELF device_wait_policy):
         return replace(device_wait_policy, timeout_seconds=1)
 """
-IN_MODULE = "import pytest\nfrom dataclasses import replace\nif True:" + WAITS.replace("SELF", "")
+IN_MODULE = "import pytest\nfrom dataclasses import replace\nif True:" + WAITS.replace(
+    "SELF", ""
+)
 IN_CLASS = WAITS.replace("SELF", "self,")
 DRIVEN = """
 import pytest
@@ -162,5 +177,7 @@ def test_a_fixture_can_set_the_wait_policy(
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after ? s*"])
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the session was not ready after ? s*"]
+    )
     assert service.statuses() == ["stopped"]

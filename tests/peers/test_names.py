@@ -71,12 +71,16 @@ def test_the_option_and_the_fixture_driver_belong_to_pytest_selenium(
     result = pytester.runpytest("--driver=Firefox", "--html=report.html")
 
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*--*pytest-selenium*--*", "URL: about:blank"])  # what theirs adds to a failure
+    result.stdout.fnmatch_lines(
+        ["*--*pytest-selenium*--*", "URL: about:blank"]
+    )  # what theirs adds to a failure
     assert service.statuses() == ["stopped"]
 
 
 @pytest.mark.usefixtures("service")
-def test_without_an_option_their_fixture_works_as_without_this_plugin(pytester: pytest.Pytester) -> None:
+def test_without_an_option_their_fixture_works_as_without_this_plugin(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile("def test_theirs(device): assert device is None")
 
     pytester.runpytest().assert_outcomes(passed=1)
@@ -86,12 +90,22 @@ def test_without_an_option_their_fixture_works_as_without_this_plugin(pytester: 
 def test_no_plugins_fixture_hides_another(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
 
-    shown = [line for line in pytester.runpytest("--fixtures", "-v").outlines if " -- " in line]
+    shown = [
+        line
+        for line in pytester.runpytest("--fixtures", "-v").outlines
+        if " -- " in line
+    ]
 
     def homes(name: str) -> list[str]:
-        return [line.partition(" -- ")[2] for line in shown if line.partition(" ")[0] == name]
+        return [
+            line.partition(" -- ")[2]
+            for line in shown
+            if line.partition(" ")[0] == name
+        ]
 
-    ours = sorted({line.split()[0] for line in shown if "pytest_device/plugin/" in line})
+    ours = sorted(
+        {line.split()[0] for line in shown if "pytest_device/plugin/" in line}
+    )
     assert ours
     assert [len(homes(name)) for name in ours] == [1] * len(ours)
     assert "pytest_playwright" in homes("device")[0]

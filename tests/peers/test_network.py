@@ -8,7 +8,10 @@ from pytest_device.testing import FaultyService
 @pytest.mark.parametrize(
     ("options", "blocked"),
     [
-        ([], "*pytest-socket intercepts calls to 127.0.0.1: allow it with --allow-hosts=127.0.0.1, or *"),
+        (
+            [],
+            "*pytest-socket intercepts calls to 127.0.0.1: allow it with --allow-hosts=127.0.0.1, or *",
+        ),
         (["--device-no-reaper"], "create: no connection to * (SocketBlockedError: *"),
     ],
 )

@@ -25,14 +25,27 @@ def passed(result: pytest.RunResult) -> set[str]:
     return {line.split()[0] for line in result.outlines if " PASSED" in line}
 
 
-def test_its_groups_work_but_need_more_boots_than_shards(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_its_groups_work_but_need_more_boots_than_shards(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(test_it=SUITE)
 
-    groups = [passed(pytester.runpytest("-v", "--splits=3", f"--group={number}")) for number in (1, 2, 3)]
+    groups = [
+        passed(pytester.runpytest("-v", "--splits=3", f"--group={number}"))
+        for number in (1, 2, 3)
+    ]
     boots = len(service.sessions())
-    shards = [passed(pytester.runpytest("-v", f"--device-shard={number}/3")) for number in (1, 2, 3)]
+    shards = [
+        passed(pytester.runpytest("-v", f"--device-shard={number}/3"))
+        for number in (1, 2, 3)
+    ]
 
-    assert sum(map(len, groups)) == sum(map(len, shards)) == len(set().union(*groups)) == 18
+    assert (
+        sum(map(len, groups))
+        == sum(map(len, shards))
+        == len(set().union(*groups))
+        == 18
+    )
     assert set().union(*shards) == set().union(*groups)
     assert (boots, len(service.sessions()) - boots) == (9, 3)
 
@@ -42,9 +55,14 @@ def test_its_stored_durations_balance_the_shards(pytester: pytest.Pytester) -> N
     pytester.makepyfile(test_it=SUITE)
     pytester.runpytest("--store-durations")
     stored: dict[str, float] = json.loads(Path(".test_durations").read_text())
-    Path(".test_durations").write_text(json.dumps({name: 100.0 if "-a]" in name else 1.0 for name in stored}))
+    Path(".test_durations").write_text(
+        json.dumps({name: 100.0 if "-a]" in name else 1.0 for name in stored})
+    )
 
-    shards = [passed(pytester.runpytest("-v", f"--device-shard={number}/2")) for number in (1, 2)]
+    shards = [
+        passed(pytester.runpytest("-v", f"--device-shard={number}/2"))
+        for number in (1, 2)
+    ]
 
     assert len(stored) == 18
     assert all(any(name.endswith("-a]") for name in shard) for shard in shards)
@@ -57,4 +75,6 @@ def test_its_options_conflict_with_shards(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--splits=2", "--group=1", "--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --device-shard=1/2 can't be used with --splits, *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --device-shard=1/2 can't be used with --splits, *"]
+    )

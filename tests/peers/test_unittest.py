@@ -45,7 +45,9 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
 """
 
 
-def test_unittest_cases_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_unittest_cases_get_devices(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(CASES)
 
     result = pytester.runpytest("-v")
@@ -55,7 +57,9 @@ def test_unittest_cases_get_devices(pytester: pytest.Pytester, service: FaultySe
     assert service.statuses() == ["stopped"] * 4
 
 
-def test_a_case_that_fails_in_any_method_leaves_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_case_that_fails_in_any_method_leaves_nothing(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import unittest, pytest
@@ -84,17 +88,23 @@ def test_a_case_that_fails_in_any_method_leaves_nothing(pytester: pytest.Pyteste
 
 @pytest.mark.usefixtures("service")
 def test_a_case_with_several_platforms_is_an_error(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(CASES.replace('platform="android"', 'platform=["android", "ios"]'))
+    pytester.makepyfile(
+        CASES.replace('platform="android"', 'platform=["android", "ios"]')
+    )
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: *: test_one: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"]
+        [
+            "ERROR: *: test_one: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"
+        ]
     )
 
 
-def test_pytest_classes_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_pytest_classes_get_devices(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest

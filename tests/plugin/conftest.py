@@ -26,11 +26,15 @@ def lasting_service() -> Generator[FaultyService]:
 def running_service(lasting_service: FaultyService) -> Generator[FaultyService]:
     yield lasting_service
     # Else the next module's first test finds stop calls of this one's last among its own.
-    eventually(lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 10)
+    eventually(
+        lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 10
+    )
 
 
 @pytest.fixture
-def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FaultyService:
+def service(
+    running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> FaultyService:
     """The service that the environment configures, without faults of other tests: a session for each test."""
     running_service.reset()
     monkeypatch.setenv("DEVICE_URL", running_service.url)

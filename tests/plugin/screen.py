@@ -23,7 +23,9 @@ def lines_on_screen(text: str, columns: int) -> list[str]:
         elif sign == "\n":
             lines.append([])  # a program's line end comes with a return
         else:
-            if column == columns:  # only now: at the margin the cursor waits for a sign to put into the next line
+            if (
+                column == columns
+            ):  # only now: at the margin the cursor waits for a sign to put into the next line
                 lines.append([])
                 column = 0
             lines[-1] += " " * (column + 1 - len(lines[-1]))
@@ -41,9 +43,14 @@ class TerminalRun:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (50, columns))
-        command, environ = [sys.executable, "-m", "pytest", *args], dict(os.environ)  # without readline's COLUMNS
+        command, environ = (
+            [sys.executable, "-m", "pytest", *args],
+            dict(os.environ),
+        )  # without readline's COLUMNS
         keys = slave if keyboard else subprocess.DEVNULL
-        self.process = subprocess.Popen(command, stdin=keys, stdout=slave, stderr=slave, env=environ)
+        self.process = subprocess.Popen(
+            command, stdin=keys, stdout=slave, stderr=slave, env=environ
+        )
         os.close(slave)
 
     def read_until(self, condition: Callable[[Self], bool]) -> Self:
@@ -75,4 +82,8 @@ class TerminalRun:
 
     def drawn(self) -> list[str]:
         """Return the live lines that were shown temporarily."""
-        return [part for part in re.split(r"[\r\n]", self.raw) if re.search(r": starting, \d+ s", part)]
+        return [
+            part
+            for part in re.split(r"[\r\n]", self.raw)
+            if re.search(r": starting, \d+ s", part)
+        ]

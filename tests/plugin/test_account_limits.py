@@ -19,7 +19,9 @@ def small_account() -> Generator[FaultyService]:
 
 
 @pytest.fixture
-def account(small_account: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FaultyService:
+def account(
+    small_account: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> FaultyService:
     """An account whose sessions may last for 20 minutes."""
     small_account.reset()
     monkeypatch.setenv("DEVICE_URL", small_account.url)
@@ -37,23 +39,31 @@ def created(service: FaultyService) -> Session:
 
 
 def suite(pytester: pytest.Pytester, arguments: str = "") -> None:
-    pytester.makepyfile(f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n")
+    pytester.makepyfile(
+        f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n"
+    )
 
 
-def test_a_duration_can_be_left_to_the_account(pytester: pytest.Pytester, account: FaultyService) -> None:
+def test_a_duration_can_be_left_to_the_account(
+    pytester: pytest.Pytester, account: FaultyService
+) -> None:
     suite(pytester)
     pytester.makeini("[pytest]\ndevice_max_duration_minutes = account")
 
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["device: *, sessions up to the account's default (idle 10)"])
+    result.stdout.fnmatch_lines(
+        ["device: *, sessions up to the account's default (idle 10)"]
+    )
     assert created(account).max_duration_minutes == ACCOUNT_MINUTES
     assert created(account).max_idle_time_minutes == 10
 
 
 @pytest.mark.parametrize("word", ["none", "account"])
-def test_a_session_can_have_no_idle_limit(pytester: pytest.Pytester, account: FaultyService, word: str) -> None:
+def test_a_session_can_have_no_idle_limit(
+    pytester: pytest.Pytester, account: FaultyService, word: str
+) -> None:
     suite(pytester, f", max_duration_minutes='account', max_idle_time_minutes={word!r}")
 
     pytester.runpytest().assert_outcomes(passed=1)
@@ -83,28 +93,39 @@ def test_a_refused_default_is_named_with_the_setting_that_changes_it(
 
 
 @pytest.mark.usefixtures("account")
-@pytest.mark.parametrize(("arguments", "option"), [(", max_duration_minutes=30", ""), ("", "30")])
+@pytest.mark.parametrize(
+    ("arguments", "option"), [(", max_duration_minutes=30", ""), ("", "30")]
+)
 def test_a_refused_value_of_the_suite_is_not_called_a_default(
     pytester: pytest.Pytester, arguments: str, option: str
 ) -> None:
     suite(pytester, arguments)
 
-    result = pytester.runpytest(*([f"--device-max-duration-minutes={option}"] if option else []))
+    result = pytester.runpytest(
+        *([f"--device-max-duration-minutes={option}"] if option else [])
+    )
 
     result.assert_outcomes(errors=1)
     result.stdout.no_fnmatch_line("*pytest-device's default*")
 
 
-@pytest.mark.parametrize(("arguments", "option"), [(", max_idle_time_minutes=114", ""), ("", "114")])
+@pytest.mark.parametrize(
+    ("arguments", "option"), [(", max_idle_time_minutes=114", ""), ("", "114")]
+)
 def test_an_idle_limit_alone_gets_a_sufficient_duration(
     pytester: pytest.Pytester, service: FaultyService, arguments: str, option: str
 ) -> None:
     suite(pytester, arguments)
 
-    result = pytester.runpytest(*([f"--device-max-idle-time-minutes={option}"] if option else []))
+    result = pytester.runpytest(
+        *([f"--device-max-idle-time-minutes={option}"] if option else [])
+    )
 
     result.assert_outcomes(passed=1)
-    assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (115, 114)
+    assert (
+        created(service).max_duration_minutes,
+        created(service).max_idle_time_minutes,
+    ) == (115, 114)
 
 
 def test_the_suites_idle_limit_is_reduced_to_fit_the_markers_duration(
@@ -114,10 +135,15 @@ def test_the_suites_idle_limit_is_reduced_to_fit_the_markers_duration(
 
     pytester.runpytest("--device-max-idle-time-minutes=60").assert_outcomes(passed=1)
 
-    assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (12, 11)
+    assert (
+        created(service).max_duration_minutes,
+        created(service).max_idle_time_minutes,
+    ) == (12, 11)
 
 
-def test_a_fixture_can_add_an_idle_limit_alone(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_fixture_can_add_an_idle_limit_alone(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     suite(pytester)
     pytester.makeconftest(
         "import pytest\n@pytest.fixture\ndef device_request_defaults(): return {'max_idle_time_minutes': 60}"
@@ -125,10 +151,15 @@ def test_a_fixture_can_add_an_idle_limit_alone(pytester: pytest.Pytester, servic
 
     pytester.runpytest().assert_outcomes(passed=1)
 
-    assert (created(service).max_duration_minutes, created(service).max_idle_time_minutes) == (61, 60)
+    assert (
+        created(service).max_duration_minutes,
+        created(service).max_idle_time_minutes,
+    ) == (61, 60)
 
 
-def test_a_dry_run_counts_the_maximum_duration(pytester: pytest.Pytester, account: FaultyService) -> None:
+def test_a_dry_run_counts_the_maximum_duration(
+    pytester: pytest.Pytester, account: FaultyService
+) -> None:
     suite(pytester, ", max_duration_minutes='account'")
 
     result = pytester.runpytest("--device-dry-run")
@@ -138,7 +169,9 @@ def test_a_dry_run_counts_the_maximum_duration(pytester: pytest.Pytester, accoun
 
 
 @pytest.mark.usefixtures("account")
-def test_the_ledger_records_the_accounts_duration_from_the_response(pytester: pytest.Pytester) -> None:
+def test_the_ledger_records_the_accounts_duration_from_the_response(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import json, os, pathlib, pytest

@@ -48,7 +48,9 @@ def test_a_prefetched_session_belongs_to_the_test_that_uses_it(
     result = pytester.runpytest("--junitxml=report.xml")
 
     result.assert_outcomes(passed=2)
-    plain, driven = sorted((pytester.path / "report.xml").read_text().split("<testcase")[1:], key=len)
+    plain, driven = sorted(
+        (pytester.path / "report.xml").read_text().split("<testcase")[1:], key=len
+    )
     assert "device_session" not in plain
     assert driven.count('name="device_session"') == 1
     assert service.statuses() == ["stopped"]
@@ -58,12 +60,16 @@ def test_a_session_prefetched_for_a_test_that_did_not_run_is_stopped_and_counted
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=600)
-    pytester.makepyfile(PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)"))
+    pytester.makepyfile(
+        PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
+    )
 
     result = pytester.runpytest("-x")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed), 1 unused; *"])
+    result.stdout.fnmatch_lines(
+        ["devices: 1 created, 1 stopped (confirmed), 1 unused; *"]
+    )
     assert service.statuses() == ["stopped"]
 
 
@@ -98,10 +104,16 @@ def test_the_suites_wait_policy_applies_while_other_devices_boot(
     assert set(service.statuses()) == {"stopped"}
 
 
-def test_nothing_is_prefetched_for_forked_tests(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_nothing_is_prefetched_for_forked_tests(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     suite = PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
-    pytester.makepyfile(suite.replace("def test_plain", "@pytest.mark.forked\ndef test_plain"))
+    pytester.makepyfile(
+        suite.replace("def test_plain", "@pytest.mark.forked\ndef test_plain")
+    )
 
-    pytester.runpytest("-p", "no:forked", "-o", "markers=forked", "-x").assert_outcomes(failed=1)
+    pytester.runpytest("-p", "no:forked", "-o", "markers=forked", "-x").assert_outcomes(
+        failed=1
+    )
 
     assert service.statuses() == []

@@ -19,12 +19,17 @@ CONFIG = {
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
+    put(
+        pytester.path / "app",
+        project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}),
+    )
     pytester.makeini("[pytest]\ndevice_app_root = app\ndevice_platform = ios\n")
     return pytester
 
 
-def test_the_fixtures_for_links_and_the_project_need_no_device(project: pytest.Pytester) -> None:
+def test_the_fixtures_for_links_and_the_project_need_no_device(
+    project: pytest.Pytester,
+) -> None:
     project.makepyfile("""
         import pytest
         from pytest_device import ConfigError
@@ -38,25 +43,43 @@ def test_the_fixtures_for_links_and_the_project_need_no_device(project: pytest.P
     project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
-def test_links_to_the_development_client_use_the_address_in_the_marker(project: pytest.Pytester) -> None:
+def test_links_to_the_development_client_use_the_address_in_the_marker(
+    project: pytest.Pytester,
+) -> None:
     app = load_project(project.path / "app")
     marker = {"vendor_go": True, "open_url": "vendorgo://192.168.1.5:8081"}
-    assert links_of(app, {"": marker})("/notes/[id]", id="7") == "vendorgo://192.168.1.5:8081/--/notes/7"
+    assert (
+        links_of(app, {"": marker})("/notes/[id]", id="7")
+        == "vendorgo://192.168.1.5:8081/--/notes/7"
+    )
     with pytest.raises(ConfigError, match="has no effect in the development client"):
         links_of(app, {"": {"vendor_go": True}})("/")
 
 
-def test_a_wrong_link_is_an_error_at_its_line_in_the_test(project: pytest.Pytester) -> None:
-    project.makepyfile("def test_link(device_link): device_link('/notes/[id]', ids='7')")
+def test_a_wrong_link_is_an_error_at_its_line_in_the_test(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile(
+        "def test_link(device_link): device_link('/notes/[id]', ids='7')"
+    )
     result = project.runpytest_inprocess("-p", "no:cacheprovider")
-    result.stdout.fnmatch_lines(["*ConfigError: route '/notes/[[]id]' lacks the parameter 'id'", "*.py:1: ConfigError"])
+    result.stdout.fnmatch_lines(
+        [
+            "*ConfigError: route '/notes/[[]id]' lacks the parameter 'id'",
+            "*.py:1: ConfigError",
+        ]
+    )
 
 
-def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytester) -> None:
+def test_without_a_project_the_fixtures_name_the_setting(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile("def test_link(device_link): pass")
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*device_app needs the app's project: set --device-app-root, DEVICE_APP_ROOT*"])
+    result.stdout.fnmatch_lines(
+        ["*device_app needs the app's project: set --device-app-root, DEVICE_APP_ROOT*"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,16 +87,31 @@ def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytest
     [
         ("open_route='/nope'", "route '/nope' is unknown"),
         ("open_route='/notes/[[]id]'", "lacks the parameter 'id'"),
-        ("open_route='/', open_url='myapp://x'", "open_route and open_url are mutually exclusive"),
+        (
+            "open_route='/', open_url='myapp://x'",
+            "open_route and open_url are mutually exclusive",
+        ),
         ("route_params={'id': 1}", "route_params needs open_route"),
         ("open_route=1", "open_route must be the name of a route"),
-        ("open_url='other://x'", "scheme 'other' is not declared by the project (it has myapp, apple)"),
-        ("open_url='myapp://x', vendor_go=True", "has no effect in the development client"),
+        (
+            "open_url='other://x'",
+            "scheme 'other' is not declared by the project (it has myapp, apple)",
+        ),
+        (
+            "open_url='myapp://x', vendor_go=True",
+            "has no effect in the development client",
+        ),
         ("open_rout='/'", "did you mean open_route"),
     ],
 )
-def test_a_link_without_a_route_is_a_collection_error(arguments: str, mistake: str, project: pytest.Pytester) -> None:
-    source = "" if "vendor_go" in arguments else ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
+def test_a_link_without_a_route_is_a_collection_error(
+    arguments: str, mistake: str, project: pytest.Pytester
+) -> None:
+    source = (
+        ""
+        if "vendor_go" in arguments
+        else ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
+    )
     project.makepyfile(f"""
         import pytest
 
@@ -84,7 +122,9 @@ def test_a_link_without_a_route_is_a_collection_error(arguments: str, mistake: s
     result.stderr.fnmatch_lines([f"*test_it: *{mistake.replace('[', '[[]')}*"])
 
 
-def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pytester) -> None:
+def test_a_dry_run_shows_what_the_project_adds_to_a_request(
+    project: pytest.Pytester,
+) -> None:
     put(project.path, {"build/index.html": "<title>app</title>"})
     project.makepyfile("""
         import pytest
@@ -96,13 +136,19 @@ def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pyte
         @pytest.mark.device(vendor_go=True)
         def test_client(device_session): pass
     """)
-    result = project.runpytest_inprocess("--device-url=https://device.example", "--device-dry-run", "-v")
-    result.stdout.fnmatch_lines(["device app id: 3b2b1f6e-* (device_app_root in the ini file)"])
+    result = project.runpytest_inprocess(
+        "--device-url=https://device.example", "--device-dry-run", "-v"
+    )
+    result.stdout.fnmatch_lines(
+        ["device app id: 3b2b1f6e-* (device_app_root in the ini file)"]
+    )
     assert "sdk" in result.stdout.str()
     assert "57" in result.stdout.str()
 
 
-def test_the_run_shows_values_from_the_project_with_their_source(project: pytest.Pytester) -> None:
+def test_the_run_shows_values_from_the_project_with_their_source(
+    project: pytest.Pytester,
+) -> None:
     project.makepyfile("def test_it(): pass")
     result = project.runpytest_inprocess("-v")
     result.stdout.fnmatch_lines_random([
@@ -114,20 +160,29 @@ def test_the_run_shows_values_from_the_project_with_their_source(project: pytest
 
 
 @pytest.mark.usefixtures("project")
-def test_doctor_shows_values_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_values_from_the_project(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     main(["doctor"])
     printed = capsys.readouterr().out
-    assert "appium:bundleId: com.acme.app, from ios.bundleIdentifier in app.json" in printed
+    assert (
+        "appium:bundleId: com.acme.app, from ios.bundleIdentifier in app.json"
+        in printed
+    )
     assert f"device_app_id = {UUID}, from device_app_root in the ini file" in printed
 
 
 def test_an_unreadable_project_is_a_usage_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(device_session): pass")
-    result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
+    result = pytester.runpytest_inprocess(
+        "--device-local", "--device-platform=ios", "--device-app-root=nowhere"
+    )
     result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
 
 
-def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:
+def test_a_run_without_the_setting_does_not_import_the_package(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeconftest("""
         import sys
 
@@ -138,7 +193,9 @@ def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.
     pytester.runpytest_subprocess("-s").stdout.fnmatch_lines(["imported [[]]"])
 
 
-def test_appium_gets_the_installed_app_unless_the_suite_names_one(project: pytest.Pytester) -> None:
+def test_appium_gets_the_installed_app_unless_the_suite_names_one(
+    project: pytest.Pytester,
+) -> None:
     config = project.parseconfig()
     settings_of(config)  # loads the project
     assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
@@ -150,4 +207,6 @@ def test_appium_gets_the_installed_app_unless_the_suite_names_one(project: pytes
         assert installed_app(config, {chosen: "x"}, "ios") == {}
     assert installed_app(config, {"appium:app": None}, "ios") == {}
     for empty in ({"browserName": ""}, {"appium:bundleId": None}, {"appPackage": ""}):
-        assert installed_app(config, empty, "ios") == {"appium:bundleId": "com.acme.app"}
+        assert installed_app(config, empty, "ios") == {
+            "appium:bundleId": "com.acme.app"
+        }

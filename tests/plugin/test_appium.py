@@ -15,7 +15,11 @@ from tests.controllers.appium_servers import appium, received, refuses, started_
 from tests.controllers.servers import Answer, Controller, controller, says
 from tests.docs_pages import DOCS, blocks
 
-ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
+ANDROID = {
+    "platformName": "Android",
+    "appium:automationName": "UiAutomator2",
+    "appium:udid": "emulator-5554",
+}
 ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"
 DRIVEN = """
 import pytest
@@ -37,9 +41,13 @@ def far() -> Generator[Controller]:
 
 
 @pytest.fixture(autouse=True)
-def _leading_there(service: FaultyService, far: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+def _leading_there(
+    service: FaultyService, far: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lead(service, far.url)
-    monkeypatch.setenv("DEVICE_APPLICATION_ARCHIVE_URL", "https://builds.example/other.zip")
+    monkeypatch.setenv(
+        "DEVICE_APPLICATION_ARCHIVE_URL", "https://builds.example/other.zip"
+    )
 
 
 def lead(service: FaultyService, url: str) -> None:
@@ -48,7 +56,9 @@ def lead(service: FaultyService, url: str) -> None:
     service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
 
 
-def suite(pytester: pytest.Pytester, text: str, body: str = "pass", more: str = "") -> None:
+def suite(
+    pytester: pytest.Pytester, text: str, body: str = "pass", more: str = ""
+) -> None:
     pytester.makepyfile(test_it=text.format(body=body, more=more))
 
 
@@ -61,10 +71,16 @@ def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
 
     pytester.runpytest().assert_outcomes(passed=1)
 
-    wanted = {"appium:app": ARCHIVE, "appium:optionalIntentArguments": "--es who Ada", "appium:newCommandTimeout": 600}
+    wanted = {
+        "appium:app": ARCHIVE,
+        "appium:optionalIntentArguments": "--es who Ada",
+        "appium:newCommandTimeout": 600,
+    }
     link = {"url": "notes://list", "package": "com.example.notes"}
     assert started_with(far) == ANDROID | wanted
-    assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
+    assert received(far, "/execute/sync") == [
+        {"script": "mobile: deepLink", "args": [link]}
+    ]
 
 
 def test_a_build_without_a_url_is_a_configuration_error(
@@ -76,7 +92,9 @@ def test_a_build_without_a_url_is_a_configuration_error(
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["config: build_id='c41a7e96-*' cannot be installed by Appium: *device_appium_options*"]
+        [
+            "config: build_id='c41a7e96-*' cannot be installed by Appium: *device_appium_options*"
+        ]
     )
     assert far.asked == []
     assert service.statuses() == []
@@ -93,20 +111,32 @@ def device_appium_options({arguments}): {body}
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("import pytest", "no app for Appium: set one in device_appium_options (appium:app; *"),
-        (OPTIONS.format(arguments="device_platform", body="return {'language': 'de'}"), "no app for Appium: set one *"),
+        (
+            "import pytest",
+            "no app for Appium: set one in device_appium_options (appium:app; *",
+        ),
+        (
+            OPTIONS.format(
+                arguments="device_platform", body="return {'language': 'de'}"
+            ),
+            "no app for Appium: set one *",
+        ),
         (
             OPTIONS.format(arguments="", body="return ['app']"),
             "device_appium_options returned a list; it must return capabilities, *",
         ),
         (
-            OPTIONS.format(arguments="", body="{'app': 'https://builds.example/app.apk'}"),
+            OPTIONS.format(
+                arguments="", body="{'app': 'https://builds.example/app.apk'}"
+            ),
             "device_appium_options returned None; it must return capabilities, *: check its return statement",
         ),
     ],
     ids=["no app", "other options", "list", "no return"],
 )
-@pytest.mark.parametrize("fixture", ["device_session, device_driver", "login", "class_device_driver"])
+@pytest.mark.parametrize(
+    "fixture", ["device_session, device_driver", "login", "class_device_driver"]
+)
 def test_invalid_options_are_reported_before_a_session_is_created(
     pytester: pytest.Pytester,
     service: FaultyService,
@@ -122,7 +152,9 @@ def test_invalid_options_are_reported_before_a_session_is_created(
 def login(device_session, device_driver): pass
 """
     )
-    suite(pytester, f"{ONE.partition('def test_one')[0]}def test_one({fixture}): {{body}}")
+    suite(
+        pytester, f"{ONE.partition('def test_one')[0]}def test_one({fixture}): {{body}}"
+    )
 
     result = pytester.runpytest()
 
@@ -132,7 +164,13 @@ def login(device_session, device_driver): pass
 
 
 @pytest.mark.parametrize(
-    "capability", ["'appium:app': None", "'appPackage': 'a'", "'appium:bundleId': 'a'", "'browserName': 'Safari'"]
+    "capability",
+    [
+        "'appium:app': None",
+        "'appPackage': 'a'",
+        "'appium:bundleId': 'a'",
+        "'browserName': 'Safari'",
+    ],
 )
 def test_an_app_can_be_named_in_each_way(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capability: str
@@ -147,9 +185,15 @@ def test_an_app_can_be_named_in_each_way(
 def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
-    far.answer = appium(session=refuses("unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"))
+    far.answer = appium(
+        session=refuses(
+            "unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"
+        )
+    )
     suite(pytester, DRIVEN, more=f', application_archive_url="{ARCHIVE}"')
-    pytester.makeconftest("def pytest_device_infrastructure_error(): print('not this hook')")
+    pytester.makeconftest(
+        "def pytest_device_infrastructure_error(): print('not this hook')"
+    )
 
     result = pytester.runpytest("-s")
 
@@ -172,10 +216,17 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
 
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
 def test_rejected_capabilities_do_not_cost_a_device_per_test(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService, options: list[str]
+    pytester: pytest.Pytester,
+    far: Controller,
+    service: FaultyService,
+    options: list[str],
 ) -> None:
-    service.add_fault("boot", "delay", seconds=3, times=1)  # one worker is refused while the other's device boots
-    far.answer = appium(session=refuses("invalid argument", "'appium:nonsense' is unknown"))
+    service.add_fault(
+        "boot", "delay", seconds=3, times=1
+    )  # one worker is refused while the other's device boots
+    far.answer = appium(
+        session=refuses("invalid argument", "'appium:nonsense' is unknown")
+    )
     pytester.makepyfile(
         """
         import pytest
@@ -197,24 +248,39 @@ def test_rejected_capabilities_do_not_cost_a_device_per_test(
 @pytest.mark.parametrize(
     ("message", "crashed"),
     [
-        ("The application under test with bundle id 'com.example.notes' is not running, possibly crashed", True),
+        (
+            "The application under test with bundle id 'com.example.notes' is not running, possibly crashed",
+            True,
+        ),
         ("tab crashed\n  (Session info: chrome=153)", True),
         ("An element could not be located: //*[@name='it crashed']", False),
     ],
 )
 def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str, *, crashed: bool
+    pytester: pytest.Pytester,
+    far: Controller,
+    service: FaultyService,
+    message: str,
+    *,
+    crashed: bool,
 ) -> None:
     far.answer = appium(element=refuses("unknown error", message))
     suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
-    pytester.makeconftest("def pytest_device_infrastructure_error(): print('not this hook')")
+    pytester.makeconftest(
+        "def pytest_device_infrastructure_error(): print('not this hook')"
+    )
 
     result = pytester.runpytest("-s")
 
     result.assert_outcomes(**{"errors" if crashed else "failed": 2})
     if crashed:
         line = message.partition("\n")[0]
-        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line}: 2 tests affected*"])
+        result.stdout.fnmatch_lines(
+            [
+                "-* Error in the test *-",
+                f"app: the app crashed: {line}: 2 tests affected*",
+            ]
+        )
     result.stdout.no_fnmatch_line("*not this hook*")
     assert service.statuses() == ["stopped"]
 
@@ -235,7 +301,9 @@ def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines([f"infrastructure: Appium lost the device: {message}: 2 tests affected*"])
+    result.stdout.fnmatch_lines(
+        [f"infrastructure: Appium lost the device: {message}: 2 tests affected*"]
+    )
     assert service.statuses() == ["stopped", "stopped"]
 
 
@@ -257,7 +325,9 @@ def test_another_platform_in_the_options_is_reported_before_appium_is_called(
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: device_appium_options sets platformName='iOS', the marker platform=*"])
+    result.stdout.fnmatch_lines(
+        ["config: device_appium_options sets platformName='iOS', the marker platform=*"]
+    )
     assert received(far, "/session") == []
 
 
@@ -282,8 +352,15 @@ def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
     assert len(service.sessions()) == 2
 
 
-def test_the_url_for_direct_connections_is_masked(pytester: pytest.Pytester, far: Controller) -> None:
-    host = {"Protocol": "https", "Host": "nearer.example.invalid", "Port": 443, "Path": "/wd"}
+def test_the_url_for_direct_connections_is_masked(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    host = {
+        "Protocol": "https",
+        "Host": "nearer.example.invalid",
+        "Port": 443,
+        "Path": "/wd",
+    }
     far.answer = appium({f"directConnect{name}": value for name, value in host.items()})
     suite(pytester, ONE, body="device_driver.page_source")
 
@@ -307,18 +384,28 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     assert logged.read_text() == "1970-01-01T00:00:00.000+00:00 I token=***\n"
 
 
-def test_the_recipe_for_recordings_saves_the_one_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
+def test_the_recipe_for_recordings_saves_the_one_of_a_failed_test(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
     (recipe,) = blocks(DOCS / "reports.md", "python")
     far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
     pytester.makeconftest(recipe)
-    suite(pytester, ONE.replace("(device_driver)", "(device_driver, recording)"), body="assert False")
+    suite(
+        pytester,
+        ONE.replace("(device_driver)", "(device_driver, recording)"),
+        body="assert False",
+    )
 
     pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
 
     (film,) = Path("left").rglob("*.mp4")
     assert film.read_bytes() == b"\0\0\0"
     calls = [path.rpartition("/")[2] for path, _ in far.asked]
-    assert calls.index("start_recording_screen") < calls.index("stop_recording_screen") < len(calls) - 1
+    assert (
+        calls.index("start_recording_screen")
+        < calls.index("stop_recording_screen")
+        < len(calls) - 1
+    )
 
 
 def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secret(
@@ -354,20 +441,31 @@ def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secre
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*assert CompletedProcess*", "http://*@127.0.0.1:*"])
     result.stdout.no_fnmatch_line("*open-sesame*")
-    (asked,) = [authorization for path, authorization in far.asked if path == "/session"]
+    (asked,) = [
+        authorization for path, authorization in far.asked if path == "/session"
+    ]
     assert asked == "Basic YWRhOm9wZW4tc2VzYW1l"
     assert json.loads(far.bodies[-1])["capabilities"]["alwaysMatch"] == ANDROID
 
 
-INVALID = "The desiredCapabilities object was not valid for the following reason(s): 'x'"
-ON_FIRE = "the emulator is on fire", "infrastructure: Appium did not start a driver: the emulator"
+INVALID = (
+    "The desiredCapabilities object was not valid for the following reason(s): 'x'"
+)
+ON_FIRE = (
+    "the emulator is on fire",
+    "infrastructure: Appium did not start a driver: the emulator",
+)
 
 
 @pytest.mark.parametrize(
     ("reason", "cause", "distributed"),
     [
         (INVALID, "config: Appium rejected", []),
-        (f"Cannot download the app from {ARCHIVE}: status code 404", "app: Appium could not install", []),
+        (
+            f"Cannot download the app from {ARCHIVE}: status code 404",
+            "app: Appium could not install",
+            [],
+        ),
         (*ON_FIRE, []),
         (*ON_FIRE, ["-n2"]),
     ],
@@ -396,7 +494,11 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
     assert len(received(far, "/session")) <= 2
     assert len(service.sessions()) <= 2
     assert len(result.outlines) <= 40
-    (reported,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
+    (reported,) = (
+        line
+        for line in result.outlines
+        if " affected, first test_it.py::test_driven[" in line
+    )
     assert reported.startswith(cause)
     assert ": 50 tests affected" in reported
 
@@ -404,8 +506,14 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
-    far.answer = appium(session=refuses("session not created", "the emulator is on fire"))
-    suite(pytester, DRIVEN + "\n@pytest.mark.parametrize('n', range(8))\ndef test_more(device_driver, n): pass\n")
+    far.answer = appium(
+        session=refuses("session not created", "the emulator is on fire")
+    )
+    suite(
+        pytester,
+        DRIVEN
+        + "\n@pytest.mark.parametrize('n', range(8))\ndef test_more(device_driver, n): pass\n",
+    )
 
     result = pytester.runpytest("-n2", "--dist=load", "--device-max-sessions=1")
 
@@ -431,16 +539,30 @@ def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_serve
     result = pytester.runpytest()
 
     result.assert_outcomes(failed=1)
-    start = next(number for number, line in enumerate(result.outlines) if " test_one " in line)
-    end = next(number for number, line in enumerate(result.outlines) if line.endswith("NoSuchElementException"))
+    start = next(
+        number for number, line in enumerate(result.outlines) if " test_one " in line
+    )
+    end = next(
+        number
+        for number, line in enumerate(result.outlines)
+        if line.endswith("NoSuchElementException")
+    )
     assert end - start < 20
-    result.stdout.fnmatch_lines([">*find(device_driver)", ">*driver.find_element*", "E *Message: no element found"])
+    result.stdout.fnmatch_lines(
+        [
+            ">*find(device_driver)",
+            ">*driver.find_element*",
+            "E *Message: no element found",
+        ]
+    )
     result.stdout.no_fnmatch_line("*site-packages*")
     result.stdout.no_fnmatch_line("*at a line*")
 
 
 @pytest.mark.parametrize("style", ["short", "long", "line", "native"])
-def test_no_traceback_style_shows_frames_of_clients(pytester: pytest.Pytester, far: Controller, style: str) -> None:
+def test_no_traceback_style_shows_frames_of_clients(
+    pytester: pytest.Pytester, far: Controller, style: str
+) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
 
@@ -460,7 +582,8 @@ def {fixture}(): return {{"timeout_seconds": 600}}
 
 @pytest.mark.usefixtures("far")
 @pytest.mark.parametrize(
-    ("fixture", "needed"), [("device_wait_policy", "WaitPolicy"), ("device_driver_policy", "DriverPolicy")]
+    ("fixture", "needed"),
+    [("device_wait_policy", "WaitPolicy"), ("device_driver_policy", "DriverPolicy")],
 )
 def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixture(
     pytester: pytest.Pytester, fixture: str, needed: str
@@ -471,8 +594,12 @@ def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixt
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    reported = f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
-    result.stdout.fnmatch_lines([f"config: {reported}", f"config: test_it.py::test_one: {reported}"])
+    reported = (
+        f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
+    )
+    result.stdout.fnmatch_lines(
+        [f"config: {reported}", f"config: test_it.py::test_one: {reported}"]
+    )
 
 
 UNITTEST = """
@@ -499,23 +626,31 @@ def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_server
     result = pytester.runpytest()
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([">*self.driver.find_element*", "E *Message: no element found", "*device ---*"])
+    result.stdout.fnmatch_lines(
+        [">*self.driver.find_element*", "E *Message: no element found", "*device ---*"]
+    )
     result.stdout.no_fnmatch_line("*/selenium/*")
     result.stdout.no_fnmatch_line("*at a line*")
 
 
 @pytest.mark.usefixtures("far")
-def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
+def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(
+    pytester: pytest.Pytester,
+) -> None:
     lost = "from pytest_device import ControllerLostError; raise ControllerLostError('the controller is gone')"
     suite(pytester, UNITTEST, body=lost)
 
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["ERROR *test_looks - infrastructure: the controller is gone"])
+    result.stdout.fnmatch_lines(
+        ["ERROR *test_looks - infrastructure: the controller is gone"]
+    )
 
 
-def test_full_trace_shows_the_frames_of_clients_and_servers(pytester: pytest.Pytester, far: Controller) -> None:
+def test_full_trace_shows_the_frames_of_clients_and_servers(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
 
@@ -540,6 +675,8 @@ def test_an_unreachable_server_is_reported_without_the_chain_of_connection_error
 
     result.assert_outcomes(failed=1)
     assert far.asked
-    result.stdout.fnmatch_lines([">*device_driver.page_source", "E *urllib3.*127.0.0.1*"])
+    result.stdout.fnmatch_lines(
+        [">*device_driver.page_source", "E *urllib3.*127.0.0.1*"]
+    )
     result.stdout.no_fnmatch_line("*site-packages*")
     result.stdout.no_fnmatch_line("*During handling of the above*")

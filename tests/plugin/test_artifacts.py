@@ -36,7 +36,9 @@ def test_an_unwritable_artifacts_directory_is_noted_once_and_tests_keep_their_ow
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_an_unwritable_receipt_is_noted(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_unwritable_receipt_is_noted(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(FAILING.replace("assert", "pass #"))
     (pytester.path / "left").touch()
 
@@ -55,7 +57,11 @@ def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(
     pytester.runpytest("--device-artifacts-dir=left", "-n2")
 
     receipt = json.loads((pytester.path / "left" / "receipt.json").read_text())
-    assert (receipt["created"], receipt["stopped"]) == (2, 2) == (len(service.sessions()), 2)
+    assert (
+        (receipt["created"], receipt["stopped"])
+        == (2, 2)
+        == (len(service.sessions()), 2)
+    )
 
 
 def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_changed(
@@ -64,10 +70,14 @@ def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_ch
     pytester.makepyfile(FAILING)
     pytester.makeconftest("import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')")
 
-    pytester.runpytest_subprocess("--device-artifacts-dir=left").assert_outcomes(failed=1)
+    pytester.runpytest_subprocess("--device-artifacts-dir=left").assert_outcomes(
+        failed=1
+    )
 
     assert len(service.sessions()) == 1
-    assert [path.name for path in (pytester.path / "left").glob("*.json")] == ["receipt.json"]
+    assert [path.name for path in (pytester.path / "left").glob("*.json")] == [
+        "receipt.json"
+    ]
     assert len(list((pytester.path / "left").glob("*/session.json"))) == 1
     assert list((pytester.path / "elsewhere").iterdir()) == []
 
@@ -76,15 +86,22 @@ def test_each_device_has_its_own_directory_below_the_tests_whatever_its_name(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     names = ["..", "a b", "a-b", "a/b", "x" * 300]
-    markers = "\n".join(f"@pytest.mark.device({name!r}, platform='android')" for name in names)
+    markers = "\n".join(
+        f"@pytest.mark.device({name!r}, platform='android')" for name in names
+    )
     pytester.makepyfile(f"import pytest\n\n{markers}\ndef test_fails(): assert False")
 
     pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
 
     (test,) = [path for path in (pytester.path / "left").iterdir() if path.is_dir()]
-    saved = {path.parent: json.loads(path.read_text())["id"] for path in pytester.path.rglob("session.json")}
+    saved = {
+        path.parent: json.loads(path.read_text())["id"]
+        for path in pytester.path.rglob("session.json")
+    }
     assert {place.parent for place in saved} == {test}
-    assert sorted(saved.values()) == sorted(session["id"] for session in service.sessions())
+    assert sorted(saved.values()) == sorted(
+        session["id"] for session in service.sessions()
+    )
     assert "a-b" in {place.name for place in saved}
 
 
@@ -130,7 +147,9 @@ def test_a_failed_test_reports_its_device_and_saves_artifacts_in_the_default_dir
     assert Path("device-artifacts/.gitignore").read_text() == "*\n"
 
 
-def test_a_teardown_error_reports_the_tests_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_teardown_error_reports_the_tests_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -148,7 +167,10 @@ def test_a_teardown_error_reports_the_tests_device(pytester: pytest.Pytester, se
     result = pytester.runpytest()
 
     (session,) = service.sessions()
-    section = ["android agent-device, session page:", f"    {service.url}/sessions/{session['id']}"]
+    section = [
+        "android agent-device, session page:",
+        f"    {service.url}/sessions/{session['id']}",
+    ]
     result.stdout.fnmatch_lines(["-* device -*", *section], consecutive=True)
 
 
@@ -176,7 +198,9 @@ def test_each_of_several_devices_is_reported_by_name(pytester: pytest.Pytester) 
     result = pytester.runpytest()
 
     for name in ("alice: android", "bob: ios"):
-        result.stdout.fnmatch_lines([f"{name} agent-device, session page:", "    http://127.0.0.1:*/sessions/*"])
+        result.stdout.fnmatch_lines(
+            [f"{name} agent-device, session page:", "    http://127.0.0.1:*/sessions/*"]
+        )
 
 
 @pytest.mark.usefixtures("service")
@@ -190,6 +214,8 @@ def test_no_session_id_is_broken_in_80_columns(
 
     for options in ([], ["-v"], ["-n1"]):
         lines = pytester.runpytest(*options).outlines
-        found = [line for line in lines if "/sessions/" in line or "device stop" in line]
+        found = [
+            line for line in lines if "/sessions/" in line or "device stop" in line
+        ]
         assert len(found) >= 2
         assert [line for line in found if len(line) > 80] == []

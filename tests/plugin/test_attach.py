@@ -33,7 +33,9 @@ def session_id(service: FaultyService, client: DeviceClient) -> str:
 
 
 def create(service: FaultyService, client: DeviceClient, **arguments: str) -> str:
-    request = SessionRequest.from_arguments(app_id=service.app_id, **{"platform": "android", **arguments})
+    request = SessionRequest.from_arguments(
+        app_id=service.app_id, **{"platform": "android", **arguments}
+    )
     session = str(client.create(request).id)
     assert eventually(lambda: client.get(session).remote_config is not None)
     return session
@@ -44,7 +46,10 @@ def calls(service: FaultyService, operation: str, session_id: str | None = None)
 
 
 def test_tests_run_on_an_attached_session_and_do_not_stop_it(
-    pytester: pytest.Pytester, service: FaultyService, session_id: str, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    session_id: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytester.makepyfile(TWO)
     monkeypatch.delenv("DEVICE_APP_ID")
@@ -54,7 +59,10 @@ def test_tests_run_on_an_attached_session_and_do_not_stop_it(
     result.assert_outcomes(passed=2)
     assert result.stdout.str().count(f"on {session_id}") == 2
     result.stdout.fnmatch_lines(
-        ["*android agent-device: attached to an existing session", "devices: 0 created, 1 attached, 0 stopped *"]
+        [
+            "*android agent-device: attached to an existing session",
+            "devices: 0 created, 1 attached, 0 stopped *",
+        ]
     )
     assert service.statuses() == ["in-progress"]
     assert (calls(service, "create"), calls(service, "stop", session_id)) == (1, 0)
@@ -79,12 +87,18 @@ def test_an_attached_session_is_never_in_the_ledger(
     assert service.statuses() == ["in-progress"]
 
 
-def test_its_id_is_sent_as_it_is_spelled(pytester: pytest.Pytester, service: FaultyService, session_id: str) -> None:
+def test_its_id_is_sent_as_it_is_spelled(
+    pytester: pytest.Pytester, service: FaultyService, session_id: str
+) -> None:
     pytester.makepyfile(TWO)
 
-    pytester.runpytest(f"--device-attach={session_id.upper()}").assert_outcomes(passed=2)
+    pytester.runpytest(f"--device-attach={session_id.upper()}").assert_outcomes(
+        passed=2
+    )
 
-    assert calls(service, "get", session_id.upper()) == 1  # from then on, it is spelled as the service spells it
+    assert (
+        calls(service, "get", session_id.upper()) == 1
+    )  # from then on, it is spelled as the service spells it
 
 
 def test_a_marker_attaches_one_test_and_others_create_sessions(
@@ -130,7 +144,11 @@ def test_a_marker_attaches_one_test_and_others_create_sessions(
     ids=["unknown", "platform", "type", "ended"],
 )
 def test_an_unusable_session_is_looked_up_once_and_is_a_configuration_error(
-    pytester: pytest.Pytester, service: FaultyService, client: DeviceClient, make: object, problem: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    client: DeviceClient,
+    make: object,
+    problem: str,
 ) -> None:
     assert callable(make)
     pytester.makepyfile(TWO)
@@ -178,7 +196,9 @@ def test_one_of_several_workers_uses_it_at_a_time(
     assert service.statuses() == ["in-progress"]
 
 
-def test_one_worker_uses_it_at_a_time_with_dist(pytester: pytest.Pytester, session_id: str) -> None:
+def test_one_worker_uses_it_at_a_time_with_dist(
+    pytester: pytest.Pytester, session_id: str
+) -> None:
     pytester.makepyfile(
         f"""
         import pathlib, time, pytest
@@ -196,7 +216,9 @@ def test_one_worker_uses_it_at_a_time_with_dist(pytester: pytest.Pytester, sessi
     pytester.runpytest("-n2", "--dist=load").assert_outcomes(passed=4)
 
 
-def test_a_run_that_waits_for_another_reports_the_session(pytester: pytest.Pytester, session_id: str) -> None:
+def test_a_run_that_waits_for_another_reports_the_session(
+    pytester: pytest.Pytester, session_id: str
+) -> None:
     pytester.makepyfile(
         test_holds=f"""
         import subprocess, sys, pytest
@@ -220,11 +242,15 @@ def test_a_run_that_waits_for_another_reports_the_session(pytester: pytest.Pytes
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        [f"*waited ? s for session {session_id}; in use: 1 by *Increase --device-wait-timeout-seconds"]
+        [
+            f"*waited ? s for session {session_id}; in use: 1 by *Increase --device-wait-timeout-seconds"
+        ]
     )
 
 
-def test_two_devices_of_a_test_cannot_share_a_session(pytester: pytest.Pytester, session_id: str) -> None:
+def test_two_devices_of_a_test_cannot_share_a_session(
+    pytester: pytest.Pytester, session_id: str
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -237,10 +263,14 @@ def test_two_devices_of_a_test_cannot_share_a_session(pytester: pytest.Pytester,
 
     result = pytester.runpytest(f"--device-attach={session_id}")
 
-    result.stderr.fnmatch_lines(["*can't attach * and * to one session: give each its own, attach='ID'"])
+    result.stderr.fnmatch_lines(
+        ["*can't attach * and * to one session: give each its own, attach='ID'"]
+    )
 
 
-def test_a_lease_creates_its_own_session(pytester: pytest.Pytester, service: FaultyService, session_id: str) -> None:
+def test_a_lease_creates_its_own_session(
+    pytester: pytest.Pytester, service: FaultyService, session_id: str
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -267,22 +297,36 @@ def test_options_that_keep_sessions_do_not_affect_it(
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["devices: 0 created, 1 attached, 0 stopped *"])
-    assert (service.statuses(), calls(service, "stop", session_id)) == (["in-progress"], 0)
+    assert (service.statuses(), calls(service, "stop", session_id)) == (
+        ["in-progress"],
+        0,
+    )
 
 
-def test_a_dry_run_counts_no_session_for_it(pytester: pytest.Pytester, session_id: str) -> None:
+def test_a_dry_run_counts_no_session_for_it(
+    pytester: pytest.Pytester, session_id: str
+) -> None:
     pytester.makepyfile(TWO)
 
     result = pytester.runpytest(f"--device-attach={session_id}", "--device-dry-run")
 
-    result.stdout.fnmatch_lines([f"android agent-device (run): 2 tests, attached to {session_id}", "0 sessions, *"])
+    result.stdout.fnmatch_lines(
+        [
+            f"android agent-device (run): 2 tests, attached to {session_id}",
+            "0 sessions, *",
+        ]
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "problem"),
     [
         (", attach='x'", [], "*test_one: attach='x' must be the UUID of a session"),
-        ("", ["--device-attach=x"], "*--device-attach='x' must be the UUID of a session"),
+        (
+            "",
+            ["--device-attach=x"],
+            "*--device-attach='x' must be the UUID of a session",
+        ),
         (
             "",
             ["--device-local", "--device-attach=11111111-1111-4111-8111-111111111111"],
@@ -291,9 +335,15 @@ def test_a_dry_run_counts_no_session_for_it(pytester: pytest.Pytester, session_i
     ],
 )
 def test_an_invalid_session_id_is_refused_before_anything_is_sent(
-    pytester: pytest.Pytester, service: FaultyService, arguments: str, options: list[str], problem: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    arguments: str,
+    options: list[str],
+    problem: str,
 ) -> None:
-    pytester.makepyfile(f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n")
+    pytester.makepyfile(
+        f"import pytest\n@pytest.mark.device(platform='ios'{arguments})\ndef test_one(): pass\n"
+    )
 
     pytester.runpytest(*options).stderr.fnmatch_lines([problem])
 

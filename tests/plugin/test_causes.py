@@ -8,7 +8,9 @@ import pytest
 
 from pytest_device.testing import FaultyService
 
-TESTS: Final = 50  # more than lines: a report that grew with the tests would be too long
+TESTS: Final = (
+    50  # more than lines: a report that grew with the tests would be too long
+)
 MOST_SESSIONS: Final = 2
 MOST_LINES: Final = 40
 Fault = tuple[str, str, Mapping[str, Any]]
@@ -34,15 +36,26 @@ def creates(service: FaultyService) -> int:
     return sum(operation == "create" for operation, _ in service.requests())
 
 
-def assert_paid_once(result: pytest.RunResult, service: FaultyService, cause: str) -> None:
+def assert_paid_once(
+    result: pytest.RunResult, service: FaultyService, cause: str
+) -> None:
     """Check that all tests have the cause's errors, reported once, for hardly any sessions."""
     outcomes = result.outlines[-1]
-    assert sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS, outcomes
+    assert (
+        sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS
+    ), outcomes
     assert creates(service) <= MOST_SESSIONS
     assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
-    reported = [line for line in result.outlines if re.search(cause, line) and "affected" in line]
+    reported = [
+        line
+        for line in result.outlines
+        if re.search(cause, line) and "affected" in line
+    ]
     assert len(reported) == 1
-    assert re.search(rf"^(config|infrastructure): .*{cause}.*: {TESTS} tests affected, first test_it", reported[0])
+    assert re.search(
+        rf"^(config|infrastructure): .*{cause}.*: {TESTS} tests affected, first test_it",
+        reported[0],
+    )
     summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
     assert 1 <= len(summary) <= MOST_SESSIONS
     assert re.search(r" - (config|infrastructure): ", summary[0])
@@ -70,7 +83,11 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
     ],
 )
 def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
-    pytester: pytest.Pytester, sharing: FaultyService, fault: Fault, cause: str, distributed: list[str]
+    pytester: pytest.Pytester,
+    sharing: FaultyService,
+    fault: Fault,
+    cause: str,
+    distributed: list[str],
 ) -> None:
     operation, effect, options = fault
     sharing.add_fault(operation, effect, times=None, **options)
@@ -86,12 +103,16 @@ def test_a_firewalls_page_is_not_final_and_the_next_test_gets_its_device(
     pytester: pytest.Pytester, sharing: FaultyService, status: int
 ) -> None:
     sharing.add_fault("create", "reply", status=status, body="<html>blocked</html>")
-    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device").replace("range(50)", "range(2)"))
+    pytester.makepyfile(
+        test_it=SUITE.replace("TYPE", "agent-device").replace("range(50)", "range(2)")
+    )
 
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines(["infrastructure: create: refused by a firewall, a proxy or a login page *"])
+    result.stdout.fnmatch_lines(
+        ["infrastructure: create: refused by a firewall, a proxy or a login page *"]
+    )
 
 
 def test_controllers_that_never_respond_are_paid_for_and_reported_once(
@@ -148,7 +169,9 @@ def test_a_boot_that_outlasts_the_timeout_of_one_test_is_kept_for_the_next(
     assert sharing.statuses() == ["stopped"]
 
 
-def test_a_boot_that_no_later_test_shares_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_boot_that_no_later_test_shares_is_not_kept(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     sharing.add_fault("boot", "delay", seconds=3600)
     pytester.makepyfile(
         """

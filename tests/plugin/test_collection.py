@@ -4,7 +4,10 @@ import pytest
 
 from pytest_device.plugin import fixtures
 
-SERVICE = ("--device-url=http://127.0.0.1:9", "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+SERVICE = (
+    "--device-url=http://127.0.0.1:9",
+    "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",
+)
 """A service that does not exist: every call to it fails."""
 TOKEN = "open-sesame-open"
 
@@ -23,8 +26,14 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def problems_of(result: pytest.RunResult) -> list[str]:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    lines = [line.removeprefix("ERROR: ") for line in (*result.errlines, *result.outlines)]
-    return [line for line in lines if line.startswith(("test_", "no ", "--", "DEVICE_", "service"))]
+    lines = [
+        line.removeprefix("ERROR: ") for line in (*result.errlines, *result.outlines)
+    ]
+    return [
+        line
+        for line in lines
+        if line.startswith(("test_", "no ", "--", "DEVICE_", "service"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -39,8 +48,14 @@ def problems_of(result: pytest.RunResult) -> list[str]:
             ),
         ),
         ("platform='windows'", "platform='windows' must be android or ios"),
-        ("platform='ios', typ='appium'", "typ is not an argument of the marker: did you mean type?"),
-        ("platform='ios', type='serve-sim'", "type='serve-sim' was removed: use 'web-preview-only'"),
+        (
+            "platform='ios', typ='appium'",
+            "typ is not an argument of the marker: did you mean type?",
+        ),
+        (
+            "platform='ios', type='serve-sim'",
+            "type='serve-sim' was removed: use 'web-preview-only'",
+        ),
         (
             "platform='ios', max_duration_minutes=116",
             "max_duration_minutes=116 must be a whole number of minutes from 0 to 115, or 'account'",
@@ -58,23 +73,35 @@ def problems_of(result: pytest.RunResult) -> list[str]:
 def test_an_invalid_marker_is_reported_with_file_line_and_rule(
     pytester: pytest.Pytester, arguments: str, problem: str
 ) -> None:
-    pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
+    pytester.makepyfile(
+        test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n"
+    )
 
     result = pytester.runpytest(*SERVICE)
 
     assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
 
 
-def test_an_invalid_argument_causes_no_error_about_a_valid_fixture(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_it=ANDROID.replace('type="appium"', 'type="appium", max_duration_minutes=300'))
+def test_an_invalid_argument_causes_no_error_about_a_valid_fixture(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it=ANDROID.replace(
+            'type="appium"', 'type="appium", max_duration_minutes=300'
+        )
+    )
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
 
     assert "max_duration_minutes=300" in problem
 
 
-def test_a_test_defined_elsewhere_is_reported_by_name(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(maker="def made():\n    def test_made(): pass\n    return test_made\n")
+def test_a_test_defined_elsewhere_is_reported_by_name(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        maker="def made():\n    def test_made(): pass\n    return test_made\n"
+    )
     pytester.makepyfile(
         test_it="import pytest\nfrom maker import made\ntest_here = pytest.mark.device(platform='x')(made())\n"
     )
@@ -90,19 +117,34 @@ def test_all_mistakes_of_a_run_are_reported_at_once(pytester: pytest.Pytester) -
         test_b="import pytest\n@pytest.mark.device(platform='z')\ndef test_two(): pass\n",
     )
 
-    assert len(problems_of(pytester.runpytest(*SERVICE, "--device-url=http://devices.example"))) == 1
+    assert (
+        len(
+            problems_of(
+                pytester.runpytest(*SERVICE, "--device-url=http://devices.example")
+            )
+        )
+        == 1
+    )
     assert len(problems_of(pytester.runpytest(*SERVICE))) == 3
 
 
-def test_mistakes_are_reported_once_by_the_coordinator(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_it="import pytest\n@pytest.mark.device(platform='x')\ndef test_driven(): pass\n")
+def test_mistakes_are_reported_once_by_the_coordinator(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it="import pytest\n@pytest.mark.device(platform='x')\ndef test_driven(): pass\n"
+    )
 
     result = pytester.runpytest(*SERVICE, "-n2")
 
-    assert problems_of(result) == ["test_it.py:2: test_driven: platform='x' must be android or ios"]
+    assert problems_of(result) == [
+        "test_it.py:2: test_driven: platform='x' must be android or ios"
+    ]
 
 
-def test_the_closest_marker_wins_argument_by_argument(pytester: pytest.Pytester) -> None:
+def test_the_closest_marker_wins_argument_by_argument(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -122,7 +164,9 @@ def test_the_closest_marker_wins_argument_by_argument(pytester: pytest.Pytester)
     assert "test_wrong: max_duration_minutes=500" in problem
 
 
-def test_a_device_fixture_without_a_marker_requires_one(pytester: pytest.Pytester) -> None:
+def test_a_device_fixture_without_a_marker_requires_one(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(test_it="def test_driven(device_session): pass")
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
@@ -135,16 +179,23 @@ def test_the_appium_driver_needs_an_appium_session(pytester: pytest.Pytester) ->
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
 
-    assert "device_driver needs type='appium', not 'agent-device': add type='appium' to the marker" in problem
+    assert (
+        "device_driver needs type='appium', not 'agent-device': add type='appium' to the marker"
+        in problem
+    )
 
 
 def test_deselected_tests_are_not_checked(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(ANDROID.replace("android", "nonsense") + "\ndef test_plain(): pass\n")
+    pytester.makepyfile(
+        ANDROID.replace("android", "nonsense") + "\ndef test_plain(): pass\n"
+    )
 
     pytester.runpytest("-k", "plain").assert_outcomes(passed=1, deselected=1)
 
 
-def test_without_a_service_one_usage_error_names_both_options(pytester: pytest.Pytester) -> None:
+def test_without_a_service_one_usage_error_names_both_options(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(ANDROID)
 
     (problem,) = problems_of(pytester.runpytest())
@@ -168,13 +219,17 @@ def test_a_service_without_token_and_app_id_is_refused(
     monkeypatch.delenv("DEVICE_TOKEN")
     pytester.makepyfile(ANDROID)
 
-    app_id, token = problems_of(pytester.runpytest("--device-url=https://devices.example"))
+    app_id, token = problems_of(
+        pytester.runpytest("--device-url=https://devices.example")
+    )
 
     assert "--device-app-id" in app_id
     assert "DEVICE_TOKEN" in token
 
 
-def test_invalid_settings_are_reported_only_if_a_test_needs_a_device(pytester: pytest.Pytester) -> None:
+def test_invalid_settings_are_reported_only_if_a_test_needs_a_device(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeini("[pytest]\ndevice_url = ftp://devices.example\n")
     pytester.makepyfile(test_plain="def test_plain(): pass")
 
@@ -184,11 +239,24 @@ def test_invalid_settings_are_reported_only_if_a_test_needs_a_device(pytester: p
     pytester.makepyfile(test_driven=ANDROID)
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*device_url in the ini file: service URL 'ftp://devices.example' must*"])
+    result.stderr.fnmatch_lines(
+        ["*device_url in the ini file: service URL 'ftp://devices.example' must*"]
+    )
 
 
-@pytest.mark.parametrize("option", ["--collect-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers"])
-def test_listing_tests_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, option: str) -> None:
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--collect-only",
+        "--setup-plan",
+        "--fixtures",
+        "--fixtures-per-test",
+        "--markers",
+    ],
+)
+def test_listing_tests_needs_no_service_and_sends_nothing(
+    pytester: pytest.Pytester, option: str
+) -> None:
     pytester.makepyfile(ANDROID)
 
     assert pytester.runpytest(option).ret == 0
@@ -196,8 +264,12 @@ def test_listing_tests_needs_no_service_and_sends_nothing(pytester: pytest.Pytes
     assert pytester.runpytest(option, "--device-local").ret == 0
 
 
-def test_the_marker_is_registered_and_the_fixtures_are_described(pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.device([[]name], platform, type, ...): *"])
+def test_the_marker_is_registered_and_the_fixtures_are_described(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.runpytest("--markers").stdout.fnmatch_lines(
+        ["@pytest.mark.device([[]name], platform, type, ...): *"]
+    )
     shown = pytester.runpytest("--fixtures").stdout
     for name in (name for name in vars(fixtures) if name.startswith("device_")):
         shown.fnmatch_lines([f"{name}* -- *", "    [A-Z]*"])
@@ -213,16 +285,22 @@ def test_the_header_shows_the_service_and_its_source(
         ["device: local service (--device-local), sessions up to 30 min (idle 10)"]
     )
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
-    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app ID not set, *"])
+    pytester.runpytest().stdout.fnmatch_lines(
+        ["device: https://devices.example (DEVICE_URL), app ID not set, *"]
+    )
 
 
-def test_a_run_without_device_tests_has_no_device_summary(pytester: pytest.Pytester) -> None:
+def test_a_run_without_device_tests_has_no_device_summary(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile("def test_plain(): pass")
 
     pytester.runpytest("--device-local").stdout.no_fnmatch_line("*devices: * created*")
 
 
-def test_an_unreachable_service_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
+def test_an_unreachable_service_is_an_infrastructure_error(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(ANDROID.replace("device_driver", "device_session"))
 
     result = pytester.runpytest(*SERVICE)
@@ -252,7 +330,9 @@ def test_a_plugin_with_the_same_marker_is_named(pytester: pytest.Pytester) -> No
     result.stderr.fnmatch_lines(["*-p no:appium_scheduler*"])
 
 
-def test_markers_of_unittest_and_other_classes_are_read(pytester: pytest.Pytester) -> None:
+def test_markers_of_unittest_and_other_classes_are_read(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         test_it="""
         import unittest
@@ -268,7 +348,10 @@ def test_markers_of_unittest_and_other_classes_are_read(pytester: pytest.Pyteste
         """
     )
 
-    assert [problem.partition(": ")[2] for problem in problems_of(pytester.runpytest(*SERVICE))] == [
+    assert [
+        problem.partition(": ")[2]
+        for problem in problems_of(pytester.runpytest(*SERVICE))
+    ] == [
         "test_old: platform='x' must be android or ios",
         "test_new: platform='y' must be android or ios",
     ]
@@ -276,15 +359,26 @@ def test_markers_of_unittest_and_other_classes_are_read(pytester: pytest.Pyteste
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_a_misspelled_ini_key_is_reported_with_the_closest_match(pytester: pytest.Pytester, options: list[str]) -> None:
-    pytester.makeini("[pytest]\ndevice_paltform = ios\ndevice_type = appium\ndevice_own = 1\nother = 2\n")
+def test_a_misspelled_ini_key_is_reported_with_the_closest_match(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makeini(
+        "[pytest]\ndevice_paltform = ios\ndevice_type = appium\ndevice_own = 1\nother = 2\n"
+    )
     pytester.makepyfile("def test_driven(device_session): pass")
 
     result = pytester.runpytest(*options)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    lines = [line for line in (*result.outlines, *result.errlines) if line.startswith("ERROR: ")]
-    assert lines[0] == "ERROR: device_paltform in the ini file is not an option: did you mean device_platform?"
+    lines = [
+        line
+        for line in (*result.outlines, *result.errlines)
+        if line.startswith("ERROR: ")
+    ]
+    assert (
+        lines[0]
+        == "ERROR: device_paltform in the ini file is not an option: did you mean device_platform?"
+    )
     assert [line for line in lines if "device_own" in line] == []
 
 
@@ -294,14 +388,23 @@ def test_a_misspelled_ini_key_is_reported_with_the_closest_match(pytester: pytes
     [
         "tool.pytest.ini_options",
         pytest.param(
-            "tool.pytest", marks=pytest.mark.skipif(pytest.version_tuple < (9,), reason="reads no such table")
+            "tool.pytest",
+            marks=pytest.mark.skipif(
+                pytest.version_tuple < (9,), reason="reads no such table"
+            ),
         ),
     ],
 )
-def test_toml_values_can_be_lists_numbers_and_booleans(pytester: pytest.Pytester, table: str) -> None:
+def test_toml_values_can_be_lists_numbers_and_booleans(
+    pytester: pytest.Pytester, table: str
+) -> None:
     pytester.makepyprojecttoml(
         f"[{table}]\ndevice_platform = ['android', 'ios']\ndevice_max_duration_minutes = 20\ndevice_reorder = false\n"
     )
-    pytester.makepyfile("def test_driven(device_session): assert device_session.max_duration_minutes == 20")
+    pytester.makepyfile(
+        "def test_driven(device_session): assert device_session.max_duration_minutes == 20"
+    )
 
-    pytester.runpytest("-W", "error::pytest.PytestDeprecationWarning").assert_outcomes(passed=2)
+    pytester.runpytest("-W", "error::pytest.PytestDeprecationWarning").assert_outcomes(
+        passed=2
+    )

@@ -37,7 +37,9 @@ def test_a_session_with_a_dead_controller_is_given_to_no_test(
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["infrastructure: the session is in progress, but its agent-device daemon returned status 502"]
+        [
+            "infrastructure: the session is in progress, but its agent-device daemon returned status 502"
+        ]
     )
     assert simulated.statuses() == ["stopped"]
 
@@ -63,7 +65,9 @@ def test_a_session_with_a_dead_controller_is_replaced(
     assert simulated.statuses() == ["stopped", "stopped"]
 
 
-def test_a_controller_lost_during_a_test_is_not_a_test_failure(pytester: pytest.Pytester) -> None:
+def test_a_controller_lost_during_a_test_is_not_a_test_failure(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -82,8 +86,15 @@ def test_a_controller_lost_during_a_test_is_not_a_test_failure(pytester: pytest.
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["infrastructure: the agent-device daemon returned *", "    http*/sessions/*"])
-    result.stdout.fnmatch_lines(["infrastructure: the session is gone: it was stopped *", "    http*/sessions/*"])
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the agent-device daemon returned *", "    http*/sessions/*"]
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: the session is gone: it was stopped *",
+            "    http*/sessions/*",
+        ]
+    )
 
 
 def test_a_controllers_refusal_fails_the_test_or_is_the_fixtures_error(
@@ -110,7 +121,9 @@ def test_a_controllers_refusal_fails_the_test_or_is_the_fixtures_error(
     result.stdout.no_fnmatch_line("*infrastructure:*")
 
 
-def test_a_fixture_for_another_session_type_is_reported_at_collection(pytester: pytest.Pytester) -> None:
+def test_a_fixture_for_another_session_type_is_reported_at_collection(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -78,8 +78,16 @@ class Suite:
         return path.name
 
     def make(self, android: int = 0, ios: int = 0, plain: int = 0) -> None:
-        parts = [(WITH_DEVICE, "android", android), (WITH_DEVICE, "ios", ios), (PLAIN, "plain", plain)]
-        functions = [part.format(name=name, number=number) for part, name, number in parts if number]
+        parts = [
+            (WITH_DEVICE, "android", android),
+            (WITH_DEVICE, "ios", ios),
+            (PLAIN, "plain", plain),
+        ]
+        functions = [
+            part.format(name=name, number=number)
+            for part, name, number in parts
+            if number
+        ]
         self.pytester.makepyfile("import pytest\n" + "".join(functions))
 
     def run(self, *options: str) -> pytest.RunResult:
@@ -100,11 +108,16 @@ class Suite:
 
     def notes(self) -> list[Line]:
         lines = self._path.read_text().splitlines() if self._path.exists() else []
-        return [Line(worker, test, session) for worker, test, session, _ in map(json.loads, lines)]
+        return [
+            Line(worker, test, session)
+            for worker, test, session, _ in map(json.loads, lines)
+        ]
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def suite(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> Suite:
     del service
     monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.02")
     return Suite(pytester)
@@ -153,11 +166,15 @@ def all_kinds(suite: Suite, once: Once) -> Ran:
 def test_a_worker_stays_with_its_device(all_kinds: Ran) -> None:
     all_kinds.result.assert_outcomes(passed=18)
     assert all(len(workers) == 1 for workers in all_kinds.sessions().values())
-    assert len(all_kinds.sessions()) <= 3  # for who is done first may take over a part of the other
+    assert (
+        len(all_kinds.sessions()) <= 3
+    )  # for who is done first may take over a part of the other
 
 
 def test_tests_without_a_device_run_while_one_boots(all_kinds: Ran) -> None:
-    first = {worker: test.partition("[")[0] for worker, test, _ in reversed(all_kinds.notes)}
+    first = {
+        worker: test.partition("[")[0] for worker, test, _ in reversed(all_kinds.notes)
+    }
 
     assert first == {"gw0": "test_plain", "gw1": "test_plain"}
 
@@ -182,7 +199,9 @@ def test_tests_of_one_kind_are_spread_over_the_workers(one_kind: Ran) -> None:
     assert sorted(map(len, one_kind.sessions().values())) == [1, 1]
 
 
-def test_the_longest_tests_are_assigned_first_when_their_times_are_known(one_kind: Ran) -> None:
+def test_the_longest_tests_are_assigned_first_when_their_times_are_known(
+    one_kind: Ran,
+) -> None:
     first = {worker: test for worker, test, _ in reversed(one_kind.notes)}
     assert "test_android[4]" in first.values()
 
@@ -198,14 +217,18 @@ def without_devices(suite: Suite, once: Once) -> Ran:
     return once("without devices", run)
 
 
-def test_a_run_without_devices_is_distributed_by_xdist_itself(without_devices: Ran) -> None:
+def test_a_run_without_devices_is_distributed_by_xdist_itself(
+    without_devices: Ran,
+) -> None:
     without_devices.result.assert_outcomes(passed=6)
     assert {line.worker for line in without_devices.notes} == {"gw0", "gw1"}
 
 
 def test_the_shard_is_reported_once(without_devices: Ran) -> None:
     reported = [
-        line for line in without_devices.result.outlines if line.startswith("device shard 1/2: 6 of 12 tests, ")
+        line
+        for line in without_devices.result.outlines
+        if line.startswith("device shard 1/2: 6 of 12 tests, ")
     ]
     assert len(reported) == 1
 
@@ -297,7 +320,9 @@ def test_maxfail_ends_the_run_and_stops_all(ended_early: Ran) -> None:
     assert_all_are_stopped(ended_early.result)
 
 
-def test_a_worker_that_ends_after_anothers_failure_gets_no_more_tests(ended_early: Ran) -> None:
+def test_a_worker_that_ends_after_anothers_failure_gets_no_more_tests(
+    ended_early: Ran,
+) -> None:
     assert ended_early.result.ret == pytest.ExitCode.INTERRUPTED
     ended_early.result.stdout.no_fnmatch_line("*INTERNALERROR*")
     ended_early.result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
@@ -323,7 +348,9 @@ def test_tests_that_cannot_be_sent_to_a_worker_run_on_another(suite: Suite) -> N
         """
     )
 
-    result = suite.pytester.runpytest_subprocess("-n2", "-p", "deadly")  # which changes pytest-xdist
+    result = suite.pytester.runpytest_subprocess(
+        "-n2", "-p", "deadly"
+    )  # which changes pytest-xdist
 
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
     result.assert_outcomes(passed=6)
@@ -375,15 +402,27 @@ def one_worker(suite: Suite, once: Once) -> Ran:
     return once("one worker", run)
 
 
-def test_nothing_is_reported_about_a_dist_option_without_a_cost(one_worker: Ran) -> None:
+def test_nothing_is_reported_about_a_dist_option_without_a_cost(
+    one_worker: Ran,
+) -> None:
     one_worker.result.assert_outcomes(passed=4)
     one_worker.result.stdout.no_fnmatch_line("*device --dist *")
 
 
-def test_an_unneeded_device_is_stopped_before_the_end_with_any_scheduler(one_worker: Ran) -> None:
+def test_an_unneeded_device_is_stopped_before_the_end_with_any_scheduler(
+    one_worker: Ran,
+) -> None:
     lines = one_worker.result.outlines
-    stopped = next(place for place, line in enumerate(lines) if "android agent-device: stopped" in line)
-    last = next(place for place, line in enumerate(lines) if "PASSED" in line and "test_ios[2]" in line)
+    stopped = next(
+        place
+        for place, line in enumerate(lines)
+        if "android agent-device: stopped" in line
+    )
+    last = next(
+        place
+        for place, line in enumerate(lines)
+        if "PASSED" in line and "test_ios[2]" in line
+    )
     assert stopped < last
 
 
@@ -403,8 +442,16 @@ def test_an_unneeded_device_is_stopped_after_a_test_without_one(suite: Suite) ->
     result = suite.run("-n1", "--dist=load", "--device-no-reorder", "-v")
 
     result.assert_outcomes(passed=5)
-    stopped = next(place for place, line in enumerate(result.outlines) if "android agent-device: stopped" in line)
-    last = next(place for place, line in enumerate(result.outlines) if "PASSED" in line and "test_plain[3]" in line)
+    stopped = next(
+        place
+        for place, line in enumerate(result.outlines)
+        if "android agent-device: stopped" in line
+    )
+    last = next(
+        place
+        for place, line in enumerate(result.outlines)
+        if "PASSED" in line and "test_plain[3]" in line
+    )
     assert stopped < last
 
 
@@ -420,13 +467,17 @@ def test_the_suites_own_scheduler_is_used(suite: Suite) -> None:
         """
     )
 
-    result = suite.pytester.runpytest_subprocess("-n1", "-v", "-p", "own")  # which workers find in their directory
+    result = suite.pytester.runpytest_subprocess(
+        "-n1", "-v", "-p", "own"
+    )  # which workers find in their directory
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*scheduling tests via Own*"])
 
 
-def test_a_replacement_worker_with_other_tests_ends_the_run_with_a_message(suite: Suite) -> None:
+def test_a_replacement_worker_with_other_tests_ends_the_run_with_a_message(
+    suite: Suite,
+) -> None:
     suite.pytester.makepyfile(
         """
         import os, pathlib, pytest, signal
@@ -448,18 +499,26 @@ def test_a_replacement_worker_with_other_tests_ends_the_run_with_a_message(suite
     result = suite.run("-n1")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    reported = ["Different tests were collected*", "ERROR gw1*", "*gw1 replaced a worker, but collected different *"]
+    reported = [
+        "Different tests were collected*",
+        "ERROR gw1*",
+        "*gw1 replaced a worker, but collected different *",
+    ]
     result.stdout.fnmatch_lines(reported)
     assert "1 stopped (confirmed)" in receipt(result)
 
 
 def test_tests_that_pytest_reordered_are_assigned_in_that_order(suite: Suite) -> None:
     suite.make(android=4)
-    suite.remember({f"{suite.module}::test_android[{n}]": 1.0 + 10 * (n == 3) for n in range(4)})
+    suite.remember(
+        {f"{suite.module}::test_android[{n}]": 1.0 + 10 * (n == 3) for n in range(4)}
+    )
 
     suite.run("-n1", "--device-no-reorder")
 
-    assert [test for _, test, _ in suite.notes()] == [f"test_android[{n}]" for n in range(4)]
+    assert [test for _, test, _ in suite.notes()] == [
+        f"test_android[{n}]" for n in range(4)
+    ]
 
 
 def test_failures_of_the_last_run_come_first_if_requested(suite: Suite) -> None:
@@ -496,7 +555,9 @@ def test_a_session_scoped_parameter_is_set_up_once_per_worker(suite: Suite) -> N
         def test_it(theirs, device_session, n): pass
         """
     )
-    names = [f"{suite.module}::test_it[{letter}-{n}]" for letter in "ab" for n in range(4)]
+    names = [
+        f"{suite.module}::test_it[{letter}-{n}]" for letter in "ab" for n in range(4)
+    ]
     suite.remember({name: 1.0 + place % 3 for place, name in enumerate(names)})
 
     suite.run("-n1").assert_outcomes(passed=8)
@@ -517,14 +578,27 @@ def test_different_collections_are_reported_once(suite: Suite) -> None:
 
     result = suite.run("-n2")
 
-    assert len([line for line in result.outlines if line.startswith("Different tests were collected")]) == 1
+    assert (
+        len(
+            [
+                line
+                for line in result.outlines
+                if line.startswith("Different tests were collected")
+            ]
+        )
+        == 1
+    )
 
 
-def test_a_worker_reports_an_invalid_shard_even_without_device_tests(suite: Suite) -> None:
+def test_a_worker_reports_an_invalid_shard_even_without_device_tests(
+    suite: Suite,
+) -> None:
     suite.make(plain=2)
     (suite.pytester.path / ".test_durations").write_text("{bad")
 
     result = suite.run("-n1", "--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stdout.fnmatch_lines(["ERROR: cannot read the durations for balancing shards in .test_durations: *"])
+    result.stdout.fnmatch_lines(
+        ["ERROR: cannot read the durations for balancing shards in .test_durations: *"]
+    )

@@ -58,7 +58,9 @@ def test_it_shows_no_credentials_signatures_or_launch_arguments(
     result = pytester.runpytest("--device-dry-run")
 
     result.stdout.fnmatch_lines(
-        ["*application_archive_url='https://[*][*][*]@archives.example/a.zip?…', launch_args=…, open_url=…"]
+        [
+            "*application_archive_url='https://[*][*][*]@archives.example/a.zip?…', launch_args=…, open_url=…"
+        ]
     )
     for secret in ("pw123456", "abcdefgh", "hidden", "sesame"):
         result.stdout.no_fnmatch_line(f"*{secret}*")
@@ -71,10 +73,14 @@ def test_mistakes_are_still_reported(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"], ["-k", "plain"]])
-def test_nothing_runs_even_if_no_test_needs_a_device(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_nothing_runs_even_if_no_test_needs_a_device(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     pytester.makepyfile(SUITE if "-k" in options else "def test_plain(): assert False")
 
     result = pytester.runpytest("--device-dry-run", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= device dry run =*", "no test needs a device *; nothing was sent"])
+    result.stdout.fnmatch_lines(
+        ["*= device dry run =*", "no test needs a device *; nothing was sent"]
+    )

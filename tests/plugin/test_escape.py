@@ -16,10 +16,10 @@ from pytest_device.testing import FaultyService
 from tests.cli.running import call
 from tests.sessions.reaper_clients import entry_of
 
-HOSTILE = (
-    "\x1b[31mred\x1b]0;title\x07 \x9b2J\r\n::error::owned\n  ::warning::\t##[error]x ##vso[task]\u202e\u2028\ud800"
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J\r\n::error::owned\n  ::warning::\t##[error]x ##vso[task]\u202e\u2028\ud800"
+UNSAFE = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]|^[ \t]*::|##(\\[|vso)", re.MULTILINE
 )
-UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]|^[ \t]*::|##(\\[|vso)", re.MULTILINE)
 CONFTEST = """
 import dataclasses, pytest
 from pytest_device.sessions import events
@@ -63,7 +63,10 @@ def test_driven(device_driver): pass
 
 def unsafe(text: str) -> list[str]:
     """Return the unsafe parts of a text, with their surroundings."""
-    return [f"{text[max(0, found.start() - 60) : found.end() + 20]!r}" for found in UNSAFE.finditer(text)]
+    return [
+        f"{text[max(0, found.start() - 60) : found.end() + 20]!r}"
+        for found in UNSAFE.finditer(text)
+    ]
 
 
 def test_text_from_services_and_controllers_is_escaped(
@@ -72,8 +75,16 @@ def test_text_from_services_and_controllers_is_escaped(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     plain = json.dumps({"errors": [{"message": HOSTILE}]})
     service.add_fault("create", "reply", status=400, body=plain)
-    driver = {"value": {"error": "session not created", "message": HOSTILE, "stacktrace": HOSTILE}}
-    service.add_fault("controller", "reply", status=500, body=json.dumps(driver), times=None)
+    driver = {
+        "value": {
+            "error": "session not created",
+            "message": HOSTILE,
+            "stacktrace": HOSTILE,
+        }
+    }
+    service.add_fault(
+        "controller", "reply", status=500, body=json.dumps(driver), times=None
+    )
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(SUITE)
 
@@ -84,28 +95,53 @@ def test_text_from_services_and_controllers_is_escaped(
     result.stdout.fnmatch_lines(["*did not start a driver: *x1b[[]31mred*"])
 
 
-@pytest.mark.parametrize("kind", [one for one in vars(errors).values() if isinstance(one, type)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [one for one in vars(errors).values() if isinstance(one, type)], ids=str
+)
 def test_the_message_of_every_error_is_escaped(kind: type[errors.DeviceError]) -> None:
     if not issubclass(kind, errors.DeviceError):
         return
     needed: dict[str, Any] = {"sent": False} if kind is errors.TransportError else {}
     needed |= {"session_id": "one"} if issubclass(kind, errors.SessionError) else {}
-    needed |= {"verdict": "infrastructure", "test": HOSTILE} if kind is errors.NotAttemptedError else {}
+    needed |= (
+        {"verdict": "infrastructure", "test": HOSTILE}
+        if kind is errors.NotAttemptedError
+        else {}
+    )
     needed |= {"status": 500} if issubclass(kind, errors.StatusError) else {}
-    given: Any = {"error": HOSTILE, "error_description": HOSTILE} if issubclass(kind, errors.ResponseError) else HOSTILE
+    given: Any = (
+        {"error": HOSTILE, "error_description": HOSTILE}
+        if issubclass(kind, errors.ResponseError)
+        else HOSTILE
+    )
 
     assert unsafe(str(kind(given, **needed))) == []
 
 
-def test_every_command_escapes_the_ledgers_text_and_file_names(service: FaultyService, tmp_path: Path) -> None:
+def test_every_command_escapes_the_ledgers_text_and_file_names(
+    service: FaultyService, tmp_path: Path
+) -> None:
     run = OwnRun.join(tmp_path, uuid4().hex, "main")
     directory = Path(run.ledger.directory)
     for state in (LIVE, KEPT):
-        run.ledger.write(entry_of(str(uuid4()), service, state=state, label=HOSTILE, name=HOSTILE, url=HOSTILE))
+        run.ledger.write(
+            entry_of(
+                str(uuid4()),
+                service,
+                state=state,
+                label=HOSTILE,
+                name=HOSTILE,
+                url=HOSTILE,
+            )
+        )
     name = HOSTILE.replace("/", "").encode(errors="replace").decode()
     (directory / f"{name}.json").write_text("{}")
     run.leave()
-    environ = {"DEVICE_STATE_DIR": str(tmp_path), "DEVICE_URL": service.url, "DEVICE_TOKEN": service.token}
+    environ = {
+        "DEVICE_STATE_DIR": str(tmp_path),
+        "DEVICE_URL": service.url,
+        "DEVICE_TOKEN": service.token,
+    }
 
     for arguments in (["sessions"], ["doctor"], ["stop"], ["sessions", "--json"]):
         result = call(*arguments, **environ)
@@ -116,5 +152,7 @@ def test_every_command_escapes_the_ledgers_text_and_file_names(service: FaultySe
 def test_escaped_text_is_readable_and_unchanged_by_escaping_again() -> None:
     text = escaped(f"line one\n\ttab and ünïcode\n{HOSTILE}")
 
-    assert text.startswith("line one\n\ttab and ünïcode\n\\x1b[31mred\\x1b]0;title\\x07 \\x9b2J\\r\n\\::error::owned\n")
+    assert text.startswith(
+        "line one\n\ttab and ünïcode\n\\x1b[31mred\\x1b]0;title\\x07 \\x9b2J\\r\n\\::error::owned\n"
+    )
     assert escaped(text) == text

@@ -15,7 +15,9 @@ def fixtures(service: FaultyService) -> FaultyService:
     return service
 
 
-def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_test(pytester: pytest.Pytester) -> None:
+def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_test(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import os, subprocess, sys
@@ -48,7 +50,9 @@ def test_the_environment_of_a_controller_is_a_mapping_and_can_be_set_for_the_tes
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_the_live_preview_is_available_if_the_service_has_one(pytester: pytest.Pytester) -> None:
+def test_the_live_preview_is_available_if_the_service_has_one(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -77,10 +81,14 @@ def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*device_environment needs a controller, but type='web-preview-only' has none"])
+    result.stderr.fnmatch_lines(
+        ["*device_environment needs a controller, but type='web-preview-only' has none"]
+    )
 
 
-def test_request_defaults_come_from_fixtures_at_any_level(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
+def test_request_defaults_come_from_fixtures_at_any_level(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
     pytester.makeconftest(
         f"""
         import pytest
@@ -137,7 +145,9 @@ def test_a_default_that_collection_needs_is_refused(pytester: pytest.Pytester) -
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["config: device_request_defaults can't set platform, which must be known at collection*"]
+        [
+            "config: device_request_defaults can't set platform, which must be known at collection*"
+        ]
     )
 
 
@@ -159,11 +169,15 @@ def test_an_invalid_default_is_reported_before_anything_is_sent(
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: build_id='nonsense' must be the UUID of a build"])
+    result.stdout.fnmatch_lines(
+        ["config: build_id='nonsense' must be the UUID of a build"]
+    )
     assert fixtures.statuses() == []
 
 
-def test_the_wait_policy_can_be_overridden(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
+def test_the_wait_policy_can_be_overridden(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
     fixtures.add_fault("boot", "delay", seconds=3600)
     pytester.makepyfile(
         """
@@ -181,10 +195,14 @@ def test_the_wait_policy_can_be_overridden(pytester: pytest.Pytester, fixtures: 
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after ? s*"])
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the session was not ready after ? s*"]
+    )
 
 
-def test_fixtures_of_any_scope_can_lease_a_session(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
+def test_fixtures_of_any_scope_can_lease_a_session(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -209,7 +227,9 @@ def test_fixtures_of_any_scope_can_lease_a_session(pytester: pytest.Pytester, fi
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_forked_child_creates_sessions_and_leaves_none(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_forked_child_creates_sessions_and_leaves_none(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import os, time, pytest
@@ -277,9 +297,13 @@ def test_a_fixture_requested_at_run_time_works_in_marked_tests_and_explains_itse
 
     result.assert_outcomes(passed=1, errors=2)
     result.stdout.fnmatch_lines(
-        ["config: requests a device but no platform is set: add @pytest.mark.device(platform=*"]
+        [
+            "config: requests a device but no platform is set: add @pytest.mark.device(platform=*"
+        ]
     )
-    result.stdout.fnmatch_lines(["config: an Appium driver needs type='appium', but the marker has*"])
+    result.stdout.fnmatch_lines(
+        ["config: an Appium driver needs type='appium', but the marker has*"]
+    )
 
 
 def test_a_failed_tests_own_artifacts_go_to_the_artifacts_directory(
@@ -299,7 +323,9 @@ def test_a_failed_tests_own_artifacts_go_to_the_artifacts_directory(
         """
     )
 
-    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1, passed=1)
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(
+        failed=1, passed=1
+    )
 
     (place,) = (pytester.path / "left").glob("test_it.py-test_fails-a-b-*")
     assert sorted(file.name for file in place.iterdir()) == ["mine.txt", "session.json"]

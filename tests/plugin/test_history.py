@@ -47,7 +47,9 @@ def test_second(): pass
 
 
 def remembered() -> dict[str, float]:
-    times: dict[str, float] = json.loads(Path(".pytest_cache/v/device/test_seconds").read_text())
+    times: dict[str, float] = json.loads(
+        Path(".pytest_cache/v/device/test_seconds").read_text()
+    )
     return times
 
 
@@ -59,13 +61,17 @@ def test_durations_are_remembered_without_the_wait_for_a_device(
     pytester.makeconftest(TIMES)
     pytester.makepyfile(test_it=SUITE)
 
-    pytester.runpytest(*distributed).assert_outcomes(passed=1, failed=1, skipped=2, xfailed=1, errors=1)
+    pytester.runpytest(*distributed).assert_outcomes(
+        passed=1, failed=1, skipped=2, xfailed=1, errors=1
+    )
 
     names = ["test_passes", "test_fails", "test_is_expected_to_fail"]
     assert remembered() == {f"test_it.py::{name}": 13.0 for name in names}
 
 
-def test_a_test_without_a_device_is_not_remembered(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_without_a_device_is_not_remembered(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "fail", reason="no booted device", times=1)
     pytester.makepyfile(test_it=TWO)
 
@@ -76,7 +82,9 @@ def test_a_test_without_a_device_is_not_remembered(pytester: pytest.Pytester, se
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_a_suite_without_devices_is_not_remembered(pytester: pytest.Pytester, distributed: list[str]) -> None:
+def test_a_suite_without_devices_is_not_remembered(
+    pytester: pytest.Pytester, distributed: list[str]
+) -> None:
     pytester.makepyfile("def test_plain(): pass")
 
     pytester.runpytest(*distributed).assert_outcomes(passed=1)
@@ -86,7 +94,9 @@ def test_a_suite_without_devices_is_not_remembered(pytester: pytest.Pytester, di
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_a_run_without_pytests_cache_remembers_nothing(pytester: pytest.Pytester, distributed: list[str]) -> None:
+def test_a_run_without_pytests_cache_remembers_nothing(
+    pytester: pytest.Pytester, distributed: list[str]
+) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest("-p", "no:cacheprovider", "-k", "passes", *distributed)

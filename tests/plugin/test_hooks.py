@@ -38,20 +38,30 @@ def hooks(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
     return service
 
 
-def test_a_session_is_reported_when_it_is_ready_and_before_it_is_stopped(pytester: pytest.Pytester) -> None:
+def test_a_session_is_reported_when_it_is_ready_and_before_it_is_stopped(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(TWO)
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+    assert reported(pytester) == [
+        "ready test_one in-progress",
+        "stopping test_two True",
+    ]
 
 
-def test_a_worker_calls_the_hook_for_a_session_that_it_stops_at_its_end(pytester: pytest.Pytester) -> None:
+def test_a_worker_calls_the_hook_for_a_session_that_it_stops_at_its_end(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(TWO)
 
     pytester.runpytest("-n1").assert_outcomes(passed=2)
 
-    assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+    assert reported(pytester) == [
+        "ready test_one in-progress",
+        "stopping test_two True",
+    ]
 
 
 def test_an_exception_in_a_hook_is_the_tests_error_and_the_session_is_stopped(
@@ -68,11 +78,15 @@ def test_an_exception_in_a_hook_is_the_tests_error_and_the_session_is_stopped(
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=2, passed=1)
-    result.stdout.fnmatch_lines(["*ValueError: not ready at all", "*ValueError: nothing saved"])
+    result.stdout.fnmatch_lines(
+        ["*ValueError: not ready at all", "*ValueError: nothing saved"]
+    )
     assert hooks.statuses() == ["stopped"]
 
 
-def test_an_infrastructure_error_is_reported_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+def test_an_infrastructure_error_is_reported_once(
+    pytester: pytest.Pytester, hooks: FaultyService
+) -> None:
     hooks.add_fault("boot", "fail", times=1, reason="no booted device")
     pytester.makepyfile(TWO)
 
@@ -82,7 +96,9 @@ def test_an_infrastructure_error_is_reported_once(pytester: pytest.Pytester, hoo
     assert sum("error" in line for line in reported(pytester)) == 1
 
 
-def test_an_infrastructure_error_during_a_test_is_reported_with_its_session(pytester: pytest.Pytester) -> None:
+def test_an_infrastructure_error_during_a_test_is_reported_with_its_session(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -96,7 +112,11 @@ def test_an_infrastructure_error_during_a_test_is_reported_with_its_session(pyte
 
     pytester.runpytest().assert_outcomes(errors=1)
 
-    assert reported(pytester) == ["ready test_one in-progress", "stopping test_one True", reported(pytester)[-1]]
+    assert reported(pytester) == [
+        "ready test_one in-progress",
+        "stopping test_one True",
+        reported(pytester)[-1],
+    ]
     assert reported(pytester)[-1] == "error test_one SessionStoppedError in-progress"
 
 
@@ -130,11 +150,17 @@ def test_a_request_can_be_changed_at_collection_for_a_directory(
     assert names == ["test_named alice ios", "test_one  android", "test_two  android"]
 
 
-def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest("def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n")
+def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(
+        "def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n"
+    )
     pytester.makepyfile(test_it=TWO)
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*"]
+    )

@@ -25,13 +25,17 @@ def test_one(device_session, number): pass
 
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
-    with redis_server(tmp_path_factory.mktemp("redis"), "--requirepass", "open-sesame") as server:
+    with redis_server(
+        tmp_path_factory.mktemp("redis"), "--requirepass", "open-sesame"
+    ) as server:
         server.url = server.url.replace("//", "//:open-sesame@")
         yield server
 
 
 @pytest.fixture
-def limited(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+def limited(
+    service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> FaultyService:
     """The service, and a suite with a limit of one session."""
     pytester.makepyfile(TESTS)
     monkeypatch.setenv("DEVICE_MAX_SESSIONS", "1")
@@ -44,7 +48,11 @@ def run_side_by_side(pytester: pytest.Pytester, *state_dirs: Path) -> list[int]:
     with ExitStack() as runs:
         started = [
             runs.enter_context(
-                subprocess.Popen([*command, f"--device-state-dir={one}"], cwd=pytester.path, stdout=subprocess.DEVNULL)
+                subprocess.Popen(
+                    [*command, f"--device-state-dir={one}"],
+                    cwd=pytester.path,
+                    stdout=subprocess.DEVNULL,
+                )
             )
             for one in state_dirs
         ]
@@ -54,11 +62,19 @@ def run_side_by_side(pytester: pytest.Pytester, *state_dirs: Path) -> list[int]:
 def were_one_after_the_other(service: FaultyService, count: int) -> bool:
     with DeviceClient(service.url, service.token) as client:
         sessions = [client.get(session["id"]) for session in service.sessions()]
-    spans = sorted((one.created_at, one.finished_at) for one in sessions if one.created_at and one.finished_at)
-    return len(spans) == count and all(later >= end for (_, end), (later, _) in pairwise(spans))
+    spans = sorted(
+        (one.created_at, one.finished_at)
+        for one in sessions
+        if one.created_at and one.finished_at
+    )
+    return len(spans) == count and all(
+        later >= end for (_, end), (later, _) in pairwise(spans)
+    )
 
 
-def test_runs_on_one_machine_share_the_limit(pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path) -> None:
+def test_runs_on_one_machine_share_the_limit(
+    pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path
+) -> None:
     assert run_side_by_side(pytester, tmp_path / "state", tmp_path / "state") == [0, 0]
 
     assert were_one_after_the_other(limited, 4)
@@ -93,26 +109,50 @@ def test_holds(device_session):
 def test_a_worker_reports_immediately_what_it_waits_for(
     pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path
 ) -> None:
-    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--device-state-dir={tmp_path / 'state'}")
-    holding, waiting = (pytester.makepyfile(**{name: text}) for name, text in [("test_a", HOLDS), ("test_b", TESTS)])
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        f"--device-state-dir={tmp_path / 'state'}",
+    )
+    holding, waiting = (
+        pytester.makepyfile(**{name: text})
+        for name, text in [("test_a", HOLDS), ("test_b", TESTS)]
+    )
     with subprocess.Popen([*command, str(holding)], stdout=subprocess.DEVNULL) as first:
         assert eventually((pytester.path / "held").exists)
-        with subprocess.Popen([*command, "-n1", str(waiting)], stdout=subprocess.PIPE, text=True) as second:
+        with subprocess.Popen(
+            [*command, "-n1", str(waiting)], stdout=subprocess.PIPE, text=True
+        ) as second:
             assert second.stdout is not None
             lines = iter(second.stdout.readline, "")
-            said = next((line for line in lines if "device gw0 waited 5 s for 1 of 1 sessions" in line), "")
+            said = next(
+                (
+                    line
+                    for line in lines
+                    if "device gw0 waited 5 s for 1 of 1 sessions" in line
+                ),
+                "",
+            )
             (pytester.path / "go").touch()
             rest = list(lines)
 
     assert "in use: 1 by " in said
     assert "2 passed" in rest[-1]
-    assert any(line.startswith("devices: ") and line.endswith(" queued\n") for line in rest)
+    assert any(
+        line.startswith("devices: ") and line.endswith(" queued\n") for line in rest
+    )
     assert (first.returncode, second.returncode) == (0, 0)
     assert were_one_after_the_other(limited, 3)
 
 
 def test_the_servers_password_is_never_shown(
-    pytester: pytest.Pytester, limited: FaultyService, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    limited: FaultyService,
+    redis: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
     pytester.makepyfile(
@@ -129,7 +169,9 @@ def test_the_servers_password_is_never_shown(
     result = pytester.runpytest("-v", "--showlocals")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["device slots url: redis://[*][*][*]@127.0.0.1:* (DEVICE_SLOTS_URL)"])
+    result.stdout.fnmatch_lines(
+        ["device slots url: redis://[*][*][*]@127.0.0.1:* (DEVICE_SLOTS_URL)"]
+    )
     assert "sesame" not in result.stdout.str() + result.stderr.str()
     assert limited.sessions() != []
 
@@ -146,10 +188,14 @@ def test_an_unresponsive_server_is_a_configuration_error(
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_without_the_client_the_extra_is_named(pytester: pytest.Pytester, limited: FaultyService, workers: str) -> None:
+def test_without_the_client_the_extra_is_named(
+    pytester: pytest.Pytester, limited: FaultyService, workers: str
+) -> None:
     pytester.makeconftest("import sys; sys.modules['redis'] = None")
 
-    result = pytester.runpytest_subprocess(workers, "--device-slots-url=redis://localhost")
+    result = pytester.runpytest_subprocess(
+        workers, "--device-slots-url=redis://localhost"
+    )
 
     reported = "*--device-slots-url needs the Redis client *: pip install 'pytest-device[[]redis]'"
     (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([reported])

@@ -20,7 +20,10 @@ SECRET = ".simulated.invalid/preview"
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_a_terminal_shows_the_url(
-    pytester: pytest.Pytester, service: FaultyService, workers: str, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    workers: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
     pytester.makepyfile(SUITE)
@@ -34,13 +37,17 @@ def test_a_terminal_shows_the_url(
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n1"])
-def test_a_file_does_not_get_the_url(pytester: pytest.Pytester, service: FaultyService, workers: str) -> None:
+def test_a_file_does_not_get_the_url(
+    pytester: pytest.Pytester, service: FaultyService, workers: str
+) -> None:
     pytester.makepyfile(SUITE)
 
     result = pytester.runpytest("--device-preview", workers)
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*android agent-device: live preview: [*][*][*] (shown on a terminal only)"])
+    result.stdout.fnmatch_lines(
+        ["*android agent-device: live preview: [*][*][*] (shown on a terminal only)"]
+    )
     assert SECRET not in result.stdout.str() + result.stderr.str()
     assert service.statuses() == ["stopped"]
 
@@ -68,7 +75,10 @@ def test_a_session_without_a_preview_is_reported(pytester: pytest.Pytester) -> N
 
 
 def test_it_opens_in_the_browser_without_exposing_the_url_to_other_processes(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     opened, browser = tmp_path / "opened", tmp_path / "browser"
     browser.write_text(

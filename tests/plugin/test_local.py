@@ -38,13 +38,20 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
 def programs() -> list[psutil.Process]:
     """Find leftover processes of this test's runs: services and Appium servers."""
     mine = str(Path.cwd())
-    return [p for p in psutil.process_iter() if p.pid != os.getpid() and mine in _workplace(p)]
+    return [
+        p
+        for p in psutil.process_iter()
+        if p.pid != os.getpid() and mine in _workplace(p)
+    ]
 
 
 def _workplace(process: psutil.Process) -> str:
     try:
         return " ".join([process.cwd(), process.environ().get("TMPDIR", "")])
-    except (psutil.Error, FileNotFoundError):  # the latter from older versions of psutil for what has just gone
+    except (
+        psutil.Error,
+        FileNotFoundError,
+    ):  # the latter from older versions of psutil for what has just gone
         return ""
 
 
@@ -152,7 +159,11 @@ class Ran(NamedTuple):
     left: list[psutil.Process]
 
     def assert_passed(self, *tests: str) -> None:
-        assert {line.split()[1] for line in self.result.outlines if line.startswith("PASSED ")} >= set(tests)
+        assert {
+            line.split()[1]
+            for line in self.result.outlines
+            if line.startswith("PASSED ")
+        } >= set(tests)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +179,10 @@ def ran(pytester: pytest.Pytester, suite: None, done: list[Ran]) -> Ran:
         pytester.makepyfile(**SUITE)
         pytester.makeini("[pytest]\ndevice_vendor = acme\n")
         result = pytester.runpytest_subprocess(
-            "--device-local", "--device-no-reorder", "--device-artifacts-dir=left", "-rA"
+            "--device-local",
+            "--device-no-reorder",
+            "--device-artifacts-dir=left",
+            "-rA",
         )
         done.append(Ran(result, pytester.path, programs()))
     return done[0]
@@ -187,11 +201,17 @@ def test_the_clients_own_options_class_is_accepted(ran: Ran) -> None:
 
 def test_options_that_appium_rejects_are_reported_with_its_message(ran: Ran) -> None:
     ran.result.stdout.fnmatch_lines(["*ERROR at setup of test_driven*"])
-    ran.result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
+    ran.result.stdout.fnmatch_lines(
+        ["app: Appium could not install and start the app */missing.xml: *"]
+    )
 
 
-def test_a_driver_whose_session_or_server_is_gone_does_not_delay_the_end(ran: Ran) -> None:
-    ran.assert_passed("test_7_ends.py::test_quits", "test_7_ends.py::test_loses_its_server[9]")
+def test_a_driver_whose_session_or_server_is_gone_does_not_delay_the_end(
+    ran: Ran,
+) -> None:
+    ran.assert_passed(
+        "test_7_ends.py::test_quits", "test_7_ends.py::test_loses_its_server[9]"
+    )
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
@@ -199,18 +219,30 @@ def test_each_test_has_its_own_driver_on_a_shared_device(ran: Ran) -> None:
     ran.assert_passed(*(f"test_4_afresh.py::test_starts_afresh[{n}]" for n in (1, 2)))
 
 
-def test_a_server_that_dies_during_a_test_is_an_infrastructure_error_and_is_replaced(ran: Ran) -> None:
-    ran.result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
+def test_a_server_that_dies_during_a_test_is_an_infrastructure_error_and_is_replaced(
+    ran: Ran,
+) -> None:
+    ran.result.stdout.fnmatch_lines(
+        ["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"]
+    )
     ran.assert_passed("test_5_lost.py::test_goes_on")
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
 def test_the_local_service_ignores_the_accounts_vendor_prefix(ran: Ran) -> None:
-    ran.result.stdout.fnmatch_lines(["FAILED test_6_several.py::test_chats - *assert *"])
+    ran.result.stdout.fnmatch_lines(
+        ["FAILED test_6_several.py::test_chats - *assert *"]
+    )
 
 
-def test_a_failed_test_saves_screenshot_and_source_and_each_device_has_a_driver(ran: Ran) -> None:
-    assert [line for line in ran.result.outlines if line.startswith("FAILED test_6_several.py::test_chats")]
+def test_a_failed_test_saves_screenshot_and_source_and_each_device_has_a_driver(
+    ran: Ran,
+) -> None:
+    assert [
+        line
+        for line in ran.result.outlines
+        if line.startswith("FAILED test_6_several.py::test_chats")
+    ]
     (place,) = (ran.directory / "left").glob("test_6_several.py-test_chats-*")
     for name in ("alice", "bob"):
         assert (place / name / "screenshot.png").read_bytes().startswith(b"\x89PNG")
@@ -226,13 +258,19 @@ def test_driven(device_driver):
     for _ in range(1200):  # a signal just before one long sleep would be handled after it
         time.sleep(0.1)
 """
-SLOW_WITHOUT_APPIUM = SLOW.replace("appium", "web-preview-only").replace("device_driver", "device_session")
+SLOW_WITHOUT_APPIUM = SLOW.replace("appium", "web-preview-only").replace(
+    "device_driver", "device_session"
+)
 
 
 def one_emulator(directory: Path) -> str:
     """Create a recorded adb with one emulator; return its directory."""
     adb = Recorded.made(directory / "bin" / "adb")
-    adb.answers({"devices*": "List of devices attached\nemulator-5554 device product:sdk model:sdk device:emu64x\n"})
+    adb.answers(
+        {
+            "devices*": "List of devices attached\nemulator-5554 device product:sdk model:sdk device:emu64x\n"
+        }
+    )
     return str(adb.program.parent)
 
 
@@ -262,7 +300,9 @@ def test_no_program_survives_the_run_however_it_ends(
         monkeypatch.setenv("PATH", one_emulator(pytester.path), prepend=os.pathsep)
     pytester.makepyfile(SLOW if real else SLOW_WITHOUT_APPIUM)
     command = [sys.executable, "-m", "pytest", *options]
-    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
     assert eventually(Path("started").exists)
     assert len(programs()) >= 2 + real  # the run, the service, Appium
@@ -287,7 +327,9 @@ def test_without_node_the_required_package_is_named(
     result = pytester.runpytest_subprocess("--device-local")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: the local service failed to start: Appium needs Node.js *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: the local service failed to start: Appium needs Node.js *"]
+    )
     assert programs() == []
 
 
@@ -295,7 +337,9 @@ def test_a_failing_npm_is_reported_with_its_message_and_leaves_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    Recorded.made(tmp_path / "bin/node").answers({"*": f'["24.1.0", "{tmp_path}/real/node"]'})
+    Recorded.made(tmp_path / "bin/node").answers(
+        {"*": f'["24.1.0", "{tmp_path}/real/node"]'}
+    )
     npm = Recorded.made(tmp_path / "bin/npm")
     npm.answers({"*": "!npm error code ECONNREFUSED"})
     monkeypatch.setenv("PATH", str(npm.program.parent), prepend=os.pathsep)
@@ -325,4 +369,6 @@ def test_missing_packages_of_the_local_service_are_named(
     result = pytester.runpytest_subprocess("--device-local")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"]
+    )

@@ -5,7 +5,11 @@ import pytest
 from tests.app.rows import project_files, put
 
 PROJECT = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
-CONFIG = {"scheme": "acme", "extra": {"vendor": {"projectId": PROJECT}}, "android": {"package": "com.acme.app"}}
+CONFIG = {
+    "scheme": "acme",
+    "extra": {"vendor": {"projectId": PROJECT}},
+    "android": {"package": "com.acme.app"},
+}
 PAGE = """<!doctype html><h1 data-testid="where"></h1>
 <script>document.querySelector("h1").textContent = location.pathname</script>
 """
@@ -40,7 +44,10 @@ def test_starts_the_installed_app_of_the_project(device_driver, device_session, 
 
 @pytest.mark.usefixtures("installed_programs")
 def test_a_session_has_the_projects_app(pytester: pytest.Pytester) -> None:
-    put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
+    put(
+        pytester.path / "app",
+        project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}),
+    )
     put(pytester.path, {"build/index.html": PAGE})
     pytester.makeini("[pytest]\ndevice_app_root = app\n")
     pytester.makepyfile(SUITE.replace('"build"', repr(str(pytester.path / "build"))))
@@ -48,4 +55,6 @@ def test_a_session_has_the_projects_app(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--device-local", "-v")
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines([f"device app id: {PROJECT} (device_app_root in the ini file)"])
+    result.stdout.fnmatch_lines(
+        [f"device app id: {PROJECT} (device_app_root in the ini file)"]
+    )

@@ -86,7 +86,9 @@ def builds(tmp_path: Path) -> Generator[str]:
 
 
 @pytest.mark.usefixtures("installed_programs")
-def test_suites_for_android_and_in_another_language_run_unchanged(pytester: pytest.Pytester, builds: str) -> None:
+def test_suites_for_android_and_in_another_language_run_unchanged(
+    pytester: pytest.Pytester, builds: str
+) -> None:
     pytester.makepyfile(test_it=SUITE.format(url=builds))
 
     result = pytester.runpytest_subprocess("--device-local")

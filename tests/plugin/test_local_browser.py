@@ -27,7 +27,9 @@ REASON = (
 
 
 @pytest.fixture(autouse=True)
-def _bare(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _bare(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -37,9 +39,14 @@ def _bare(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     setarch = shutil.which("setarch", path="/usr/bin:/bin")
-    if not setarch or subprocess.run([setarch, "i686", "/bin/true"], check=False).returncode:
+    if (
+        not setarch
+        or subprocess.run([setarch, "i686", "/bin/true"], check=False).returncode
+    ):
         pytest.skip("this machine cannot pass for another")
-    return pytester.run(setarch, "i686", sys.executable, "-m", "pytest", "--device-local", *arguments)
+    return pytester.run(
+        setarch, "i686", sys.executable, "-m", "pytest", "--device-local", *arguments
+    )
 
 
 def test_a_run_without_a_browser_ends_before_its_first_session_with_the_command_to_install_one(

@@ -25,19 +25,25 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def page(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Generator[str]:
     """Serve an app at ``PAGE``."""
     directory = tmp_path_factory.mktemp("app")
     (directory / "index.html").write_text(PAGE)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(_Quiet, directory=str(directory))
+    ) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         monkeypatch.setenv("PAGE", f"http://127.0.0.1:{server.server_port}/")
         yield str(pytester.path)
         server.shutdown()
 
 
-def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: pytest.Pytester) -> None:
+def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import os, psutil, pytest
@@ -82,18 +88,26 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
         """
     )
 
-    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
+    result = pytester.runpytest_subprocess(
+        "--device-local", "--device-artifacts-dir=left"
+    )
 
     result.assert_outcomes(passed=3, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"])
+    result.stdout.fnmatch_lines(
+        ["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"]
+    )
     result.stdout.fnmatch_lines(["infrastructure: the *"])
-    assert "agent-device exited unexpectedly" in result.stdout.str()  # in the message, or in the log below it
+    assert (
+        "agent-device exited unexpectedly" in result.stdout.str()
+    )  # in the message, or in the log below it
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert '[button] "go"' in (place / "snapshot.txt").read_text()
 
 
-def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: pytest.Pytester) -> None:
+def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import os, pytest, time
@@ -117,7 +131,9 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: py
         """
     )
 
-    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
+    result = pytester.runpytest_subprocess(
+        "--device-local", "--device-artifacts-dir=left"
+    )
 
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["E*ArgentError: argent gesture-tap: y is missing"])

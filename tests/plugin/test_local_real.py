@@ -32,14 +32,22 @@ def adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
 
 
 @pytest.mark.usefixtures("adb")
-def test_workers_share_one_local_service_and_the_second_queues_for_its_one_device(pytester: pytest.Pytester) -> None:
+def test_workers_share_one_local_service_and_the_second_queues_for_its_one_device(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(TWO)
 
-    result = pytester.runpytest("--device-local-real", "-n2", "--dist=each", "--junitxml=report.xml")
+    result = pytester.runpytest(
+        "--device-local-real", "-n2", "--dist=each", "--junitxml=report.xml"
+    )
 
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped *"])
-    reported = [line for line in (pytester.path / "report.xml").read_text().split("<") if 'name="service"' in line]
+    reported = [
+        line
+        for line in (pytester.path / "report.xml").read_text().split("<")
+        if 'name="service"' in line
+    ]
     assert len(reported) == 4
     assert len(set(reported)) == 1
 
@@ -67,10 +75,14 @@ def test_an_unused_session_makes_room_for_one_of_another_kind_and_one_in_use_doe
         """
     )
 
-    pytester.runpytest("--device-local-real", "--device-no-reorder").assert_outcomes(passed=3)
+    pytester.runpytest("--device-local-real", "--device-no-reorder").assert_outcomes(
+        passed=3
+    )
 
 
-def test_without_a_device_the_run_ends_before_its_first_test(pytester: pytest.Pytester, adb: Recorded) -> None:
+def test_without_a_device_the_run_ends_before_its_first_test(
+    pytester: pytest.Pytester, adb: Recorded
+) -> None:
     adb.answers({"devices*": "List of devices attached\n"})
     pytester.makepyfile(TWO)
 
@@ -96,7 +108,9 @@ def test_an_unknown_device_is_a_configuration_error_and_requested_once(
     result = pytester.runpytest("--device-local-real", "--device-identifier=pixel_9")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: create: *'pixel_9' is not a running android device: emulator-*"])
+    result.stdout.fnmatch_lines(
+        ["config: create: *'pixel_9' is not a running android device: emulator-*"]
+    )
 
 
 def test_a_remote_service_cannot_start_an_emulator(pytester: pytest.Pytester) -> None:
@@ -105,5 +119,7 @@ def test_a_remote_service_cannot_start_an_emulator(pytester: pytest.Pytester) ->
     result = pytester.runpytest("--device-url=http://127.0.0.1:9", "--device-avd=Phone")
 
     result.stderr.fnmatch_lines(
-        ["ERROR: --device-avd only applies to the local service: add --device-local or remove it"]
+        [
+            "ERROR: --device-avd only applies to the local service: add --device-local or remove it"
+        ]
     )

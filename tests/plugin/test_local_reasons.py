@@ -40,7 +40,9 @@ def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     monkeypatch.setenv("COLUMNS", "80")
     pytester.makepyfile(test_it=SUITE)
 
-    result = pytester.runpytest_subprocess("--device-local", "--device-no-reorder", *options)
+    result = pytester.runpytest_subprocess(
+        "--device-local", "--device-no-reorder", *options
+    )
 
     result.assert_outcomes(errors=5)
     for line in (
@@ -52,9 +54,23 @@ def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
     ):
         result.stdout.fnmatch_lines([line])
     result.stdout.fnmatch_lines(
-        ["-* device -*", "android web-preview-only on Pixel 8 (chromium)", "artifacts: device-artifacts*test_dies*"]
+        [
+            "-* device -*",
+            "android web-preview-only on Pixel 8 (chromium)",
+            "artifacts: device-artifacts*test_dies*",
+        ]
     )
-    assert not [line for line in result.outlines if "/sessions/" in line and not line.startswith("device_session =")]
-    (log,) = [number for number, line in enumerate(result.outlines) if "local device service log" in line]
-    assert "ERROR at call of test_lost" in "".join(result.outlines[log - 6 : log])  # whose message has no reason
+    assert not [
+        line
+        for line in result.outlines
+        if "/sessions/" in line and not line.startswith("device_session =")
+    ]
+    (log,) = [
+        number
+        for number, line in enumerate(result.outlines)
+        if "local device service log" in line
+    ]
+    assert "ERROR at call of test_lost" in "".join(
+        result.outlines[log - 6 : log]
+    )  # whose message has no reason
     result.stdout.no_fnmatch_line("  device *")

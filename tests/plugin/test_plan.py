@@ -49,14 +49,22 @@ def test_one_process_boots_each_kind_once(
 
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize(
-    "options", [["-n3"], ["-n3", "--dist=load"], ["-d", "--tx", "3*popen"], ["-n9", "--maxprocesses=3"]]
+    "options",
+    [
+        ["-n3"],
+        ["-n3", "--dist=load"],
+        ["-d", "--tx", "3*popen"],
+        ["-n9", "--maxprocesses=3"],
+    ],
 )
 def test_workers_are_counted_and_not_started(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     result = pytester.runpytest("--device-plan", *options)
 
-    result.stdout.fnmatch_lines(["*device plan for 3 workers*", "3 boots, at most 3 at once; *"])
+    result.stdout.fnmatch_lines(
+        ["*device plan for 3 workers*", "3 boots, at most 3 at once; *"]
+    )
     assert service.requests() == []
 
 
@@ -68,7 +76,9 @@ def test_workers_are_counted_and_not_started(
         (600.0, "3 devices, 83.0 min"),  # of at most 30 minutes each
     ],
 )
-def test_known_durations_are_used(pytester: pytest.Pytester, seconds: float, devices: str) -> None:
+def test_known_durations_are_used(
+    pytester: pytest.Pytester, seconds: float, devices: str
+) -> None:
     cache = pytester.path / ".pytest_cache/v/device"
     cache.mkdir(parents=True)
     known = {f"test_it.py::test_android[{n}]": seconds for n in range(8)}
@@ -76,33 +86,53 @@ def test_known_durations_are_used(pytester: pytest.Pytester, seconds: float, dev
 
     result = pytester.runpytest("--device-plan")
 
-    result.stdout.fnmatch_lines([f"android agent-device (run): 8 tests, {devices}", "known*: 8 of 11 tests, *"])
+    result.stdout.fnmatch_lines(
+        [f"android agent-device (run): 8 tests, {devices}", "known*: 8 of 11 tests, *"]
+    )
 
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("options", [[], ["-n2"], ["--device-shard=1/1"]])
-def test_a_suite_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_a_suite_without_devices_is_not_run_either(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     pytester.makepyfile("def test_it(): raise AssertionError")
 
     result = pytester.runpytest("--device-plan", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= device plan for *", "no test needs a device *; nothing was sent"])
+    result.stdout.fnmatch_lines(
+        ["*= device plan for *", "no test needs a device *; nothing was sent"]
+    )
 
 
 @pytest.mark.usefixtures("suite")
-@pytest.mark.parametrize("options", [["-k", "plain"], ["--device-platform=ios", "-k", "android or plain"]])
-def test_a_selection_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
+@pytest.mark.parametrize(
+    "options", [["-k", "plain"], ["--device-platform=ios", "-k", "android or plain"]]
+)
+def test_a_selection_without_devices_is_not_run_either(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     result = pytester.runpytest("--device-plan", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= device plan for 1 process =*", "no test needs a device *; nothing was sent"])
+    result.stdout.fnmatch_lines(
+        [
+            "*= device plan for 1 process =*",
+            "no test needs a device *; nothing was sent",
+        ]
+    )
 
 
-def test_invalid_settings_end_a_plan_before_anything_runs(pytester: pytest.Pytester) -> None:
+def test_invalid_settings_end_a_plan_before_anything_runs(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile("def test_it(): pass")
 
-    assert pytester.runpytest("--device-plan", "--device-max-sessions=x").ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        pytester.runpytest("--device-plan", "--device-max-sessions=x").ret
+        == pytest.ExitCode.USAGE_ERROR
+    )
 
 
 OWN_SCHEDULER = """
@@ -121,7 +151,10 @@ def pytest_xdist_make_scheduler(config, log): pass
         (["-n2", "--sw"], "--stepwise"),
         (["--sw"], "--stepwise"),
         (["-n2", "-p", "own"], "the suite's own scheduler"),
-        (["-n2", "-p", "own", "--dist=load"], "--dist load and the suite's own scheduler"),
+        (
+            ["-n2", "-p", "own", "--dist=load"],
+            "--dist load and the suite's own scheduler",
+        ),
     ],
 )
 def test_it_reports_options_that_prevent_the_planned_distribution(
@@ -137,7 +170,9 @@ def test_it_reports_options_that_prevent_the_planned_distribution(
 
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize("options", [["-n2"], ["-n0", "--dist=load"], ["-p", "own"]])
-def test_it_does_not_report_options_without_an_effect(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_it_does_not_report_options_without_an_effect(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     pytester.makepyfile(own=OWN_SCHEDULER)
     pytester.syspathinsert()
 

@@ -24,7 +24,11 @@ def test_plain(): pass
 def ran(result: pytest.RunResult) -> list[str]:
     """Return the names of the tests that passed, as they are shown under -v."""
     lines = [line.strip() for line in result.outlines]
-    return sorted(line.partition("::")[2].partition(" ")[0] for line in lines if "::" in line and "PASSED" in line)
+    return sorted(
+        line.partition("::")[2].partition(" ")[0]
+        for line in lines
+        if "::" in line and "PASSED" in line
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -32,15 +36,25 @@ def platforms(service: FaultyService) -> FaultyService:
     return service
 
 
-def test_a_test_marked_for_several_platforms_runs_on_each(pytester: pytest.Pytester) -> None:
+def test_a_test_marked_for_several_platforms_runs_on_each(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(BOTH)
 
     result = pytester.runpytest("-v")
 
-    assert ran(result) == ["test_android", "test_both[android]", "test_both[ios]", "test_ios", "test_plain"]
+    assert ran(result) == [
+        "test_android",
+        "test_both[android]",
+        "test_both[ios]",
+        "test_ios",
+        "test_plain",
+    ]
 
 
-def test_it_combines_with_other_parameters_and_tests_without_fixtures(pytester: pytest.Pytester) -> None:
+def test_it_combines_with_other_parameters_and_tests_without_fixtures(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -60,7 +74,9 @@ def test_it_combines_with_other_parameters_and_tests_without_fixtures(pytester: 
     assert "test_counted[ios-1]" in ran(result)
 
 
-def test_the_closest_marker_wins_including_that_of_a_parameter_set(pytester: pytest.Pytester) -> None:
+def test_the_closest_marker_wins_including_that_of_a_parameter_set(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -83,7 +99,9 @@ def test_the_closest_marker_wins_including_that_of_a_parameter_set(pytester: pyt
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])
-def test_a_run_for_one_platform_deselects_tests_for_others(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_a_run_for_one_platform_deselects_tests_for_others(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     pytester.makepyfile(BOTH)
 
     result = pytester.runpytest("--device-platform=ios", *options)
@@ -95,12 +113,19 @@ def test_a_run_for_one_platform_deselects_tests_for_others(pytester: pytest.Pyte
 def test_the_option_can_be_repeated(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(BOTH)
 
-    pytester.runpytest("--device-platform=ios", "--device-platform=android").assert_outcomes(passed=5)
+    pytester.runpytest(
+        "--device-platform=ios", "--device-platform=android"
+    ).assert_outcomes(passed=5)
 
 
-def test_the_ini_file_applies_only_where_markers_name_no_platform(pytester: pytest.Pytester) -> None:
+def test_the_ini_file_applies_only_where_markers_name_no_platform(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeini("[pytest]\ndevice_platform = ios\ndevice_type = argent\n")
-    pytester.makepyfile(BOTH + "\ndef test_unmarked(device_session): assert device_session.type == 'argent'\n")
+    pytester.makepyfile(
+        BOTH
+        + "\ndef test_unmarked(device_session): assert device_session.type == 'argent'\n"
+    )
 
     result = pytester.runpytest("-v")
 
@@ -108,14 +133,21 @@ def test_the_ini_file_applies_only_where_markers_name_no_platform(pytester: pyte
     assert "test_unmarked" in ran(result)
 
 
-def test_a_project_for_both_platforms_runs_unmarked_tests_on_each(pytester: pytest.Pytester) -> None:
+def test_a_project_for_both_platforms_runs_unmarked_tests_on_each(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeini("[pytest]\ndevice_platform = ios, android\n")
     pytester.makepyfile("def test_unmarked(device_platform): pass")
 
-    assert ran(pytester.runpytest("-v")) == ["test_unmarked[android]", "test_unmarked[ios]"]
+    assert ran(pytester.runpytest("-v")) == [
+        "test_unmarked[android]",
+        "test_unmarked[ios]",
+    ]
 
 
-def test_tests_can_be_spread_over_the_platforms_the_same_way_in_every_run(pytester: pytest.Pytester) -> None:
+def test_tests_can_be_spread_over_the_platforms_the_same_way_in_every_run(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -141,7 +173,9 @@ def test_tests_can_be_spread_over_the_platforms_the_same_way_in_every_run(pytest
 
     assert len(together) == 8
     assert alone[0] in together
-    assert {"[android]", "[ios]"} == {name[name.index("[") :] for name in together if "test_a" not in name}
+    assert {"[android]", "[ios]"} == {
+        name[name.index("[") :] for name in together if "test_a" not in name
+    }
 
 
 def test_a_package_can_have_markers_for_its_tests(pytester: pytest.Pytester) -> None:
@@ -150,7 +184,9 @@ def test_a_package_can_have_markers_for_its_tests(pytester: pytest.Pytester) -> 
         (pytester.path / place / "__init__.py").write_text(
             f"import pytest\npytestmark = [pytest.mark.device(platform={platform!r}, max_duration_minutes=9)]\n"
         )
-    body = "def test_it(device_session): assert device_session.max_duration_minutes == 9\n"
+    body = (
+        "def test_it(device_session): assert device_session.max_duration_minutes == 9\n"
+    )
     (pytester.path / "outer" / "test_outer.py").write_text(body)
     (pytester.path / "outer" / "inner" / "test_inner.py").write_text(
         "import unittest\n"
@@ -172,13 +208,19 @@ def test_a_package_can_have_markers_for_its_tests(pytester: pytest.Pytester) -> 
         ("platform=7", "platform='7' must be android or ios"),
     ],
 )
-def test_an_invalid_list_of_platforms_is_refused(pytester: pytest.Pytester, arguments: str, problem: str) -> None:
-    pytester.makepyfile(test_it=f"import pytest\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
+def test_an_invalid_list_of_platforms_is_refused(
+    pytester: pytest.Pytester, arguments: str, problem: str
+) -> None:
+    pytester.makepyfile(
+        test_it=f"import pytest\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n"
+    )
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")]
+    )
 
 
 def test_a_unittest_class_has_one_platform(pytester: pytest.Pytester) -> None:
@@ -195,14 +237,22 @@ def test_a_unittest_class_has_one_platform(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_old: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"])
+    result.stderr.fnmatch_lines(
+        ["*test_old: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"]
+    )
 
 
-def test_other_marks_of_a_package_stay_ignored_as_in_pytest(pytester: pytest.Pytester) -> None:
+def test_other_marks_of_a_package_stay_ignored_as_in_pytest(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.mkpydir("package")
-    (pytester.path / "package" / "__init__.py").write_text("import pytest\npytestmark = pytest.mark.skip('not read')\n")
+    (pytester.path / "package" / "__init__.py").write_text(
+        "import pytest\npytestmark = pytest.mark.skip('not read')\n"
+    )
     (pytester.path / "package" / "test_it.py").write_text("def test_it(): pass\n")
-    (pytester.path / "test_notes.txt").write_text(">>> 1 + 1\n2\n")  # an item of a module that is none
+    (pytester.path / "test_notes.txt").write_text(
+        ">>> 1 + 1\n2\n"
+    )  # an item of a module that is none
 
     pytester.runpytest("--doctest-glob=*.txt").assert_outcomes(passed=2)
 
@@ -241,7 +291,9 @@ def test_a_class_is_closer_than_its_bases_and_later_marks_are_closer_than_earlie
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_a_closer_marker_drops_outer_arguments_that_conflict_with_its_own(pytester: pytest.Pytester) -> None:
+def test_a_closer_marker_drops_outer_arguments_that_conflict_with_its_own(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -276,17 +328,27 @@ def test_a_parameter_set_has_no_own_platform_if_the_test_runs_on_several(
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: test_it.py:3: test_it: platform='ios' of a parameter set conflicts with*"])
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: test_it.py:3: test_it: platform='ios' of a parameter set conflicts with*"
+        ]
+    )
 
 
-def test_tests_are_spread_over_the_selected_platforms(pytester: pytest.Pytester) -> None:
+def test_tests_are_spread_over_the_selected_platforms(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         "import pytest\npytestmark = pytest.mark.device(platform={'android', 'ios'})\n"
         + "".join(f"def test_{letter}(): pass\n" for letter in "abcdef")
     )
 
-    pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(passed=6)
-    pytester.runpytest("-n2").assert_outcomes(passed=12)  # workers agree on the order of a set
+    pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(
+        passed=6
+    )
+    pytester.runpytest("-n2").assert_outcomes(
+        passed=12
+    )  # workers agree on the order of a set
 
 
 def test_tests_without_a_device_run_when_all_others_are_deselected(

@@ -37,12 +37,17 @@ class Machine:
     """A directory that represents a machine: its checkout, home and state directory."""
 
     def __init__(self, directory: Path) -> None:
-        self.checkout, self.home, self.state_dir = (directory / name for name in ("checkout", "home", "state"))
+        self.checkout, self.home, self.state_dir = (
+            directory / name for name in ("checkout", "home", "state")
+        )
         for path in (self.checkout, self.home):
             path.mkdir(parents=True)
         (self.checkout / "pytest.ini").write_text("[pytest]\ntestpaths = test_it.py\n")
         (self.checkout / "test_it.py").write_text(SUITE)
-        self.variables = {"HOME": str(self.home), "DEVICE_STATE_DIR": str(self.state_dir)}
+        self.variables = {
+            "HOME": str(self.home),
+            "DEVICE_STATE_DIR": str(self.state_dir),
+        }
 
     def remember(self, seconds: Mapping[str, float]) -> None:
         cache = self.checkout / ".pytest_cache" / "v" / "device"
@@ -57,7 +62,10 @@ class Machine:
     def ran(self) -> list[str]:
         """Return the numbers of the tests that ran here, none of which may have found another machine's state."""
         files = sorted(self.checkout.glob("ran-*"))
-        assert {file.read_text() for file in files} <= {str(self.state_dir), ""}  # a file may just be written
+        assert {file.read_text() for file in files} <= {
+            str(self.state_dir),
+            "",
+        }  # a file may just be written
         return [file.name.removeprefix("ran-") for file in files]
 
     def left(self) -> list[Path]:
@@ -78,16 +86,24 @@ class Machine:
 
 
 @pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: FaultyService) -> list[Machine]:
+def machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: FaultyService
+) -> list[Machine]:
     """Three machines; runs are started on the first."""
     del service
     for name in ("DEVICE_SHARE", "DEVICE_STATE_DIR"):
         monkeypatch.delenv(name)
-    monkeypatch.delenv("TOX_ENV_DIR", raising=False)  # where pytest would have its cache
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the servers import what they load
+    monkeypatch.delenv(
+        "TOX_ENV_DIR", raising=False
+    )  # where pytest would have its cache
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # the servers import what they load
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
     found = [Machine(tmp_path / name) for name in ("here", "there", "elsewhere")]
-    found[0].remember(dict.fromkeys((f"test_it.py::test_driven[{n}]" for n in range(4)), 600.0))  # worth two boots
+    found[0].remember(
+        dict.fromkeys((f"test_it.py::test_driven[{n}]" for n in range(4)), 600.0)
+    )  # worth two boots
     return found
 
 
@@ -136,12 +152,16 @@ def workers(*specs: str) -> list[str]:
 
 
 @pytest.fixture
-def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Generator[list[str]]:
+def distributed(
+    machines: list[Machine], request: pytest.FixtureRequest
+) -> Generator[list[str]]:
     """Give the options for a worker on each of the other two machines: the run's child, or a server of execnet."""
     with ExitStack() as stack:
         yield workers(
             *(
-                machine.popen() if kind == "child" else stack.enter_context(Server(machine)).spec
+                machine.popen()
+                if kind == "child"
+                else stack.enter_context(Server(machine)).spec
                 for machine, kind in zip(machines[1:], request.param, strict=True)
             )
         )
@@ -154,7 +174,10 @@ def distributed(machines: list[Machine], request: pytest.FixtureRequest) -> Gene
     ids=["by default", "as chosen"],
 )
 def test_workers_on_other_machines_have_their_own_devices(
-    machines: list[Machine], service: FaultyService, distributed: list[str], dist: list[str]
+    machines: list[Machine],
+    service: FaultyService,
+    distributed: list[str],
+    dist: list[str],
 ) -> None:
     here, there, elsewhere = machines
 
@@ -187,7 +210,10 @@ def test_a_worker_that_dies_on_another_machine_leaves_no_session_and_the_run_con
 @pytest.mark.parametrize("distributed", [("child", "server")], indirect=True)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_that_ends_early_leaves_no_session_on_any_machine(
-    machines: list[Machine], service: FaultyService, distributed: list[str], how: signal.Signals
+    machines: list[Machine],
+    service: FaultyService,
+    distributed: list[str],
+    how: signal.Signals,
 ) -> None:
     here, there, elsewhere = machines
     for machine in (there, elsewhere):
@@ -231,7 +257,10 @@ def test_the_local_service_is_not_for_other_machines(
         output, _ = process.communicate()
 
     assert process.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: --device-local only serves this machine, but --tx names another one" in output
+    assert (
+        "ERROR: --device-local only serves this machine, but --tx names another one"
+        in output
+    )
 
 
 def test_a_machine_without_a_token_is_a_usage_error(machines: list[Machine]) -> None:
@@ -245,10 +274,15 @@ def test_a_machine_without_a_token_is_a_usage_error(machines: list[Machine]) -> 
     assert "ERROR: no access token: set the environment variable DEVICE_TOKEN" in output
 
 
-def test_shards_on_independent_machines_make_up_the_suite(machines: list[Machine], service: FaultyService) -> None:
+def test_shards_on_independent_machines_make_up_the_suite(
+    machines: list[Machine], service: FaultyService
+) -> None:
     here, there, _ = machines
 
-    with start(here, "--device-shard=1/2") as first, start(there, "--device-shard=2/2") as second:
+    with (
+        start(here, "--device-shard=1/2") as first,
+        start(there, "--device-shard=2/2") as second,
+    ):
         outputs = [process.communicate()[0] for process in (first, second)]
 
     assert all("2 passed" in output for output in outputs)

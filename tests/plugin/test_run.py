@@ -31,12 +31,18 @@ def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     (state := pytester.mkdir("shared")).chmod(0o777)
-    pytester.makepyfile("import pytest\n@pytest.mark.device(platform='ios')\ndef test_one(device_session): pass")
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.device(platform='ios')\ndef test_one(device_session): pass"
+    )
 
     result = pytester.runpytest(f"--device-state-dir={state}", *options)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: the state directory {state} can be * (mode 777): run `chmod go-w {state}`*"])
+    result.stderr.fnmatch_lines(
+        [
+            f"ERROR: the state directory {state} can be * (mode 777): run `chmod go-w {state}`*"
+        ]
+    )
     assert service.sessions() == []
 
 
@@ -84,7 +90,9 @@ def test_a_session_without_trouble_needs_no_line(pytester: pytest.Pytester) -> N
     pytester.runpytest().stdout.no_fnmatch_line("  device *")
 
 
-def test_an_unchanged_wait_is_not_reported_at_first(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_unchanged_wait_is_not_reported_at_first(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=0.5)
     pytester.makepyfile(ONE)
 
@@ -116,7 +124,9 @@ def ended() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def endings(pytester: pytest.Pytester, service: FaultyService, ended: list[tuple[str, str]]) -> dict[str, str]:
+def endings(
+    pytester: pytest.Pytester, service: FaultyService, ended: list[tuple[str, str]]
+) -> dict[str, str]:
     """Return the status of each test's session after one run of tests that end in different ways."""
     if not ended:
         tests = [
@@ -127,13 +137,17 @@ def endings(pytester: pytest.Pytester, service: FaultyService, ended: list[tuple
         broken = "@pytest.fixture\ndef broken(): raise ValueError('a fixture')\n"
         pytester.makepyfile("\n".join(["import pytest", broken, *tests]))
         pytester.runpytest().assert_outcomes(failed=4, skipped=1)
-        ended.extend((session["name"], session["status"]) for session in service.sessions())
+        ended.extend(
+            (session["name"], session["status"]) for session in service.sessions()
+        )
     assert len(ended) == len(ENDINGS)
     return dict(ended)
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_the_session_is_stopped_however_its_test_ends(endings: dict[str, str], name: str) -> None:
+def test_the_session_is_stopped_however_its_test_ends(
+    endings: dict[str, str], name: str
+) -> None:
     assert endings[name] == "stopped"
 
 
@@ -161,7 +175,9 @@ def test_the_session_is_stopped_when_another_fixture_fails(
     assert all_stopped(service, 1)
 
 
-def test_a_test_with_only_the_marker_gets_a_session_too(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_with_only_the_marker_gets_a_session_too(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import unittest
@@ -273,9 +289,13 @@ def test_the_name_contains_ci_run_and_worker(two_workers: OnWorkers) -> None:
     assert endings
 
 
-def test_workers_share_the_service_and_the_receipt_counts_all_their_sessions(two_workers: OnWorkers) -> None:
+def test_workers_share_the_service_and_the_receipt_counts_all_their_sessions(
+    two_workers: OnWorkers,
+) -> None:
     two_workers.result.assert_outcomes(passed=6)
-    two_workers.result.stdout.fnmatch_lines(["devices: 6 created, 6 stopped (confirmed); *"])
+    two_workers.result.stdout.fnmatch_lines(
+        ["devices: 6 created, 6 stopped (confirmed); *"]
+    )
     assert two_workers.statuses == ["stopped"] * 6
 
 
@@ -303,33 +323,63 @@ def test_an_errored_session_is_an_infrastructure_error_with_its_page(
     assert service.statuses() == ["errored"]
 
 
-def test_an_endless_boot_times_out_and_is_stopped(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_endless_boot_times_out_and_is_stopped(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=3600)
     pytester.makepyfile(ONE)
 
     result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after ? s, it is starting. It may *"])
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: the session was not ready after ? s, it is starting. It may *"
+        ]
+    )
     assert all_stopped(service, 1)
 
 
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ({"status": 200, "body": "<html><body>Welcome"}, "infrastructure: create: the response is not JSON*Welcome*"),
-        ({"status": 200, "body": '{"data": '}, "infrastructure: create: the response is not JSON*"),
-        ({"status": 200, "body": '{"data": 1}'}, "infrastructure: *returned an invalid session*"),
-        ({"status": 400, "body": '{"x": ["simulator access is off"]}'}, "config: create: *simulator access is off*"),
-        ({"status": 401, "body": "{}"}, "config: create: the access token is not valid: check DEVICE_TOKEN*"),
+        (
+            {"status": 200, "body": "<html><body>Welcome"},
+            "infrastructure: create: the response is not JSON*Welcome*",
+        ),
+        (
+            {"status": 200, "body": '{"data": '},
+            "infrastructure: create: the response is not JSON*",
+        ),
+        (
+            {"status": 200, "body": '{"data": 1}'},
+            "infrastructure: *returned an invalid session*",
+        ),
+        (
+            {"status": 400, "body": '{"x": ["simulator access is off"]}'},
+            "config: create: *simulator access is off*",
+        ),
+        (
+            {"status": 401, "body": "{}"},
+            "config: create: the access token is not valid: check DEVICE_TOKEN*",
+        ),
         ({"status": 403}, "config: create: the access token lacks permission*"),
         ({"status": 404}, "config: create: unknown project: check the app ID*"),
-        ({"status": 503, "body": "busy"}, "infrastructure: create: the service failed (status 503): busy"),
-        ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
+        (
+            {"status": 503, "body": "busy"},
+            "infrastructure: create: the service failed (status 503): busy",
+        ),
+        (
+            {"status": 302, "headers": {"location": "/"}},
+            "infrastructure: create: the service redirects*",
+        ),
     ],
 )
 def test_a_reply_without_a_session_is_reported_with_its_cause(
-    pytester: pytest.Pytester, service: FaultyService, fault: dict[str, object], message: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    fault: dict[str, object],
+    message: str,
 ) -> None:
     service.add_fault("create", "reply", **fault)
     pytester.makepyfile(ONE)
@@ -350,7 +400,11 @@ def test_a_wrong_token_is_reported_without_being_shown(
 
     result = pytester.runpytest()
 
-    result.stdout.fnmatch_lines(["config: create: the access token is not valid: check DEVICE_TOKEN (status 401)*"])
+    result.stdout.fnmatch_lines(
+        [
+            "config: create: the access token is not valid: check DEVICE_TOKEN (status 401)*"
+        ]
+    )
     result.stdout.no_fnmatch_line("*a-wrong-token-0815*")
 
 
@@ -364,14 +418,22 @@ def test_a_refused_token_is_not_retried(
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["config: create: the access token is not valid*: 2 tests affected, first test_a.py::*", "*1 not attempted*"]
+        [
+            "config: create: the access token is not valid*: 2 tests affected, first test_a.py::*",
+            "*1 not attempted*",
+        ]
     )
     assert [operation for operation, _ in service.requests()] == ["create"]
 
 
-@pytest.mark.parametrize("order", ["pytest_device.plugin,xdist.plugin", "xdist.plugin,pytest_device.plugin"])
+@pytest.mark.parametrize(
+    "order", ["pytest_device.plugin,xdist.plugin", "xdist.plugin,pytest_device.plugin"]
+)
 def test_workers_are_counted_whichever_plugin_is_loaded_first(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, order: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str,
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", order)
@@ -464,10 +526,14 @@ def test_a_permanently_failing_stop_is_reported_and_fails_the_run(
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     service.reset()
-    assert eventually(lambda: ("stop", 200) in service.requests())  # the reaper goes on after the run
+    assert eventually(
+        lambda: ("stop", 200) in service.requests()
+    )  # the reaper goes on after the run
 
 
-def test_the_session_of_a_failed_test_is_kept_if_requested(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_session_of_a_failed_test_is_kept_if_requested(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(ONE + "    assert 0\n", test_good=ONE)
 
     result = pytester.runpytest("--device-keep-on-failure")
@@ -510,10 +576,14 @@ def test_a_create_call_that_failed_at_a_gateway_is_reported_as_unknown(
     service.add_fault("create", "reply", status=status, carried_out=True)
     pytester.makepyfile(ONE)
 
-    pytester.runpytest().stdout.fnmatch_lines(["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"])
+    pytester.runpytest().stdout.fnmatch_lines(
+        ["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"]
+    )
 
 
-def test_the_coordinator_stops_the_session_of_a_dead_worker(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_coordinator_stops_the_session_of_a_dead_worker(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(ONE + "    import os\n    os._exit(3)\n")
 
     result = pytester.runpytest("-n1", "--max-worker-restart=0")
@@ -543,7 +613,9 @@ def test_a_fixture_that_skips_the_test_runs_before_its_device(
     assert service.sessions() == []
 
 
-def test_only_the_marked_parameter_of_a_test_gets_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_only_the_marked_parameter_of_a_test_gets_a_device(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -570,9 +642,13 @@ def test_transport_errors_during_waits_and_stops_are_tolerated(
     assert all_stopped(service, 1)
 
 
-def test_unknown_fields_are_kept(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_unknown_fields_are_kept(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("get", "change", fields={"region": "eu-1"}, times=None)
-    pytester.makepyfile(ONE + "    assert device_session.model_extra == {'region': 'eu-1'}\n")
+    pytester.makepyfile(
+        ONE + "    assert device_session.model_extra == {'region': 'eu-1'}\n"
+    )
 
     pytester.runpytest().assert_outcomes(passed=1)
 
@@ -599,27 +675,37 @@ def test_a_session_that_expires_during_its_test_stops_without_an_error(
     ],
 )
 def test_a_signal_ends_the_run_gracefully(
-    pytester: pytest.Pytester, service: FaultyService, number: signal.Signals, distributed: list[str]
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    number: signal.Signals,
+    distributed: list[str],
 ) -> None:
     started = pytester.path / "started"
     # Not one long sleep: Python handles a signal that arrives just before the system call only after it.
     sleeps = "    import time\n    for _ in range(600): time.sleep(0.1)\n"
     pytester.makepyfile(f"{ONE}    open({str(started)!r}, 'w').close()\n{sleeps}")
     command = [sys.executable, "-m", "pytest", *distributed]
-    run = subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        command, cwd=pytester.path, stdout=subprocess.PIPE, text=True
+    )
 
     assert eventually(started.exists)
     run.send_signal(number)
     output, _ = run.communicate(timeout=60)
 
-    assert run.returncode == (pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number)
+    assert run.returncode == (
+        pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number
+    )
     assert eventually(lambda: all_stopped(service, 1))
     assert "1 created, 1 stopped (confirmed)" in output
 
 
-def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
-        ONE + "    import os, signal\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except BaseException: pass\n",
+        ONE
+        + "    import os, signal\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except BaseException: pass\n",
         test_zeta=ONE,
     )
 
@@ -630,15 +716,26 @@ def test_a_signal_swallowed_by_a_test_ends_the_run_after_it(pytester: pytest.Pyt
 
 
 @pytest.mark.usefixtures("service")
-def test_runs_with_the_same_name_do_not_collide(pytester: pytest.Pytester, tmp_path: Path) -> None:
+def test_runs_with_the_same_name_do_not_collide(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
     pytester.makepyfile(
-        ONE + f"    from pathlib import Path\n    print(*Path({str(tmp_path)!r}).glob('state/runs/*'))\n"
+        ONE
+        + f"    from pathlib import Path\n    print(*Path({str(tmp_path)!r}).glob('state/runs/*'))\n"
     )
 
-    results = [pytester.runpytest("-n1", "-rA", "--testrunuid=a/build") for _ in range(2)]
+    results = [
+        pytester.runpytest("-n1", "-rA", "--testrunuid=a/build") for _ in range(2)
+    ]
 
-    first, second = ({line for line in result.outlines if "/state/runs/" in line} for result in results)
-    assert [len(line.split()) for line in (*first, *second)] == [1, 1]  # one directory for the whole run
+    first, second = (
+        {line for line in result.outlines if "/state/runs/" in line}
+        for result in results
+    )
+    assert [len(line.split()) for line in (*first, *second)] == [
+        1,
+        1,
+    ]  # one directory for the whole run
     assert first != second
 
 
@@ -646,7 +743,8 @@ def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(
-        ONE + "    import os, signal, time\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass\n"
+        ONE
+        + "    import os, signal, time\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass\n"
     )
 
     result = pytester.runpytest_subprocess()
@@ -655,19 +753,32 @@ def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     assert all_stopped(service, 1)
 
 
-def test_an_ignored_signal_stays_ignored(pytester: pytest.Pytester, service: FaultyService) -> None:
-    pytester.makeconftest("import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n")
-    pytester.makepyfile(ONE + "    import os, signal\n    os.kill(os.getpid(), signal.SIGHUP)\n")
+def test_an_ignored_signal_stays_ignored(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    )
+    pytester.makepyfile(
+        ONE + "    import os, signal\n    os.kill(os.getpid(), signal.SIGHUP)\n"
+    )
 
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
     assert all_stopped(service, 1)
 
 
-def test_an_interrupt_while_waiting_stops_the_session(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_an_interrupt_while_waiting_stops_the_session(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=3600)
     pytester.makepyfile(ONE)
-    run = subprocess.Popen([sys.executable, "-m", "pytest"], cwd=pytester.path, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
     assert eventually(lambda: service.statuses() == ["new"])
     run.send_signal(signal.SIGINT)
@@ -676,13 +787,20 @@ def test_an_interrupt_while_waiting_stops_the_session(pytester: pytest.Pytester,
     assert all_stopped(service, 1)
 
 
-def test_junit_names_the_session_of_a_test(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_junit_names_the_session_of_a_test(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(ONE)
 
-    pytester.runpytest("--junitxml=report.xml", "-o", "junit_family=xunit1").assert_outcomes(passed=1)
+    pytester.runpytest(
+        "--junitxml=report.xml", "-o", "junit_family=xunit1"
+    ).assert_outcomes(passed=1)
 
     (session,) = service.sessions()
-    assert f'<property name="device_session" value="{session["id"]}"' in Path("report.xml").read_text()
+    assert (
+        f'<property name="device_session" value="{session["id"]}"'
+        in Path("report.xml").read_text()
+    )
 
 
 SECRETIVE = """
@@ -707,14 +825,24 @@ def test_no_output_of_a_failing_run_contains_a_secret(
     pytester.makepyfile(SECRETIVE)
 
     result = pytester.runpytest_subprocess(
-        "-vv", "--showlocals", "--full-trace", "--junitxml=report.xml", "-o", "junit_logging=all", *distributed
+        "-vv",
+        "--showlocals",
+        "--full-trace",
+        "--junitxml=report.xml",
+        "-o",
+        "junit_logging=all",
+        *distributed,
     )
 
     result.assert_outcomes(failed=1)
     (session,) = service.sessions()
     outputs = [result.stdout.str(), result.stderr.str(), Path("report.xml").read_text()]
     assert "***" in outputs[0]
-    for secret in (service.token, f"simulated-agent-device-{session['id']}", f"/simulated/{session['id']}"):
+    for secret in (
+        service.token,
+        f"simulated-agent-device-{session['id']}",
+        f"/simulated/{session['id']}",
+    ):
         assert [secret in output for output in outputs] == [False] * 3
 
 
@@ -746,10 +874,16 @@ def test_report_sections_of_other_plugins_and_tests_contain_no_secret(
         """
     )
 
-    result = pytester.runpytest("-rx", "--showlocals", "--junitxml=report.xml", "-o", "junit_family=xunit1")
+    result = pytester.runpytest(
+        "-rx", "--showlocals", "--junitxml=report.xml", "-o", "junit_family=xunit1"
+    )
 
     result.assert_outcomes(failed=1, passed=1, xfailed=1)
-    outputs = [result.stdout.str(), Path("report.xml").read_text(), Path("theirs.txt").read_text()]
+    outputs = [
+        result.stdout.str(),
+        Path("report.xml").read_text(),
+        Path("theirs.txt").read_text(),
+    ]
     assert all_stopped(service, 3)
     # How the simulated tokens begin: not even so much of one may be left where pytest shortens values.
     assert ["simulated-agent" in output for output in outputs] == [False] * 3
@@ -762,7 +896,9 @@ def test_secrets_in_a_repr_are_masked() -> None:
         assert "open-sesame" not in repr(vars(client))
 
 
-def test_a_test_fails_normally_without_the_terminal_plugin(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_a_test_fails_normally_without_the_terminal_plugin(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         "import pytest\n@pytest.mark.device(platform='ios')\ndef test_fails(device_session): assert False\n"
     )

@@ -66,9 +66,15 @@ def test_two(driver): pass
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize(("scope", "started"), [("class", 3), ("module", 2), ("session", 1)])
+@pytest.mark.parametrize(
+    ("scope", "started"), [("class", 3), ("module", 2), ("session", 1)]
+)
 def test_a_wider_scoped_driver_lasts_as_long_as_the_fixture_that_uses_it(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService, scope: str, started: int
+    pytester: pytest.Pytester,
+    far: Controller,
+    service: FaultyService,
+    scope: str,
+    started: int,
 ) -> None:
     suite = f"""{HEAD}
 @pytest.fixture(scope="{scope}")
@@ -100,7 +106,9 @@ def test_each_worker_has_a_driver_and_quits_it(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     for name in ("test_a", "test_b"):
-        tests = "".join(f"    def test_{n}(self, class_device_driver): pass\n" for n in range(3))
+        tests = "".join(
+            f"    def test_{n}(self, class_device_driver): pass\n" for n in range(3)
+        )
         pytester.makepyfile(**{name: f"{HEAD}\nclass TestIt:\n{tests}"})
 
     pytester.runpytest("-n2", "--dist=loadscope").assert_outcomes(passed=6)
@@ -170,7 +178,9 @@ def test_a_unittest_case_has_its_driver_in_set_up_class(
     assert service.statuses() == ["stopped"]
 
 
-def test_setup_class_and_setup_module_find_the_driver(pytester: pytest.Pytester, far: Controller) -> None:
+def test_setup_class_and_setup_module_find_the_driver(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
     pytester.makepyfile(
         HEAD
         + """
@@ -206,9 +216,14 @@ def test_three(module_device_driver): assert False
 """
     )
 
-    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(passed=1, failed=2)
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(
+        passed=1, failed=2
+    )
 
-    left = {path.parent.name.partition("-test")[2] for path in (pytester.path / "left").glob("*/session.json")}
+    left = {
+        path.parent.name.partition("-test")[2]
+        for path in (pytester.path / "left").glob("*/session.json")
+    }
     assert len([path for path, _ in far.asked if path.endswith("/screenshot")]) == 2
     assert len(left) == 2
     assert service.statuses() == ["stopped"]
@@ -312,7 +327,9 @@ def test_three(module_device_driver): assert False
     result = pytester.runpytest("--device-keep-on-failure")
 
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["devices: 2 created, 0 stopped (confirmed), 2 kept; *"])
+    result.stdout.fnmatch_lines(
+        ["devices: 2 created, 0 stopped (confirmed), 2 kept; *"]
+    )
     assert drivers(far) == (2, 0)
     assert service.statuses() == ["in-progress", "in-progress"]
 
@@ -369,7 +386,9 @@ def test_one(page): pass
 @pytest.mark.device(share="test")
 def test_one(module_device_driver): pass
 """,
-        ("test_one: share='test' is too narrow for module_device_driver: it must be 'module' or 'run'"),
+        (
+            "test_one: share='test' is too narrow for module_device_driver: it must be 'module' or 'run'"
+        ),
     ),
     "two": (
         "def test_one(module_device_driver, device_driver): pass",
@@ -406,5 +425,9 @@ def test_tests_that_cannot_share_a_driver_are_reported_at_collection(
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert [re.sub(r"^ERROR: test_it.py:\d+: ", "", line) for line in result.errlines if line] == [problem]
+    assert [
+        re.sub(r"^ERROR: test_it.py:\d+: ", "", line)
+        for line in result.errlines
+        if line
+    ] == [problem]
     assert service.statuses() == []

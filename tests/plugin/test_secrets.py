@@ -27,13 +27,22 @@ APPIUM = {
     "appiumUrl": "http://some%40one:pass-w0rd-core@127.0.0.1:9/wd",
     "capabilities": {
         "platformName": "Android",
-        "vendor:options": {"accessKey": "core-of-the-access-key", "tunnel": [{"password": "core-of-the-passphrase"}]},
+        "vendor:options": {
+            "accessKey": "core-of-the-access-key",
+            "tunnel": [{"password": "core-of-the-passphrase"}],
+        },
         "appium:app": "https://builder:core-of-the-builder@builds.invalid/app.apk?sig=1",
     },
 }
 ARGENT = {"toolsUrl": URL, "toolsAuthToken": "core-of-the-token"}
 NEEDLES = (
-    *("pass-w0rd-core", "planted-host.invalid", "query-core-token", "core-of-the-token", "planted-preview"),
+    *(
+        "pass-w0rd-core",
+        "planted-host.invalid",
+        "query-core-token",
+        "core-of-the-token",
+        "planted-preview",
+    ),
     *(
         "core-of-the-page",
         "page-query-core",
@@ -70,9 +79,21 @@ def connection_of(session):
 
 def leaks(path: Path, access: str, *outputs: str) -> list[str]:
     """Return where a secret is found: in one of the outputs, or in a file of a directory, with what is around it."""
-    needles = [needle.encode() for needle in (*NEEDLES, access, access[: len(access) // 2], access[len(access) // 2 :])]
-    sources = {file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    sources |= {f"output {number}": output.encode() for number, output in enumerate(outputs)}
+    needles = [
+        needle.encode()
+        for needle in (
+            *NEEDLES,
+            access,
+            access[: len(access) // 2],
+            access[len(access) // 2 :],
+        )
+    ]
+    sources = {
+        file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()
+    }
+    sources |= {
+        f"output {number}": output.encode() for number, output in enumerate(outputs)
+    }
     return [
         f"{name}: {found[max(0, found.index(needle) - 60) :][:200]!r}"
         for name, found in sources.items()
@@ -82,10 +103,14 @@ def leaks(path: Path, access: str, *outputs: str) -> list[str]:
 
 
 @pytest.fixture
-def planted(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+def planted(
+    service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> FaultyService:
     """A service whose connection details are the planted ones; what the user's directories hold is searched too."""
     service.add_fault("create", "change", fields={"url": PAGE}, times=None)
-    service.add_fault("get", "change", fields={"url": PAGE, "remoteConfig": AGENT_DEVICE}, times=None)
+    service.add_fault(
+        "get", "change", fields={"url": PAGE, "remoteConfig": AGENT_DEVICE}, times=None
+    )
     monkeypatch.setenv("DEVICE_STATE_DIR", str(pytester.path / "state"))
     monkeypatch.setenv("HOME", str(pytester.path / "home"))
     pytester.makeconftest(UNASKED)
@@ -102,7 +127,12 @@ def run(pytester: pytest.Pytester, planted: FaultyService) -> Run:
     def run(tests: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(SUITE + tests)
         result = pytester.runpytest_subprocess("--basetemp=temp", *options)
-        assert leaks(pytester.path, planted.token, result.stdout.str(), result.stderr.str()) == []
+        assert (
+            leaks(
+                pytester.path, planted.token, result.stdout.str(), result.stderr.str()
+            )
+            == []
+        )
         return result
 
     return run
@@ -178,7 +208,12 @@ ALL_ON = (
         "junit_logging=all",
     ),
     *("-p", "metadata", "-p", "html", "-p", "pytest_jsonreport"),
-    *("--html=report.html", "--self-contained-html", "--json-report", "--json-report-file=report.json"),
+    *(
+        "--html=report.html",
+        "--self-contained-html",
+        "--json-report",
+        "--json-report-file=report.json",
+    ),
     *(
         "-o",
         "log_cli=true",
@@ -202,14 +237,19 @@ def test_no_output_of_a_failing_run_contains_a_secret(
     result = run(EVERYTHING, *ALL_ON, *distributed)
 
     outcomes = result.parseoutcomes()
-    assert {name: outcomes[name] for name in ("passed", "failed", "skipped", "xfailed")} == {
+    assert {
+        name: outcomes[name] for name in ("passed", "failed", "skipped", "xfailed")
+    } == {
         "passed": 1,
         "failed": 5,
         "skipped": 1,
         "xfailed": 1,
     }
     result.stdout.fnmatch_lines(["*UserWarning: [*][*][*] [*][*][*]*"])
-    assert b"pytest_device.sessions.reaper" in (pytester.path / "processes.txt").read_bytes()
+    assert (
+        b"pytest_device.sessions.reaper"
+        in (pytester.path / "processes.txt").read_bytes()
+    )
     files = (
         "report.xml",
         "report.html",
@@ -221,11 +261,22 @@ def test_no_output_of_a_failing_run_contains_a_secret(
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
 
 
-def test_no_secret_is_in_the_logs_of_a_controller_check(run: Run, pytester: pytest.Pytester) -> None:
+def test_no_secret_is_in_the_logs_of_a_controller_check(
+    run: Run, pytester: pytest.Pytester
+) -> None:
     pytester.makeconftest("")
-    checked = ("--device-controller-timeout-seconds=0.1", "--device-start-attempts=1", "--log-cli-level=DEBUG")
+    checked = (
+        "--device-controller-timeout-seconds=0.1",
+        "--device-start-attempts=1",
+        "--log-cli-level=DEBUG",
+    )
 
-    result = run("def test_starts(device_session): pass", *checked, "--log-file=log.txt", "--log-file-level=DEBUG")
+    result = run(
+        "def test_starts(device_session): pass",
+        *checked,
+        "--log-file=log.txt",
+        "--log-file-level=DEBUG",
+    )
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["DEBUG*connect_tcp.started*[*][*][*]*"])
@@ -255,11 +306,24 @@ def test_no_secret_of_a_session_that_a_test_created_itself_is_shown(run: Run) ->
 
 def test_no_object_of_this_package_shows_a_secret() -> None:
     access = "core-of-the-access-token"
-    wire = example_session(url=PAGE, applicationArchiveUrl=f"{URL}&x=1", status="in-progress")
-    configs = {"agent-device": AGENT_DEVICE, "appium": APPIUM, "argent": ARGENT, "web-preview-only": AGENT_DEVICE}
-    sessions = [Session.from_wire({**wire, "type": kind, "remoteConfig": config}) for kind, config in configs.items()]
+    wire = example_session(
+        url=PAGE, applicationArchiveUrl=f"{URL}&x=1", status="in-progress"
+    )
+    configs = {
+        "agent-device": AGENT_DEVICE,
+        "appium": APPIUM,
+        "argent": ARGENT,
+        "web-preview-only": AGENT_DEVICE,
+    }
+    sessions = [
+        Session.from_wire({**wire, "type": kind, "remoteConfig": config})
+        for kind, config in configs.items()
+    ]
     request = SessionRequest.from_arguments(
-        app_id=wire["appId"], platform="ios", application_archive_url=URL, launch_args=["--token", access]
+        app_id=wire["appId"],
+        platform="ios",
+        application_archive_url=URL,
+        launch_args=["--token", access],
     )
     with DeviceClient("https://devices.example", access) as client:
         objects: list[object] = [
@@ -316,7 +380,10 @@ def test_the_report_of_a_driver_that_fails_to_start_contains_no_secret(
     result.assert_outcomes(failed=1, errors=1)
     result.stdout.fnmatch_lines(["*infrastructure: Appium did not start a driver: *"])
     result.stdout.fnmatch_lines(["*newSession*"])
-    assert leaks(pytester.path, planted.token, result.stdout.str(), result.stderr.str()) == []
+    assert (
+        leaks(pytester.path, planted.token, result.stdout.str(), result.stderr.str())
+        == []
+    )
 
 
 ENDINGS = {
@@ -342,28 +409,40 @@ def test_driven(device_session, request): ends(request, "text" + access + " ".jo
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_the_report_of_a_run_that_ends_early_contains_no_secret(run: Run, how: str) -> None:
-    result = run(ENDING.format(how=how), "--full-trace", "--showlocals", "--junitxml=report.xml")
+def test_the_report_of_a_run_that_ends_early_contains_no_secret(
+    run: Run, how: str
+) -> None:
+    result = run(
+        ENDING.format(how=how), "--full-trace", "--showlocals", "--junitxml=report.xml"
+    )
 
     assert result.ret != 0
     shown = result.stdout if result.stdout.str().count("text***") else result.stderr
     shown.fnmatch_lines([ENDINGS[how]])
 
 
-@pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])  # of the others a worker reports nothing
-def test_the_report_of_a_worker_that_ends_early_contains_no_secret(run: Run, planted: FaultyService, how: str) -> None:
+@pytest.mark.parametrize(
+    "how", [how for how in ENDINGS if "request" in how]
+)  # of the others a worker reports nothing
+def test_the_report_of_a_worker_that_ends_early_contains_no_secret(
+    run: Run, planted: FaultyService, how: str
+) -> None:
     run(ENDING.format(how=how), "--full-trace", "--showlocals", "-v", "-n1")
 
     assert len(planted.sessions()) == 1
 
 
-def test_other_plugins_see_no_secret_in_an_interrupt(run: Run, pytester: pytest.Pytester) -> None:
+def test_other_plugins_see_no_secret_in_an_interrupt(
+    run: Run, pytester: pytest.Pytester
+) -> None:
     theirs = "def pytest_keyboard_interrupt(excinfo): open('theirs', 'w').write(repr(excinfo.value))"
     pytester.makeconftest(UNASKED + theirs)
 
     run(ENDING.format(how="raise KeyboardInterrupt(text)"))
 
-    assert (pytester.path / "theirs").read_text() == "KeyboardInterrupt('text****** ***')"
+    assert (
+        pytester.path / "theirs"
+    ).read_text() == "KeyboardInterrupt('text****** ***')"
 
 
 def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
@@ -374,9 +453,14 @@ def test_the_report_of_a_worker_that_dies_contains_no_secret(run: Run) -> None:
     result.stdout.fnmatch_lines(["*worker 'gw0' crashed while running *"])
 
 
-@pytest.mark.skipif(pytest.version_tuple < (9,) and not find_spec("pytest_subtests"), reason="pytest has no subtests")
+@pytest.mark.skipif(
+    pytest.version_tuple < (9,) and not find_spec("pytest_subtests"),
+    reason="pytest has no subtests",
+)
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_reports_of_subtests_contain_no_secret(run: Run, distributed: list[str]) -> None:
+def test_reports_of_subtests_contain_no_secret(
+    run: Run, distributed: list[str]
+) -> None:
     tests = """
 def test_driven(device_session, subtests):
     url, token = connection_of(device_session)
@@ -390,16 +474,27 @@ def test_driven(device_session, subtests):
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(run: Run, distributed: list[str]) -> None:
-    result = run("assert access == ''", "--showlocals", "--junitxml=report.xml", *distributed)
+def test_the_report_of_a_module_that_cannot_be_collected_contains_no_secret(
+    run: Run, distributed: list[str]
+) -> None:
+    result = run(
+        "assert access == ''", "--showlocals", "--junitxml=report.xml", *distributed
+    )
 
     result.stdout.fnmatch_lines(["*assert '[*][*][*]' == ''*"])
 
 
-def test_the_cache_of_failed_tests_contains_no_secret(run: Run, pytester: pytest.Pytester) -> None:
-    run("@pytest.mark.parametrize('value', [access])\ndef test_named(value, device_session): assert not value")
+def test_the_cache_of_failed_tests_contains_no_secret(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    run(
+        "@pytest.mark.parametrize('value', [access])\ndef test_named(value, device_session): assert not value"
+    )
 
-    assert "test_named[***]" in (pytester.path / ".pytest_cache/v/cache/lastfailed").read_text()
+    assert (
+        "test_named[***]"
+        in (pytester.path / ".pytest_cache/v/cache/lastfailed").read_text()
+    )
 
 
 LOGGING = """
@@ -450,7 +545,9 @@ def test_log_records_without_a_secret_are_unchanged(pytester: pytest.Pytester) -
 
 
 @pytest.mark.usefixtures("planted")
-def test_after_the_run_log_records_are_created_as_before(pytester: pytest.Pytester) -> None:
+def test_after_the_run_log_records_are_created_as_before(
+    pytester: pytest.Pytester,
+) -> None:
     before = logging.getLogRecordFactory()
     pytester.makepyfile(LOGGING.replace("caplog):", "caplog):\n    return"))
 

@@ -31,21 +31,34 @@ def test_each_named_marker_is_a_device_and_unnamed_ones_apply_to_all(
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_they_boot_concurrently(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_they_boot_concurrently(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=1.5, times=2)
     pytester.makepyfile(CHAT)
 
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=1)
-    pages = [index for index, line in enumerate(result.outlines) if line.startswith("    http")]
-    ready = [index for index, line in enumerate(result.outlines) if ": ready after " in line]
+    pages = [
+        index
+        for index, line in enumerate(result.outlines)
+        if line.startswith("    http")
+    ]
+    ready = [
+        index for index, line in enumerate(result.outlines) if ": ready after " in line
+    ]
     assert len(pages) == len(ready) == 2
     assert max(pages) < min(ready)
 
 
-def test_a_test_with_only_markers_gets_them_too(pytester: pytest.Pytester, service: FaultyService) -> None:
-    pytester.makepyfile(CHAT.partition("    assert list")[0].replace("(device_sessions)", "()") + "    pass\n")
+def test_a_test_with_only_markers_gets_them_too(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        CHAT.partition("    assert list")[0].replace("(device_sessions)", "()")
+        + "    pass\n"
+    )
 
     pytester.runpytest().assert_outcomes(passed=1)
 
@@ -75,7 +88,10 @@ def test_if_one_fails_to_start_the_other_is_stopped_and_the_error_is_an_infrastr
             'device_session can\'t be used with several devices (alice, bob); use device_sessions["alice"]',
         ),
         (
-            ['"alice", platform="ios", type="appium"', '"bob", platform="ios", type="appium"'],
+            [
+                '"alice", platform="ios", type="appium"',
+                '"bob", platform="ios", type="appium"',
+            ],
             "device_driver, device_session",
             'device_driver can\'t be used with several devices (alice, bob); use device_drivers["alice"]',
         ),
@@ -89,7 +105,11 @@ def test_if_one_fails_to_start_the_other_is_stopped_and_the_error_is_an_infrastr
             "",
             "platform=['ios', 'android']: a device of several ('alice') can't be parametrized by platform*",
         ),
-        (['"alice", "bob", platform="ios"'], "", "device() takes keyword arguments, for example*"),
+        (
+            ['"alice", "bob", platform="ios"'],
+            "",
+            "device() takes keyword arguments, for example*",
+        ),
         (['"", platform="ios"'], "", "device() takes keyword arguments, for example*"),
         (
             ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
@@ -102,12 +122,16 @@ def test_mistakes_are_reported_at_collection(
     pytester: pytest.Pytester, marks: list[str], arguments: str, problem: str
 ) -> None:
     decorators = "".join(f"@pytest.mark.device({mark})\n" for mark in marks)
-    pytester.makepyfile(test_it=f"import pytest\n{decorators}def test_driven({arguments}): pass\n")
+    pytester.makepyfile(
+        test_it=f"import pytest\n{decorators}def test_driven({arguments}): pass\n"
+    )
 
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")]
+    )
     assert result.stderr.str().count("ERROR: ") == 1
 
 
@@ -119,11 +143,17 @@ def test_a_test_with_more_devices_than_allowed_is_refused_at_collection(
     result = pytester.runpytest("--device-max-sessions=1")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_chats: needs 2 devices at once, but --device-max-sessions allows only 1"])
+    result.stderr.fnmatch_lines(
+        [
+            "*test_chats: needs 2 devices at once, but --device-max-sessions allows only 1"
+        ]
+    )
     assert service.statuses() == []
 
 
-def test_workers_never_exceed_the_session_limit(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_workers_never_exceed_the_session_limit(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest

@@ -47,13 +47,18 @@ def collected(pytester: pytest.Pytester, *args: str) -> list[str]:
 
 
 def of_shards(pytester: pytest.Pytester, count: int, *args: str) -> list[list[str]]:
-    return [collected(pytester, f"--device-shard={number}/{count}", *args) for number in range(1, count + 1)]
+    return [
+        collected(pytester, f"--device-shard={number}/{count}", *args)
+        for number in range(1, count + 1)
+    ]
 
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("suite", [SUITE, PLAIN], ids=["devices", "no devices"])
-@pytest.mark.parametrize("args", [[], ["-k", "test_android or test_plain"]], ids=["all", "some"])
+@pytest.mark.parametrize(
+    "args", [[], ["-k", "test_android or test_plain"]], ids=["all", "some"]
+)
 def test_the_shards_make_up_the_suite_without_overlap(
     pytester: pytest.Pytester, suite: str, count: int, args: list[str]
 ) -> None:
@@ -61,7 +66,9 @@ def test_the_shards_make_up_the_suite_without_overlap(
 
     shards = of_shards(pytester, count, *args)
 
-    assert sorted(test for shard in shards for test in shard) == sorted(collected(pytester, *args))
+    assert sorted(test for shard in shards for test in shard) == sorted(
+        collected(pytester, *args)
+    )
     assert all(shards)
 
 
@@ -75,28 +82,44 @@ def test_the_collection_order_makes_no_difference(pytester: pytest.Pytester) -> 
 
 
 @pytest.mark.usefixtures("shared")
-def test_cache_and_run_name_make_no_difference(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_and_run_name_make_no_difference(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(test_it=SUITE)
     found = of_shards(pytester, 3)
     cache = pytester.path / ".pytest_cache" / "v" / "device"
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "test_seconds").write_text(json.dumps(dict.fromkeys(collected(pytester)[:5], 500.0)))
+    (cache / "test_seconds").write_text(
+        json.dumps(dict.fromkeys(collected(pytester)[:5], 500.0))
+    )
     monkeypatch.setenv("BUILD_ID", "another")
 
     assert list(map(sorted, of_shards(pytester, 3))) == list(map(sorted, found))
 
 
-def test_a_shard_runs_and_reports_its_part(pytester: pytest.Pytester, shared: FaultyService) -> None:
+def test_a_shard_runs_and_reports_its_part(
+    pytester: pytest.Pytester, shared: FaultyService
+) -> None:
     pytester.makepyfile(test_it=SUITE)
 
-    first, second = (pytester.runpytest(f"--device-shard={number}/2") for number in (1, 2))
+    first, second = (
+        pytester.runpytest(f"--device-shard={number}/2") for number in (1, 2)
+    )
 
     passed = [run.parseoutcomes()["passed"] for run in (first, second)]
-    assert [run.parseoutcomes()["deselected"] for run in (first, second)] == passed[::-1]
+    assert [run.parseoutcomes()["deselected"] for run in (first, second)] == passed[
+        ::-1
+    ]
     assert sum(passed) == 19
-    reported = [line for run in (first, second) for line in run.outlines if line.startswith("device shard ")]
+    reported = [
+        line
+        for run in (first, second)
+        for line in run.outlines
+        if line.startswith("device shard ")
+    ]
     assert [line.rpartition(" ")[0] for line in reported] == [
-        f"device shard {number}/2: {passed[number - 1]} of 19 tests, split" for number in (1, 2)
+        f"device shard {number}/2: {passed[number - 1]} of 19 tests, split"
+        for number in (1, 2)
     ]
     assert reported[0].rpartition(" ")[2] == reported[1].rpartition(" ")[2]
     assert set(shared.statuses()) == {"stopped"}
@@ -108,7 +131,9 @@ def test_a_different_split_has_a_different_hash(pytester: pytest.Pytester) -> No
 
     def split() -> str:
         shown = pytester.runpytest("--collect-only", "--device-shard=1/2").outlines
-        return next(line for line in shown if line.startswith("device shard")).rpartition(" ")[2]
+        return next(
+            line for line in shown if line.startswith("device shard")
+        ).rpartition(" ")[2]
 
     before = split()
     Path(".test_durations").write_text(json.dumps({"test_it.py::test_two": 3000}))
@@ -117,17 +142,24 @@ def test_a_different_split_has_a_different_hash(pytester: pytest.Pytester) -> No
 
 
 @pytest.mark.usefixtures("shared")
-def test_durations_in_the_repository_balance_the_shards(pytester: pytest.Pytester) -> None:
+def test_durations_in_the_repository_balance_the_shards(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(test_it=PLAIN)
     Path(".test_durations").write_text(
-        json.dumps({"test_it.py::test_plain[0]": 8.0} | {f"test_it.py::test_plain[{n}]": 1.0 for n in range(1, 8)})
+        json.dumps(
+            {"test_it.py::test_plain[0]": 8.0}
+            | {f"test_it.py::test_plain[{n}]": 1.0 for n in range(1, 8)}
+        )
     )
 
     assert ["test_it.py::test_plain[0]"] in of_shards(pytester, 2)
 
 
 @pytest.mark.usefixtures("shared")
-@pytest.mark.parametrize("durations", ["[]", "{", "[" * 9**5], ids=["list", "cut", "brackets"])
+@pytest.mark.parametrize(
+    "durations", ["[]", "{", "[" * 9**5], ids=["list", "cut", "brackets"]
+)
 def test_unreadable_durations_end_the_run_because_other_machines_may_read_them(
     pytester: pytest.Pytester, durations: str
 ) -> None:
@@ -137,19 +169,25 @@ def test_unreadable_durations_end_the_run_because_other_machines_may_read_them(
     result = pytester.runpytest("--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: cannot read the durations for balancing shards in .test_durations: *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: cannot read the durations for balancing shards in .test_durations: *"]
+    )
 
 
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("args", [["--lf"], ["--sw"]])
-def test_options_that_depend_on_the_machine_conflict_with_shards(pytester: pytest.Pytester, args: list[str]) -> None:
+def test_options_that_depend_on_the_machine_conflict_with_shards(
+    pytester: pytest.Pytester, args: list[str]
+) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     result = pytester.runpytest("--device-shard=1/2", *args)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --device-shard=1/2 can't be used with --*, which selects different tests on each machine"]
+        [
+            "ERROR: --device-shard=1/2 can't be used with --*, which selects different tests on each machine"
+        ]
     )
 
 
@@ -161,7 +199,16 @@ def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("-n2", "--device-shard=2/2")
 
     result.assert_outcomes(passed=count)
-    assert len([line for line in result.outlines if line.startswith(f"device shard 2/2: {count} of 19 tests, ")]) == 1
+    assert (
+        len(
+            [
+                line
+                for line in result.outlines
+                if line.startswith(f"device shard 2/2: {count} of 19 tests, ")
+            ]
+        )
+        == 1
+    )
 
 
 @pytest.mark.usefixtures("shared")
@@ -172,11 +219,15 @@ def test_an_impossible_shard_is_refused(pytester: pytest.Pytester, shard: str) -
     result = pytester.runpytest(f"--device-shard={shard}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --device-shard='{shard}' must be INDEX/TOTAL, for example 2/4, *"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --device-shard='{shard}' must be INDEX/TOTAL, for example 2/4, *"]
+    )
 
 
 @pytest.mark.usefixtures("shared")
-def test_the_environment_can_set_the_shard(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_can_set_the_shard(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(test_it=PLAIN)
     monkeypatch.setenv("DEVICE_SHARD", "2/3")
 

@@ -20,7 +20,9 @@ def pytest_runtest_logreport(report):
 
 
 @pytest.fixture
-def sharing(service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester) -> FaultyService:
+def sharing(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
+) -> FaultyService:
     monkeypatch.delenv("DEVICE_SHARE")
     pytester.makeconftest(CONFTEST)
     return service
@@ -38,7 +40,9 @@ def reported(service: FaultyService) -> list[Session]:
 
 def one_after_the_other(sessions: list[Session]) -> bool:
     spans = sorted(
-        (session.created_at, session.finished_at) for session in sessions if session.created_at and session.finished_at
+        (session.created_at, session.finished_at)
+        for session in sessions
+        if session.created_at and session.finished_at
     )
     assert len(spans) == len(sessions)
     return all(later >= end for (_, end), (later, _) in pairwise(spans))
@@ -50,10 +54,15 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 def at_most_one_ahead(sessions: list[Session], *, stopping: int = 0) -> bool:
     """Return whether each session was created after the last but one ended, or while ``stopping`` more were ending."""
     spans = sorted(
-        (session.created_at, session.finished_at) for session in sessions if session.created_at and session.finished_at
+        (session.created_at, session.finished_at)
+        for session in sessions
+        if session.created_at and session.finished_at
     )
     assert len(spans) == len(sessions)
-    return all(later >= end for (_, end), (later, _) in zip(spans, spans[2 + stopping :], strict=False))
+    return all(
+        later >= end
+        for (_, end), (later, _) in zip(spans, spans[2 + stopping :], strict=False)
+    )
 
 
 def names(service: FaultyService) -> list[str]:
@@ -95,26 +104,47 @@ def test_tests_that_share_run_together_and_others_while_their_device_boots(
 
     pytester.runpytest().assert_outcomes(passed=4)
 
-    assert order(pytester) == ["test_plain_after_one", "test_one", "test_three", "test_two"]
+    assert order(pytester) == [
+        "test_plain_after_one",
+        "test_one",
+        "test_three",
+        "test_two",
+    ]
     assert at_most_one_ahead(reported(sharing))
 
 
-def test_reordering_can_be_disabled(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_reordering_can_be_disabled(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
     pytester.runpytest("--device-no-reorder").assert_outcomes(passed=4)
 
-    assert order(pytester) == ["test_one", "test_plain_after_one", "test_two", "test_three"]
+    assert order(pytester) == [
+        "test_one",
+        "test_plain_after_one",
+        "test_two",
+        "test_three",
+    ]
     assert len(names(sharing)) == 2
 
 
-def test_an_order_set_by_another_plugin_is_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
-    pytester.makeconftest(CONFTEST + "def pytest_collection_modifyitems(items): items.reverse()\n")
+def test_an_order_set_by_another_plugin_is_kept(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makeconftest(
+        CONFTEST + "def pytest_collection_modifyitems(items): items.reverse()\n"
+    )
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
     pytester.runpytest().assert_outcomes(passed=4)
 
-    assert order(pytester) == ["test_three", "test_two", "test_plain_after_one", "test_one"]
+    assert order(pytester) == [
+        "test_three",
+        "test_two",
+        "test_plain_after_one",
+        "test_one",
+    ]
     assert len(names(sharing)) == 2
 
 
@@ -147,14 +177,27 @@ def test_a_session_is_shared_in_the_markers_scope(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=10)
-    result.stdout.fnmatch_lines([f"devices: {count} created, {count} stopped (confirmed); *"])
+    result.stdout.fnmatch_lines(
+        [f"devices: {count} created, {count} stopped (confirmed); *"]
+    )
     assert sharing.statuses() == ["stopped"] * count
     assert at_most_one_ahead(reported(sharing))
 
 
-def test_a_worker_shares_a_session_in_the_markers_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
-    suites = {share: BREADTHS.format(share=share).replace("share=", f"name={share!r}, share=") for share in SESSIONS}
-    pytester.makepyfile(**{f"test_{share}_{file}": suite for share, suite in suites.items() for file in "ab"})
+def test_a_worker_shares_a_session_in_the_markers_scope(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    suites = {
+        share: BREADTHS.format(share=share).replace("share=", f"name={share!r}, share=")
+        for share in SESSIONS
+    }
+    pytester.makepyfile(
+        **{
+            f"test_{share}_{file}": suite
+            for share, suite in suites.items()
+            for file in "ab"
+        }
+    )
 
     result = pytester.runpytest("-n1")
 
@@ -163,11 +206,18 @@ def test_a_worker_shares_a_session_in_the_markers_scope(pytester: pytest.Pyteste
     assert Counter(names(sharing)) == SESSIONS
     assert sharing.statuses() == ["stopped"] * 21
     for share in SESSIONS:
-        assert at_most_one_ahead([session for session in reported(sharing) if session.name == share], stopping=1)
+        assert at_most_one_ahead(
+            [session for session in reported(sharing) if session.name == share],
+            stopping=1,
+        )
 
 
-def test_the_name_contains_the_sharing_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
-    pytester.makepyfile(test_a=BREADTHS.format(share="module"), test_b=BREADTHS.format(share="class"))
+def test_the_name_contains_the_sharing_scope(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_a=BREADTHS.format(share="module"), test_b=BREADTHS.format(share="class")
+    )
 
     pytester.runpytest("--device-share=test").assert_outcomes(passed=10)
 
@@ -176,7 +226,9 @@ def test_the_name_contains_the_sharing_scope(pytester: pytest.Pytester, sharing:
     assert ["TestFirst", "test_b.py"] in parts
 
 
-def test_a_setting_can_set_the_scope(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_setting_can_set_the_scope(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makeini("[pytest]\ndevice_share = test\n")
     pytester.makepyfile(test_a=TWO_PLATFORMS)
 
@@ -185,9 +237,13 @@ def test_a_setting_can_set_the_scope(pytester: pytest.Pytester, sharing: FaultyS
     assert len(names(sharing)) == 3
 
 
-def test_a_failing_test_leaves_the_device_to_the_next(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_failing_test_leaves_the_device_to_the_next(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(
-        TWO_PLATFORMS.replace("def test_one(device_session): pass", "def test_one(device_session): 1/0")
+        TWO_PLATFORMS.replace(
+            "def test_one(device_session): pass", "def test_one(device_session): 1/0"
+        )
     )
 
     pytester.runpytest().assert_outcomes(passed=3, failed=1)
@@ -195,7 +251,9 @@ def test_a_failing_test_leaves_the_device_to_the_next(pytester: pytest.Pytester,
     assert len(names(sharing)) == 2
 
 
-def test_each_test_reports_the_page_of_its_session(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_each_test_reports_the_page_of_its_session(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(TWO_PLATFORMS)
 
     pytester.runpytest("--junitxml=report.xml")
@@ -223,7 +281,9 @@ def test_three(device_session): assert device_session.id not in seen
 """
 
 
-def test_a_lost_session_is_replaced_for_the_next_test(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_lost_session_is_replaced_for_the_next_test(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(STOPS_IT.replace("BODY", "pass"))
 
     pytester.runpytest().assert_outcomes(passed=3)
@@ -252,7 +312,9 @@ def test_the_affected_test_is_an_infrastructure_error_and_not_a_failure(
     assert len(names(sharing)) == 2
 
 
-def test_a_test_that_fails_on_a_good_device_stays_a_failure(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_test_that_fails_on_a_good_device_stays_a_failure(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(ONE_FAILS)
 
     result = pytester.runpytest()
@@ -310,7 +372,11 @@ class TestIt:
     ],
 )
 def test_a_setting_above_the_sessions_duration_is_refused(
-    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch, given: str, reported: str
+    pytester: pytest.Pytester,
+    sharing: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    given: str,
+    reported: str,
 ) -> None:
     if given == "variable":
         monkeypatch.setenv("DEVICE_TEST_MINUTES", "11")
@@ -318,12 +384,17 @@ def test_a_setting_above_the_sessions_duration_is_refused(
         pytester.makeini("[pytest]\ndevice_test_minutes = 11\n")
     pytester.makepyfile(test_it=TWO_TESTS)
 
-    result = pytester.runpytest(*(["--device-test-minutes=11"] if given == "option" else []))
+    result = pytester.runpytest(
+        *(["--device-test-minutes=11"] if given == "option" else [])
+    )
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     rule = "must not exceed max_duration_minutes=10"
     result.stderr.fnmatch_lines(
-        [f"ERROR: test_it.py:5: test_one: {reported} {rule}", f"*: test_two: {reported} {rule}"]
+        [
+            f"ERROR: test_it.py:5: test_one: {reported} {rule}",
+            f"*: test_two: {reported} {rule}",
+        ]
     )
     assert sharing.sessions() == []
 
@@ -334,7 +405,9 @@ def test_a_setting_equal_to_the_sessions_duration_gives_each_test_its_own_device
 ) -> None:
     pytester.makepyfile(TWO_TESTS)
 
-    result = pytester.runpytest(f"--device-test-minutes={minutes}", f"--device-share={share}")
+    result = pytester.runpytest(
+        f"--device-test-minutes={minutes}", f"--device-share={share}"
+    )
 
     result.assert_outcomes(passed=2)
     assert sharing.statuses() == ["stopped", "stopped"]
@@ -350,11 +423,16 @@ def test_a_failed_boot_is_retried_by_default_and_reported(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["  device android agent-device: *failed to start*", "devices: 3 created, *"])
+    result.stdout.fnmatch_lines(
+        ["  device android agent-device: *failed to start*", "devices: 3 created, *"]
+    )
     assert sorted(sharing.statuses()) == ["errored", "stopped", "stopped"]
 
 
-@pytest.mark.parametrize("teardown", ["pytest.fail('teardown')", "pytest.skip('teardown')", "raise ValueError"])
+@pytest.mark.parametrize(
+    "teardown",
+    ["pytest.fail('teardown')", "pytest.skip('teardown')", "raise ValueError"],
+)
 def test_a_session_is_released_however_a_teardown_ends(
     pytester: pytest.Pytester, sharing: FaultyService, teardown: str
 ) -> None:
@@ -426,14 +504,19 @@ def test_no_more_equal_sessions_are_held_than_a_later_test_needs_at_once(
 
     pytester.runpytest().assert_outcomes(passed=3)
 
-    first, second = sorted(reported(sharing), key=lambda session: session.finished_at or session.created_at or NEVER)
+    first, second = sorted(
+        reported(sharing),
+        key=lambda session: session.finished_at or session.created_at or NEVER,
+    )
     assert first.finished_at
     assert second.finished_at
     assert (second.finished_at - first.finished_at).total_seconds() > 0
     assert len(names(sharing)) == 2
 
 
-def test_a_session_ends_if_its_last_test_is_skipped(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_session_ends_if_its_last_test_is_skipped(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -454,7 +537,9 @@ def test_a_session_ends_if_its_last_test_is_skipped(pytester: pytest.Pytester, s
     result = pytester.runpytest_subprocess("-v", "--device-no-reorder")
 
     result.assert_outcomes(passed=2, skipped=1)
-    result.stdout.fnmatch_lines(["*test_two*", "*android agent-device: stopped*", "*test_plain*"])
+    result.stdout.fnmatch_lines(
+        ["*test_two*", "*android agent-device: stopped*", "*test_plain*"]
+    )
     assert len(sharing.sessions()) == 1
 
 
@@ -480,7 +565,11 @@ def test_pytests_own_reordering_elsewhere_does_not_separate_tests_that_share(
 
 
 @pytest.mark.parametrize(
-    "body", ["with device_lease(platform='ios'): pass", "request.getfixturevalue('device_session')"]
+    "body",
+    [
+        "with device_lease(platform='ios'): pass",
+        "request.getfixturevalue('device_session')",
+    ],
 )
 def test_a_failure_of_a_device_requested_at_run_time_is_not_the_tests_fault(
     pytester: pytest.Pytester, sharing: FaultyService, body: str
@@ -508,7 +597,9 @@ def test_an_xfail_with_a_false_condition_is_handled_like_any_other_failure(
     assert set(sharing.statuses()) == {"stopped"}
 
 
-def test_a_lost_session_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+def test_a_lost_session_is_not_kept(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
     pytester.makepyfile(STOPS_IT.replace("BODY", "assert False"))
 
     result = pytester.runpytest("--device-keep-on-failure")
@@ -540,20 +631,30 @@ def test_a_test_does_not_wait_for_a_session_held_by_its_own_fixtures(
     result = pytester.runpytest("--device-max-sessions=1")
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["config: 1 more sessions are needed while 1 of this process are in use, *"])
-    result.stdout.fnmatch_lines(["config: device_lease() sessions are never shared: remove share"])
+    result.stdout.fnmatch_lines(
+        ["config: 1 more sessions are needed while 1 of this process are in use, *"]
+    )
+    result.stdout.fnmatch_lines(
+        ["config: device_lease() sessions are never shared: remove share"]
+    )
     assert set(sharing.statuses()) == {"stopped"}
 
 
 def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
-    pytester.makeconftest("def pytest_device_stopping(): raise ValueError('nothing saved')\n")
+    pytester.makeconftest(
+        "def pytest_device_stopping(): raise ValueError('nothing saved')\n"
+    )
     pytester.makepyfile(
-        TWO_PLATFORMS.replace("def test_one(device_session): pass", "def test_one(device_session): 1/0")
+        TWO_PLATFORMS.replace(
+            "def test_one(device_session): pass", "def test_one(device_session): 1/0"
+        )
     )
 
     result = pytester.runpytest("-x")
 
-    result.stdout.fnmatch_lines(["*ZeroDivisionError*", "*at the end of the run: ValueError: nothing saved*"])
+    result.stdout.fnmatch_lines(
+        ["*ZeroDivisionError*", "*at the end of the run: ValueError: nothing saved*"]
+    )
     assert sharing.statuses() == ["stopped"]

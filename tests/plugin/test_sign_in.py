@@ -18,7 +18,9 @@ def device_identity_settings():
 """
 
 
-def test_tests_share_a_users_tokens_until_they_are_stale(pytester: pytest.Pytester) -> None:
+def test_tests_share_a_users_tokens_until_they_are_stale(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile("""
         seen = {}
@@ -63,14 +65,27 @@ def test_workers_share_a_provider_and_its_tokens_if_requested(
             assert [one.access_token for one in device_identity_provider.tokens] == [tokens.access_token]
     """)
 
-    options = ("-p", "no:cacheprovider", "--tx=2*popen", "--dist=each", f"--device-identity-scope={scope}")
+    options = (
+        "-p",
+        "no:cacheprovider",
+        "--tx=2*popen",
+        "--dist=each",
+        f"--device-identity-scope={scope}",
+    )
     pytester.runpytest_subprocess(*options).assert_outcomes(passed=2)
 
-    assert len({pytester.path.joinpath(worker).read_text() for worker in ("gw0", "gw1")}) == providers
+    assert (
+        len({pytester.path.joinpath(worker).read_text() for worker in ("gw0", "gw1")})
+        == providers
+    )
 
 
-@pytest.mark.parametrize("options", [(), ("-n1", "--device-identity-scope=run")], ids=["alone", "shared"])
-def test_no_secret_reaches_a_report(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [(), ("-n1", "--device-identity-scope=run")], ids=["alone", "shared"]
+)
+def test_no_secret_reaches_a_report(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile("""
         import logging, pathlib
@@ -97,7 +112,13 @@ def test_no_secret_reaches_a_report(pytester: pytest.Pytester, options: tuple[st
             assert not secrets, f"https://app.example/{verifier}?x={secrets[0]}#{code}"
     """)
 
-    arguments = ("--showlocals", "-p", "no:cacheprovider", "--junitxml=report.xml", *options)
+    arguments = (
+        "--showlocals",
+        "-p",
+        "no:cacheprovider",
+        "--junitxml=report.xml",
+        *options,
+    )
     result = pytester.runpytest_subprocess(*arguments)
 
     result.assert_outcomes(failed=1)

@@ -29,12 +29,16 @@ def test_unknown(device_session):
 
 
 @pytest.fixture
-def known(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+def known(
+    service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> FaultyService:
     monkeypatch.delenv("DEVICE_SHARE")
     monkeypatch.setenv("DEVICE_SIZE_DURATIONS", "true")
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
-    seconds = {f"test_it.py::test_many[{n}]": 90.0 for n in range(3)} | {"test_it.py::test_fixed": 90.0}
+    seconds = {f"test_it.py::test_many[{n}]": 90.0 for n in range(3)} | {
+        "test_it.py::test_fixed": 90.0
+    }
     (cache / "test_seconds").write_text(json.dumps(seconds))
     return service
 
@@ -42,7 +46,11 @@ def known(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest
 @pytest.mark.parametrize("defaults", [False, True])
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
 def test_a_run_requests_durations_from_its_history(
-    pytester: pytest.Pytester, known: FaultyService, distributed: list[str], *, defaults: bool
+    pytester: pytest.Pytester,
+    known: FaultyService,
+    distributed: list[str],
+    *,
+    defaults: bool,
 ) -> None:
     pytester.makepyfile(test_it=SUITE.format(defaults=defaults))
 

@@ -39,34 +39,64 @@ def test_driven(device_session, device_client):
 
 
 @pytest.fixture
-def _a_terminal_of_no_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def _a_terminal_of_no_ci(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     del pytester  # which switches colors off
-    for name in ("CI", "BUILD_NUMBER", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
+    for name in (
+        "CI",
+        "BUILD_NUMBER",
+        "COLUMNS",
+        "LINES",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "PY_COLORS",
+        "PYTEST_ADDOPTS",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # many processes are started here
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # many processes are started here
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
 
 
 def piped(*args: str) -> str:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pytest", *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
 
 
 def without_chance(lines: Iterable[str]) -> list[str]:
     """Remove variable parts, terminal-only output and blank lines."""
-    lines = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+\.\d+|\d+ s\b", "…", line) for line in lines)
-    return [line.removeprefix("collecting ... ").strip("= ") for line in lines if line.strip()]
+    lines = (
+        re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+\.\d+|\d+ s\b", "…", line)
+        for line in lines
+    )
+    return [
+        line.removeprefix("collecting ... ").strip("= ")
+        for line in lines
+        if line.strip()
+    ]
 
 
 def words_of(lines: Iterable[str]) -> list[str]:
     return " ".join(without_chance(lines)).split()
 
 
-@pytest.mark.parametrize("args", [[], ["-v"], ["-s"], ["-vs"], ["-q"], ["--capture=sys"], ["--capture=tee-sys"]])
+@pytest.mark.parametrize(
+    "args",
+    [[], ["-v"], ["-s"], ["-vs"], ["-q"], ["--capture=sys"], ["--capture=tee-sys"]],
+)
 def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a_log(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, args: list[str]
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
 ) -> None:
     service.add_fault("boot", "delay", seconds=1.3, times=None)
     pytester.makepyfile(ONE)
@@ -77,7 +107,9 @@ def test_the_screen_shows_a_live_line_during_a_boot_and_afterwards_the_same_as_a
     log = piped(*args)
 
     seen = [re.sub(r"\d", "N", line) for line in terminal.drawn()]
-    assert set(seen) == (set() if "-q" in args else {"  device android agent-device: starting, N s"})
+    assert set(seen) == (
+        set() if "-q" in args else {"  device android agent-device: starting, N s"}
+    )
     # A live line ends the line of the test's file, so words are compared instead of lines.
     assert words_of(terminal.lines()) == words_of(log.splitlines())
     assert "\r" not in log
@@ -93,12 +125,17 @@ def test_concurrent_boots_share_one_live_line_that_fits_the_terminal(
 
     wide, narrow = TerminalRun().finish(), TerminalRun(columns=51).finish()
 
-    assert re.fullmatch(r"  device android agent-device: starting, \d s · ios argent: starting, \d s", wide.drawn()[0])
+    assert re.fullmatch(
+        r"  device android agent-device: starting, \d s · ios argent: starting, \d s",
+        wide.drawn()[0],
+    )
     assert max(len(line) for line in narrow.drawn()) == 50
     assert not [line for line in narrow.lines() if ": starting," in line]
 
 
-def test_unterminated_lines_of_tests_withs_are_kept(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_unterminated_lines_of_tests_withs_are_kept(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     pytester.makeconftest(
         """
@@ -124,7 +161,9 @@ def test_unterminated_lines_of_tests_withs_are_kept(pytester: pytest.Pytester, s
     assert not [line for line in run.lines() if ": starting," in line]
 
 
-def test_ctrl_c_removes_the_live_line(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_ctrl_c_removes_the_live_line(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=600)
     pytester.makepyfile(ONE)
     run = TerminalRun().read_until(lambda run: bool(run.drawn()))
@@ -140,14 +179,21 @@ def test_the_live_line_shows_the_newest_state_and_keeps_counting(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=3)
-    service.add_fault("get", "reply", status=503, body="漢字", times=3)  # signs that take two columns each
+    service.add_fault(
+        "get", "reply", status=503, body="漢字", times=3
+    )  # signs that take two columns each
     pytester.makepyfile(ONE)
 
     run = TerminalRun().finish()
 
-    reported = "  device android agent-device: get: the service failed (status 503): ??, "
+    reported = (
+        "  device android agent-device: get: the service failed (status 503): ??, "
+    )
     assert reported in run.raw
-    assert "  device android agent-device: starting, 2 s" in run.raw.rpartition(reported)[2]  # once answered again
+    assert (
+        "  device android agent-device: starting, 2 s"
+        in run.raw.rpartition(reported)[2]
+    )  # once answered again
 
 
 @pytest.mark.usefixtures("service")
@@ -168,9 +214,15 @@ def test_an_output_line_replaces_the_live_line(pytester: pytest.Pytester) -> Non
     assert not [line for line in lines if "live line that" in line]
 
 
-@pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")]
+)
 def test_no_live_line_is_drawn_without_an_interactive_terminal(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: str,
 ) -> None:
     monkeypatch.setenv(name, value)
     service.add_fault("boot", "delay", seconds=0.3)
@@ -202,7 +254,9 @@ def test_the_usual_boot_time_is_learned_from_earlier_runs(
     assert round(min(remembered)) >= 1
 
 
-def test_the_usual_time_is_the_median_of_the_newest_fifty(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_usual_time_is_the_median_of_the_newest_fifty(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
@@ -212,13 +266,20 @@ def test_the_usual_time_is_the_median_of_the_newest_fifty(pytester: pytest.Pytes
 
     run = TerminalRun().finish()
 
-    assert re.fullmatch(r"  device android agent-device: starting, \d+ s \(usually 50 s\)", run.drawn()[0])
-    remembered = json.loads((cache / "boot_seconds").read_text())["android agent-device"]
+    assert re.fullmatch(
+        r"  device android agent-device: starting, \d+ s \(usually 50 s\)",
+        run.drawn()[0],
+    )
+    remembered = json.loads((cache / "boot_seconds").read_text())[
+        "android agent-device"
+    ]
     assert remembered[:-1] == times[2:]
 
 
 @pytest.mark.parametrize("damaged", ["{", '{"android agent-device": ["48", -1, 1e9]}'])
-def test_damaged_remembered_times_are_ignored(pytester: pytest.Pytester, service: FaultyService, damaged: str) -> None:
+def test_damaged_remembered_times_are_ignored(
+    pytester: pytest.Pytester, service: FaultyService, damaged: str
+) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
@@ -227,8 +288,13 @@ def test_damaged_remembered_times_are_ignored(pytester: pytest.Pytester, service
 
     run = TerminalRun().finish()
 
-    assert re.fullmatch(r"  device android agent-device: starting, \d+ s", run.drawn()[0])
-    assert len(json.loads((cache / "boot_seconds").read_text())["android agent-device"]) == 1
+    assert re.fullmatch(
+        r"  device android agent-device: starting, \d+ s", run.drawn()[0]
+    )
+    assert (
+        len(json.loads((cache / "boot_seconds").read_text())["android agent-device"])
+        == 1
+    )
 
 
 @pytest.mark.parametrize("args", [["-n1"], ["-n1", "-v"]])
@@ -241,9 +307,15 @@ def test_a_workers_events_are_shown_with_its_name_and_without_a_live_line(
     terminal, log = TerminalRun(*args).finish(), piped(*args)
 
     for lines in (terminal.lines(), log.splitlines()):
-        shown = [line for line in lines if line.startswith("  device gw0 android agent-device: ")]
+        shown = [
+            line
+            for line in lines
+            if line.startswith("  device gw0 android agent-device: ")
+        ]
         assert len(shown) == (0 if "-v" not in args else 3)
-        assert bool(re.search(r"    http://127\.0\.0\.1:\d+/sessions/", "\n".join(lines))) == ("-v" in args)
+        assert bool(
+            re.search(r"    http://127\.0\.0\.1:\d+/sessions/", "\n".join(lines))
+        ) == ("-v" in args)
     assert terminal.drawn() == []
 
 
@@ -265,7 +337,11 @@ def test_an_infrastructure_error_during_a_test_is_not_a_failure_and_is_listed_wi
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["*test_it.py::test_driven ERROR*" if not distributed else "*ERROR* test_it.py::test_driven*"]
+        [
+            "*test_it.py::test_driven ERROR*"
+            if not distributed
+            else "*ERROR* test_it.py::test_driven*"
+        ]
     )
     result.stdout.fnmatch_lines(
         [
@@ -297,9 +373,15 @@ def test_ten_infrastructure_errors_are_listed_and_the_others_counted(
     result = pytester.runpytest("--device-start-attempts=1")
 
     result.assert_outcomes(errors=12)
-    listed = [line for line in result.outlines if line.startswith("infrastructure: test_") and "::test_driven[" in line]
+    listed = [
+        line
+        for line in result.outlines
+        if line.startswith("infrastructure: test_") and "::test_driven[" in line
+    ]
     assert len(listed) == 10
-    result.stdout.fnmatch_lines(["12 infrastructure errors (not test failures)", "and 2 more"])
+    result.stdout.fnmatch_lines(
+        ["12 infrastructure errors (not test failures)", "and 2 more"]
+    )
 
 
 def test_pytest_formats_no_traceback_for_an_error_reported_by_its_message(
@@ -326,7 +408,9 @@ def test_pytest_formats_no_traceback_for_an_error_reported_by_its_message(
     result = pytester.runpytest("--showlocals", "--full-trace")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["made: create: the service failed (status 500): a bug"])
+    result.stdout.fnmatch_lines(
+        ["made: create: the service failed (status 500): a bug"]
+    )
 
 
 @pytest.mark.parametrize("args", [[], ["-q"]])
@@ -342,7 +426,8 @@ def test_a_retried_boot_is_counted_and_named(
     reported = [
         line
         for line in result.outlines
-        if "android agent-device: failed to start, retrying with a new session (2/2): see the session page" in line
+        if "android agent-device: failed to start, retrying with a new session (2/2): see the session page"
+        in line
     ]
     assert len(reported) == (0 if args else 1)
     result.stdout.fnmatch_lines(
@@ -363,13 +448,21 @@ def test_colors_are_used_if_pytest_uses_them(pytester: pytest.Pytester) -> None:
     assert "\x1b[32mdevices: 1 created, " in piped("--color=yes")
 
 
-def test_the_header_reports_service_app_and_limits(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_reports_service_app_and_limits(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
     monkeypatch.setenv("DEVICE_APP_ID", "11111111-2222-4333-8444-555555555555")
 
     first = "device: https://devices.example (DEVICE_URL), app ID 11111111…, "
-    pytester.runpytest().stdout.fnmatch_lines([f"{first}sessions up to 30 min (idle 10)"])
-    limits = ["--device-max-duration-minutes=9", "--device-max-idle-time-minutes=3", "--device-max-sessions=4"]
+    pytester.runpytest().stdout.fnmatch_lines(
+        [f"{first}sessions up to 30 min (idle 10)"]
+    )
+    limits = [
+        "--device-max-duration-minutes=9",
+        "--device-max-idle-time-minutes=3",
+        "--device-max-sessions=4",
+    ]
     shown = pytester.runpytest(*limits).stdout
     shown.fnmatch_lines([f"{first}sessions up to 9 min (idle 3), at most 4 at once"])
     shown.no_fnmatch_line("device max*")
@@ -383,7 +476,9 @@ def test_the_header_reports_the_idle_limit_that_the_duration_leaves_room_for(
 
     result = pytester.runpytest(f"--device-max-duration-minutes={minutes}")
 
-    result.stdout.fnmatch_lines([f"device: *, sessions up to {minutes} min (idle {idle})"])
+    result.stdout.fnmatch_lines(
+        [f"device: *, sessions up to {minutes} min (idle {idle})"]
+    )
 
 
 def test_with_v_the_header_shows_the_source_of_each_setting(
@@ -395,7 +490,9 @@ def test_with_v_the_header_shows_the_source_of_each_setting(
     pytester.makeini("[pytest]\ndevice_wait_timeout_seconds = 30\n")
     address = "https://me:hidden@builds.example/app.apk?X-Signature=hidden"
 
-    shown = pytester.runpytest("-v", "--device-no-reorder", f"--device-application-archive-url={address}").stdout
+    shown = pytester.runpytest(
+        "-v", "--device-no-reorder", f"--device-application-archive-url={address}"
+    ).stdout
 
     reported = [line for line in shown.str().splitlines() if line.startswith("device ")]
     assert reported == [

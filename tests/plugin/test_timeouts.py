@@ -43,7 +43,9 @@ def test_the_wait_for_a_device_does_not_count_towards_the_timeout(
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("func_only", ["false", "true"])
-def test_the_rest_of_a_test_has_the_timeout(pytester: pytest.Pytester, func_only: str) -> None:
+def test_the_rest_of_a_test_has_the_timeout(
+    pytester: pytest.Pytester, func_only: str
+) -> None:
     pytester.makeini(f"[pytest]\ntimeout = 2\ntimeout_func_only = {func_only}\n")
     pytester.makepyfile(
         """

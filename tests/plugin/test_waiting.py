@@ -15,11 +15,22 @@ FULL = '{"message": "all devices are in use"}'
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_wait_for_capacity_is_reported(pytester: pytest.Pytester, service: FaultyService, status: int) -> None:
-    service.add_fault("create", "reply", status=status, body=FULL, headers={"Retry-After": "0"}, times=2)
+def test_a_wait_for_capacity_is_reported(
+    pytester: pytest.Pytester, service: FaultyService, status: int
+) -> None:
+    service.add_fault(
+        "create",
+        "reply",
+        status=status,
+        body=FULL,
+        headers={"Retry-After": "0"},
+        times=2,
+    )
     pytester.makepyfile(ONE)
 
-    result = pytester.runpytest("-v")  # a wait of less than five seconds has no line without
+    result = pytester.runpytest(
+        "-v"
+    )  # a wait of less than five seconds has no line without
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -28,20 +39,31 @@ def test_a_wait_for_capacity_is_reported(pytester: pytest.Pytester, service: Fau
             "*devices: 1 created, 1 stopped (confirmed);*",
         ]
     )
-    assert [status for operation, status in service.requests() if operation == "create"] == [status, status, 200]
+    assert [
+        status for operation, status in service.requests() if operation == "create"
+    ] == [status, status, 200]
 
 
 def test_a_service_that_never_has_capacity_is_reported_with_its_last_response(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    service.add_fault("create", "reply", status=429, body=FULL, headers={"Retry-After": "0"}, times=None)
+    service.add_fault(
+        "create",
+        "reply",
+        status=429,
+        body=FULL,
+        headers={"Retry-After": "0"},
+        times=None,
+    )
     pytester.makepyfile(ONE)
 
     result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["infrastructure: the service had no capacity for ? s. Last response: create: *in use*"]
+        [
+            "infrastructure: the service had no capacity for ? s. Last response: create: *in use*"
+        ]
     )
     result.stdout.no_fnmatch_line("*1 unknown*")
     assert service.sessions() == []
@@ -53,4 +75,6 @@ def test_an_unknown_polling_mode_is_refused(pytester: pytest.Pytester) -> None:
 
     result = pytester.runpytest("--device-polling=fast")
 
-    result.stderr.fnmatch_lines(["*--device-polling='fast' must be 'fixed' or 'learned'*"])
+    result.stderr.fnmatch_lines(
+        ["*--device-polling='fast' must be 'fixed' or 'learned'*"]
+    )

@@ -27,11 +27,16 @@ KEEP = "--device-keep-warm=5"
 
 @pytest.fixture
 def warm(
-    service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pytester: pytest.Pytester
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    pytester: pytest.Pytester,
 ) -> Generator[FaultyService]:
     for variable in ("CI", "BUILD_NUMBER"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")  # by which the reapers of this test are known
+    monkeypatch.setenv(
+        "PATH", f"{os.environ['PATH']}:{tmp_path}"
+    )  # by which the reapers of this test are known
     pytester.makepyfile(test_it=SUITE)
     yield service
     for reaper in reapers(str(tmp_path)):
@@ -39,23 +44,37 @@ def warm(
 
 
 def entries() -> list[Entry]:
-    return [entry for run in past_runs(Path(os.environ["DEVICE_STATE_DIR"])) for entry in run.ledger.read()[0]]
+    return [
+        entry
+        for run in past_runs(Path(os.environ["DEVICE_STATE_DIR"]))
+        for entry in run.ledger.read()[0]
+    ]
 
 
-def test_the_next_run_takes_over_the_device(pytester: pytest.Pytester, warm: FaultyService) -> None:
+def test_the_next_run_takes_over_the_device(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
     first = pytester.runpytest(KEEP)
     first.assert_outcomes(passed=2)
     assert first.ret == pytest.ExitCode.OK  # what is kept warm is no leak
-    first.stdout.fnmatch_lines(["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *"])
+    first.stdout.fnmatch_lines(
+        ["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *"]
+    )
     first.stdout.re_match_lines(
-        [r"android agent-device: kept warm until \d\d:\d\d$", "    http", "    pytest-device stop"]
+        [
+            r"android agent-device: kept warm until \d\d:\d\d$",
+            "    http",
+            "    pytest-device stop",
+        ]
     )
     assert [entry.state for entry in entries()] == [WARM]
 
     second = pytester.runpytest(KEEP)
 
     second.assert_outcomes(passed=2)
-    second.stdout.fnmatch_lines(["devices: 0 created, 1 taken over, 0 stopped (confirmed), 1 kept warm; *"])
+    second.stdout.fnmatch_lines(
+        ["devices: 0 created, 1 taken over, 0 stopped (confirmed), 1 kept warm; *"]
+    )
     assert warm.statuses() == ["in-progress"]
 
 
@@ -83,23 +102,33 @@ def test_a_run_that_ends_at_its_first_failure_keeps_its_device_warm(
 
 
 @pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough')"])
-def test_an_interrupted_run_keeps_nothing_warm(pytester: pytest.Pytester, warm: FaultyService, end: str) -> None:
+def test_an_interrupted_run_keeps_nothing_warm(
+    pytester: pytest.Pytester, warm: FaultyService, end: str
+) -> None:
     broken = f"""
     @pytest.mark.device(platform="ios", share="run")
     def test_three(device_session): {end}
     """
-    pytester.makepyfile(test_it=SUITE + "\n".join(line.strip() for line in broken.splitlines()))
+    pytester.makepyfile(
+        test_it=SUITE + "\n".join(line.strip() for line in broken.splitlines())
+    )
 
     pytester.runpytest_subprocess(KEEP)
 
-    assert warm.statuses() == ["stopped", "stopped"]  # also the one that no test needed any more
+    assert warm.statuses() == [
+        "stopped",
+        "stopped",
+    ]  # also the one that no test needed any more
     assert entries() == []
 
 
 def test_workers_keep_their_devices_warm_and_take_over_each_others(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
-    pytester.makepyfile(test_it=SUITE + "\ndef test_three(device_session): pass\ndef test_four(device_session): pass\n")
+    pytester.makepyfile(
+        test_it=SUITE
+        + "\ndef test_three(device_session): pass\ndef test_four(device_session): pass\n"
+    )
 
     pytester.runpytest_subprocess(KEEP, "-n2").assert_outcomes(passed=4)
     left = len(warm.sessions())
@@ -108,19 +137,26 @@ def test_workers_keep_their_devices_warm_and_take_over_each_others(
     result.assert_outcomes(passed=4)
     assert result.ret == pytest.ExitCode.OK
     (receipt,) = (line for line in result.outlines if line.startswith("devices: "))
-    assert re.match(r"devices: \d created, [12] taken over, 0 stopped \(confirmed\), [12] kept warm;", receipt)
+    assert re.match(
+        r"devices: \d created, [12] taken over, 0 stopped \(confirmed\), [12] kept warm;",
+        receipt,
+    )
     assert warm.statuses() == ["in-progress"] * len(warm.sessions())
     assert len(warm.sessions()) <= max(left, 2)
 
 
-def test_a_tests_report_names_the_session_that_was_taken_over(pytester: pytest.Pytester, warm: FaultyService) -> None:
+def test_a_tests_report_names_the_session_that_was_taken_over(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
     pytester.runpytest(KEEP)
 
     result = pytester.inline_run(KEEP)
 
     (session,) = warm.sessions()
     passed, *_ = result.listoutcomes()
-    assert [dict(report.user_properties)["device_session"] for report in passed] == [session["id"]] * 2
+    assert [dict(report.user_properties)["device_session"] for report in passed] == [
+        session["id"]
+    ] * 2
 
 
 def test_the_ini_file_keeps_nothing_warm_in_ci_and_the_run_reports_it(
@@ -131,7 +167,11 @@ def test_the_ini_file_keeps_nothing_warm_in_ci_and_the_run_reports_it(
 
     result = pytester.runpytest()
 
-    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI, only --device-keep-warm or *"])
+    result.stdout.fnmatch_lines(
+        [
+            "device_keep_warm in the ini file is ignored: in CI, only --device-keep-warm or *"
+        ]
+    )
     assert warm.statuses() == ["stopped"]
 
 
@@ -155,7 +195,9 @@ def test_the_option_is_refused_for_a_service_that_ends_with_the_run(
     mistaken = pytester.runpytest("--device-local", KEEP)
 
     assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
-    mistaken.stderr.fnmatch_lines(["ERROR: --device-keep-warm needs a remote service: *"])
+    mistaken.stderr.fnmatch_lines(
+        ["ERROR: --device-keep-warm needs a remote service: *"]
+    )
 
 
 def test_an_unset_idle_limit_covers_the_time_that_a_device_is_kept_warm(
@@ -178,7 +220,9 @@ def test_an_unset_idle_limit_covers_the_time_that_a_device_is_kept_warm(
     assert warm.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_device_that_cannot_be_reset_is_not_kept_warm(pytester: pytest.Pytester, warm: FaultyService) -> None:
+def test_a_device_that_cannot_be_reset_is_not_kept_warm(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
     pytester.makepyfile(  # a simulated controller can clear nothing
         test_it="""
         import pytest
@@ -202,7 +246,11 @@ def test_a_warm_device_with_a_dead_controller_is_stopped_and_reported(
     result = pytester.runpytest(KEEP)
 
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["stopped android agent-device *, which was kept warm: its agent-device daemon *"])
+    result.stdout.fnmatch_lines(
+        [
+            "stopped android agent-device *, which was kept warm: its agent-device daemon *"
+        ]
+    )
     assert warm.statuses() == ["stopped", "in-progress"]
 
 
@@ -241,17 +289,27 @@ def test_at_the_limit_a_warm_device_that_cannot_be_stopped_fails_the_run(
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *", "*: NOT CONFIRMED AS STOPPED: *not yours*"]
+        [
+            "devices: 1 created, 0 stopped (confirmed), 1 kept warm; *",
+            "*: NOT CONFIRMED AS STOPPED: *not yours*",
+        ]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_warm_device_is_in_the_receipts_json(pytester: pytest.Pytester, warm: FaultyService) -> None:
+def test_a_warm_device_is_in_the_receipts_json(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
     pytester.runpytest(KEEP)
 
     pytester.runpytest(KEEP, "--device-artifacts-dir=out")
 
     (path,) = (pytester.path / "out").rglob("receipt.json")
     receipt = json.loads(path.read_text())
-    assert (receipt["created"], receipt["taken_over"], receipt["kept_warm"], receipt["stopped"]) == (0, 1, 1, 0)
+    assert (
+        receipt["created"],
+        receipt["taken_over"],
+        receipt["kept_warm"],
+        receipt["stopped"],
+    ) == (0, 1, 1, 0)
     assert warm.statuses() == ["in-progress"]

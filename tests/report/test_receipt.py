@@ -37,9 +37,13 @@ def receipt_of(*events: Event) -> Receipt:
     return receipt
 
 
-def ref(session_id: str = "one", *, waited: float = 0.0, late: float | None = None) -> SessionRef:
+def ref(
+    session_id: str = "one", *, waited: float = 0.0, late: float | None = None
+) -> SessionRef:
     url = f"https://devices.example/sessions/{session_id}"
-    return SessionRef("ios appium", session_id, url, waited_seconds=waited, late_seconds=late)
+    return SessionRef(
+        "ios appium", session_id, url, waited_seconds=waited, late_seconds=late
+    )
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
@@ -63,14 +67,21 @@ def test_every_kind_of_event_has_a_line(event: Event) -> None:
     ],
     ids=str,
 )
-def test_without_v_only_trouble_and_long_boots_have_a_line(event: Event, usual: float | None, *, shown: bool) -> None:
+def test_without_v_only_trouble_and_long_boots_have_a_line(
+    event: Event, usual: float | None, *, shown: bool
+) -> None:
     assert needs_line(event, usual) is shown
 
 
 def test_lines_and_pages_use_the_same_words_for_states() -> None:
-    assert line_of(StateChanged(ref(waited=30), "new")) == "ios appium: after 30 s: starting"
+    assert (
+        line_of(StateChanged(ref(waited=30), "new"))
+        == "ios appium: after 30 s: starting"
+    )
     assert line_of(Stopped(ref(), "errored")) == "ios appium: failed"
-    assert line_of(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3)) == (
+    assert line_of(
+        StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3)
+    ) == (
         f"ios appium: failed to start, retrying with a new session (2/3): no disk\n    {PAGE}"
     )
 
@@ -78,9 +89,13 @@ def test_lines_and_pages_use_the_same_words_for_states() -> None:
 def test_a_receipt_names_no_page_that_ended_with_the_run() -> None:
     receipt = Receipt(has_pages=False)
     receipt.add(Created(ref()))
-    receipt.add(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3))
+    receipt.add(
+        StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3)
+    )
 
-    assert "failed to start: ios appium: no disk" in [one.text for one in receipt.lines()]
+    assert "failed to start: ios appium: no disk" in [
+        one.text for one in receipt.lines()
+    ]
 
 
 def test_the_time_in_the_queue_is_counted_separately() -> None:
@@ -98,14 +113,20 @@ def test_a_run_without_sessions_has_an_empty_receipt() -> None:
 
 
 def test_if_all_sessions_are_stopped_one_green_line_reports_it() -> None:
-    receipt = receipt_of(Created(ref()), Ready(ref(waited=4)), Stopped(ref(waited=70), "stopped", running_seconds=66))
+    receipt = receipt_of(
+        Created(ref()),
+        Ready(ref(waited=4)),
+        Stopped(ref(waited=70), "stopped", running_seconds=66),
+    )
 
     text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
     assert list(receipt.lines()) == [(text, "green")]
 
 
 def test_gone_sessions_are_counted_separately_from_stopped_ones() -> None:
-    receipt = receipt_of(Created(ref()), Gone(ref()), Created(ref("two")), Stopped(ref("two"), "stopped"))
+    receipt = receipt_of(
+        Created(ref()), Gone(ref()), Created(ref("two")), Stopped(ref("two"), "stopped")
+    )
 
     (line,) = receipt.lines()
     assert line.text.startswith("devices: 2 created, 1 stopped (confirmed), 1 gone; ")
@@ -116,7 +137,11 @@ def test_sessions_that_may_still_run_are_red() -> None:
     left = receipt_of(Created(ref()), StopFailed(ref(), "500"))
     lost = receipt_of(CreateUnknown(ref(""), ""))
 
-    assert {line.color for line in left.lines()} == {line.color for line in lost.lines()} == {"red"}
+    assert (
+        {line.color for line in left.lines()}
+        == {line.color for line in lost.lines()}
+        == {"red"}
+    )
     words = f"ios appium: NOT CONFIRMED AS STOPPED: 500\n    {PAGE}\n    pytest-device stop one"
     assert words in [line.text for line in left.lines()]
 
@@ -133,12 +158,21 @@ def test_a_kept_session_is_yellow_until_it_is_stopped_after_all() -> None:
     assert line.color == "green"
 
 
-def test_a_warm_session_that_the_same_run_stops_is_stopped_and_its_time_counts_once() -> None:
+def test_a_warm_session_that_the_same_run_stops_is_stopped_and_its_time_counts_once() -> (
+    None
+):
     receipt = receipt_of(
-        Created(ref()), KeptWarm(ref(), "", used_seconds=40), Stopped(ref(), "stopped", running_seconds=70)
+        Created(ref()),
+        KeptWarm(ref(), "", used_seconds=40),
+        Stopped(ref(), "stopped", running_seconds=70),
     )
     values = receipt.to_json()
-    assert (values["created"], values["stopped"], values["kept_warm"], values["device_seconds"]) == (1, 1, 0, 70)
+    assert (
+        values["created"],
+        values["stopped"],
+        values["kept_warm"],
+        values["device_seconds"],
+    ) == (1, 1, 0, 70)
 
 
 def test_the_time_of_a_session_passed_between_workers_counts_once() -> None:
@@ -162,31 +196,49 @@ def test_the_time_of_a_session_passed_between_workers_counts_once() -> None:
 
 def test_an_earlier_runs_share_of_a_sessions_time_is_not_counted() -> None:
     receipt = receipt_of(
-        TakenOver(ref()), KeptWarm(ref(), "", used_seconds=40), Stopped(ref(), "stopped", running_seconds=900)
+        TakenOver(ref()),
+        KeptWarm(ref(), "", used_seconds=40),
+        Stopped(ref(), "stopped", running_seconds=900),
     )
 
     assert receipt.to_json()["device_seconds"] == 40
 
 
 def test_a_warm_session_that_could_not_be_stopped_is_not_called_warm() -> None:
-    receipt = receipt_of(Created(ref()), StopFailed(ref(), "403"), KeptWarm(ref(), "12:34", used_seconds=40))
+    receipt = receipt_of(
+        Created(ref()),
+        StopFailed(ref(), "403"),
+        KeptWarm(ref(), "12:34", used_seconds=40),
+    )
 
     values = receipt.to_json()
     assert (values["created"], values["kept_warm"]) == (1, 0)
-    assert f"ios appium: NOT CONFIRMED AS STOPPED: 403\n    {PAGE}\n    pytest-device stop one" in [
-        line.text for line in receipt.lines()
-    ]
+    assert (
+        f"ios appium: NOT CONFIRMED AS STOPPED: 403\n    {PAGE}\n    pytest-device stop one"
+        in [line.text for line in receipt.lines()]
+    )
 
 
 def test_an_earlier_runs_session_is_not_counted_but_reported_while_it_may_run() -> None:
-    receipt = receipt_of(StopDelayed(ref(), "503"), Note("began to stop it", session_id="one"))
+    receipt = receipt_of(
+        StopDelayed(ref(), "503"), Note("began to stop it", session_id="one")
+    )
     values = receipt.to_json()
-    assert (values["created"], values["stopped"], [one["id"] for one in values["not_stopped"]]) == (0, 0, ["one"])
+    assert (
+        values["created"],
+        values["stopped"],
+        [one["id"] for one in values["not_stopped"]],
+    ) == (0, 0, ["one"])
 
     receipt.add(Stopped(ref(), "stopped", running_seconds=900))
 
     values = receipt.to_json()
-    assert (values["created"], values["stopped"], values["not_stopped"], values["device_seconds"]) == (0, 0, [], 0)
+    assert (
+        values["created"],
+        values["stopped"],
+        values["not_stopped"],
+        values["device_seconds"],
+    ) == (0, 0, [], 0)
     assert "began to stop it" in [line.text for line in receipt.lines()]
 
 
@@ -200,8 +252,13 @@ def test_a_retried_boot_is_never_hidden() -> None:
     )
 
     counted, named = receipt.lines()
-    assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
-    assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
+    assert counted.text.startswith(
+        "devices: 2 created, 2 stopped (confirmed), 1 failed to start; "
+    )
+    assert named == (
+        f"failed to start: ios appium: no booted device\n    {PAGE}",
+        "yellow",
+    )
     assert color_of(StartFailed(ref(), "", 2, 2)) == "yellow"
 
 
@@ -222,7 +279,9 @@ def test_waiting_for_a_session_that_never_becomes_ready_counts() -> None:
         Created(ref("waited for", waited=1)),
         Stopped(ref("waited for", waited=12, late=0.1), "stopped", running_seconds=11),
         Created(ref("in the background", waited=1, late=30)),
-        Stopped(ref("in the background", waited=20, late=11), "stopped", running_seconds=19),
+        Stopped(
+            ref("in the background", waited=20, late=11), "stopped", running_seconds=19
+        ),
     )
 
     assert receipt.to_json()["waited_seconds"] == 12
@@ -241,18 +300,32 @@ def test_a_background_boot_does_not_count_as_waiting() -> None:
 
 def test_an_error_is_reported_with_each_page_once_on_its_own_line() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
-    test, listed = "infrastructure: test_a.py::test_x", f"\n    {PAGE}\n    https://devices.example/sessions/two"
-
-    assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).line() == (
-        f"{test}: no answer{listed}"
+    test, listed = (
+        "infrastructure: test_a.py::test_x",
+        f"\n    {PAGE}\n    https://devices.example/sessions/two",
     )
-    assert Incident("infrastructure", "test_a.py::test_x", f"gone ({PAGE})", pages).line() == f"{test}: gone{listed}"
-    assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
+
+    assert Incident(
+        "infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages
+    ).line() == (f"{test}: no answer{listed}")
+    assert (
+        Incident("infrastructure", "test_a.py::test_x", f"gone ({PAGE})", pages).line()
+        == f"{test}: gone{listed}"
+    )
+    assert (
+        Incident("config", "test_a.py::test_x", "forbidden").line()
+        == "config: test_a.py::test_x: forbidden"
+    )
 
 
-def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects() -> None:
+def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects() -> (
+    None
+):
     receipt = receipt_of()
-    receipt.incidents += [Incident("config", f"test_a.py::{test}", "forbidden") for test in ("x", "x", "y", "y")]
+    receipt.incidents += [
+        Incident("config", f"test_a.py::{test}", "forbidden")
+        for test in ("x", "x", "y", "y")
+    ]
 
     assert [line.text for line in receipt.lines()] == [
         "4 config errors (not test failures)",
@@ -260,10 +333,13 @@ def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects()
     ]
 
 
-def test_the_only_test_that_a_cause_affects_is_named_however_often_it_is_rerun() -> None:
+def test_the_only_test_that_a_cause_affects_is_named_however_often_it_is_rerun() -> (
+    None
+):
     receipt = receipt_of()
     receipt.incidents += [
-        Incident("infrastructure", "test_a.py::x", "gone", [page]) for page in ("https://1", "https://2")
+        Incident("infrastructure", "test_a.py::x", "gone", [page])
+        for page in ("https://1", "https://2")
     ]
 
     assert [line.text for line in receipt.lines()][1:] == [
@@ -271,13 +347,21 @@ def test_the_only_test_that_a_cause_affects_is_named_however_often_it_is_rerun()
     ]
 
 
-def test_a_cause_that_ends_with_a_full_stop_has_none_before_the_number_of_its_tests() -> None:
+def test_a_cause_that_ends_with_a_full_stop_has_none_before_the_number_of_its_tests() -> (
+    None
+):
     receipt = receipt_of()
-    receipt.incidents += [Incident("config", f"test_a.py::{test}", "forbidden: ask the owner.") for test in "xy"]
+    receipt.incidents += [
+        Incident("config", f"test_a.py::{test}", "forbidden: ask the owner.")
+        for test in "xy"
+    ]
 
     lines = [line.text for line in receipt.lines()]
 
-    assert lines[-1] == "config: forbidden: ask the owner: 2 tests affected, first test_a.py::x"
+    assert (
+        lines[-1]
+        == "config: forbidden: ask the owner: 2 tests affected, first test_a.py::x"
+    )
 
 
 def test_the_receipt_converts_to_json() -> None:
@@ -307,7 +391,9 @@ def test_the_receipt_converts_to_json() -> None:
         "kept": 1,
         "kept_warm": 0,
         "unknown": 1,
-        "not_stopped": [{"id": "four", "page": "https://devices.example/sessions/four"}],
+        "not_stopped": [
+            {"id": "four", "page": "https://devices.example/sessions/four"}
+        ],
         "start_failed": 1,
         "unused": 0,
         "device_seconds": 66.5,

@@ -23,7 +23,10 @@ def dispatcher_of(
 ) -> Dispatcher[int]:
     """Return a dispatcher for tests given by group and seconds."""
     tests = list(tests)
-    units = [[(test,) for test, (of, _) in enumerate(tests) if of == group] for group in range(len(groups))]
+    units = [
+        [(test,) for test, (of, _) in enumerate(tests) if of == group]
+        for group in range(len(groups))
+    ]
     seconds = [of_test for _, of_test in tests]
     return Dispatcher(groups, units, seconds, [boot] * 9, Limits(width, max_devices))
 
@@ -36,39 +39,56 @@ def by_worker(steps: Sequence[Step]) -> dict[int, list[int]]:
 
 
 def test_a_worker_stays_with_its_group() -> None:
-    steps = simulated(dispatcher_of([ANDROID, IOS], [(n % 2, 30.0) for n in range(20)]), 2)
+    steps = simulated(
+        dispatcher_of([ANDROID, IOS], [(n % 2, 30.0) for n in range(20)]), 2
+    )
 
-    assert [{test % 2 for test in tests} for tests in by_worker(steps).values()] == [{0}, {1}]
+    assert [{test % 2 for test in tests} for tests in by_worker(steps).values()] == [
+        {0},
+        {1},
+    ]
 
 
 def test_the_longest_tests_come_first() -> None:
     seconds = [10.0, 50.0, 20.0, 40.0, 30.0]
 
-    steps = simulated(dispatcher_of([ANDROID], [(0, one) for one in seconds], width=1), 1)
+    steps = simulated(
+        dispatcher_of([ANDROID], [(0, one) for one in seconds], width=1), 1
+    )
 
     assert [seconds[step.test] for step in steps] == sorted(seconds, reverse=True)
 
 
 def test_the_longest_test_has_a_worker_to_itself_if_others_can_run_the_rest() -> None:
-    steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 25.0)] * 4], boot=1.0), 2)
+    steps = simulated(
+        dispatcher_of([ANDROID], [(0, 100.0), *[(0, 25.0)] * 4], boot=1.0), 2
+    )
 
     assert sorted(by_worker(steps).values()) == [[0], [1, 2, 3, 4]]
 
 
 def test_a_group_is_spread_only_over_workers_that_shorten_the_run() -> None:
-    steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 10.0)] * 4], width=8), 8)
+    steps = simulated(
+        dispatcher_of([ANDROID], [(0, 100.0), *[(0, 10.0)] * 4], width=8), 8
+    )
 
     assert len(by_worker(steps)) == 2
 
 
 def test_work_shorter_than_a_boot_is_not_taken_over() -> None:
-    steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 4, *[(1, 30.0)] * 3], boot=60.0), 2)
+    steps = simulated(
+        dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 4, *[(1, 30.0)] * 3], boot=60.0),
+        2,
+    )
 
     assert sorted(map(len, by_worker(steps).values())) == [3, 4]
 
 
 def test_work_longer_than_a_boot_is_taken_over_near_the_end() -> None:
-    steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 40, *[(1, 30.0)] * 3], boot=60.0), 2)
+    steps = simulated(
+        dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 40, *[(1, 30.0)] * 3], boot=60.0),
+        2,
+    )
 
     assert {step.worker for step in steps if step.group == 0} == {0, 1}
     assert max(step.ends for step in steps) < 60 + 40 * 30 * 0.65
@@ -83,7 +103,9 @@ def test_a_worker_with_little_work_moves_on_even_without_known_durations() -> No
 
 
 def test_a_worker_with_its_last_test_does_not_end_during_a_long_boot() -> None:
-    dispatcher = dispatcher_of([ANDROID, IOS], [*[(0, None)] * 2, *[(1, None)] * 60], boot=None)
+    dispatcher = dispatcher_of(
+        [ANDROID, IOS], [*[(0, None)] * 2, *[(1, None)] * 60], boot=None
+    )
     dispatcher.add_worker(0)
     dispatcher.add_worker(1)
     at_once = {name: tests for name, tests, _ in dispatcher.assign(0.0)}
@@ -107,14 +129,24 @@ def test_a_test_with_two_devices_delays_another_worker_only_for_its_duration() -
 
 
 def test_one_worker_does_not_get_all_short_tests_during_its_boot() -> None:
-    steps = simulated(dispatcher_of([DeviceGroup(), ANDROID], [*[(0, 0.001)] * 1000, *[(1, 30.0)] * 2]), 2)
+    steps = simulated(
+        dispatcher_of(
+            [DeviceGroup(), ANDROID], [*[(0, 0.001)] * 1000, *[(1, 30.0)] * 2]
+        ),
+        2,
+    )
 
     at_device = {step.worker for step in steps if step.group == 1}
-    assert all(sum(step.group == 0 for step in steps if step.worker == worker) <= 50 for worker in at_device)
+    assert all(
+        sum(step.group == 0 for step in steps if step.worker == worker) <= 50
+        for worker in at_device
+    )
     assert len(steps) == 1002
 
 
-def test_a_worker_that_ends_gets_no_more_tests_and_its_group_continues_elsewhere() -> None:
+def test_a_worker_that_ends_gets_no_more_tests_and_its_group_continues_elsewhere() -> (
+    None
+):
     dispatcher = dispatcher_of([ANDROID], [(0, 30.0)] * 6)
     dispatcher.add_worker(1)
     started = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
@@ -129,7 +161,12 @@ def test_a_worker_that_ends_gets_no_more_tests_and_its_group_continues_elsewhere
 
 
 def test_tests_without_a_device_fill_the_boot() -> None:
-    steps = simulated(dispatcher_of([DeviceGroup(), ANDROID], [*[(0, 20.0)] * 3, (1, 30.0)], boot=60.0, width=1), 1)
+    steps = simulated(
+        dispatcher_of(
+            [DeviceGroup(), ANDROID], [*[(0, 20.0)] * 3, (1, 30.0)], boot=60.0, width=1
+        ),
+        1,
+    )
 
     assert [step.group for step in steps] == [0, 0, 0, 1]
     assert max(step.ends for step in steps) == 90.0
@@ -155,7 +192,9 @@ def test_with_a_limit_of_one_groups_boot_one_after_another() -> None:
 def test_a_group_that_needs_more_devices_comes_first() -> None:
     tests = [*[(0, 90.0)] * 6, *[(1, 90.0)] * 6, (2, 10.0)]
 
-    steps = simulated(dispatcher_of([ANDROID, IOS, BOTH], tests, width=2, max_devices=2), 2)
+    steps = simulated(
+        dispatcher_of([ANDROID, IOS, BOTH], tests, width=2, max_devices=2), 2
+    )
 
     assert steps[0].group == 2
 
@@ -163,7 +202,12 @@ def test_a_group_that_needs_more_devices_comes_first() -> None:
 def test_existing_devices_are_reused() -> None:
     tests = [*[(0, 30.0)] * 2, *[(1, 30.0)] * 2, *[(2, 30.0)] * 2]
 
-    steps = simulated(dispatcher_of([ANDROID, DeviceGroup((2,), (2,)), BOTH], tests, width=1, max_devices=2), 1)
+    steps = simulated(
+        dispatcher_of(
+            [ANDROID, DeviceGroup((2,), (2,)), BOTH], tests, width=1, max_devices=2
+        ),
+        1,
+    )
 
     assert [step.group for step in steps] == [2, 2, 0, 0, 1, 1]
 
@@ -196,8 +240,13 @@ def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [2_000])
 def test_many_tests_with_unshared_devices_are_all_assigned(number: int) -> None:
-    groups = [DeviceGroup((n,), (0,), is_shareable=False, is_unshared=True) for n in range(number)]
+    groups = [
+        DeviceGroup((n,), (0,), is_shareable=False, is_unshared=True)
+        for n in range(number)
+    ]
 
-    steps = simulated(dispatcher_of(groups, [(n, None) for n in range(number)], width=4), 4)
+    steps = simulated(
+        dispatcher_of(groups, [(n, None) for n in range(number)], width=4), 4
+    )
 
     assert len(steps) == number

@@ -12,7 +12,9 @@ class Cache:
     """The part of pytest's cache in use; values pass through JSON."""
 
     def __init__(self, **values: object) -> None:
-        self.files = {f"device/{name}": json.dumps(value) for name, value in values.items()}
+        self.files = {
+            f"device/{name}": json.dumps(value) for name, value in values.items()
+        }
 
     def get(self, key: str, default: object) -> object:
         return json.loads(self.files[key]) if key in self.files else default
@@ -46,7 +48,12 @@ def test_the_newest_twenty_thousand_tests_are_remembered() -> None:
 
     known = later(cache, history)
 
-    assert [known.test_seconds(test) for test in ("0", "new", "1", "2")] == [1.0, 1.0, None, 1.0]
+    assert [known.test_seconds(test) for test in ("0", "new", "1", "2")] == [
+        1.0,
+        1.0,
+        None,
+        1.0,
+    ]
 
 
 def test_the_newest_fifty_boots_are_remembered() -> None:
@@ -61,7 +68,12 @@ def test_the_newest_fifty_boots_are_remembered() -> None:
 def test_the_usual_boot_time_is_the_median_or_that_of_similar_devices() -> None:
     history = History(
         Cache(
-            boot_seconds={"ios appium": [1, 2, 90], "ios appium 0f": [40, 60], "android appium": [7], "ios argent": []}
+            boot_seconds={
+                "ios appium": [1, 2, 90],
+                "ios appium 0f": [40, 60],
+                "android appium": [7],
+                "ios argent": [],
+            }
         )
     )
 
@@ -77,7 +89,10 @@ def test_without_a_cache_the_history_is_empty() -> None:
     history.add_boot("ios appium", 3.0)
     history.save()
 
-    assert (history.test_seconds("test"), history.usual_boot("ios appium")) == (2.0, 3.0)
+    assert (history.test_seconds("test"), history.usual_boot("ios appium")) == (
+        2.0,
+        3.0,
+    )
     assert History(None).test_seconds("test") is None
 
 
@@ -94,9 +109,19 @@ def test_an_impossible_time_is_not_remembered(seconds: float) -> None:
 
 @pytest.mark.parametrize(
     "damaged",
-    ["{", "[3]", "3", '{"test": "4"}', '{"test": [NaN, -1]}', '{"test": 1e9}', pytest.param("[" * 9**5, id="brackets")],
+    [
+        "{",
+        "[3]",
+        "3",
+        '{"test": "4"}',
+        '{"test": [NaN, -1]}',
+        '{"test": 1e9}',
+        pytest.param("[" * 9**5, id="brackets"),
+    ],
 )
-def test_a_damaged_cache_counts_as_empty(pytester: pytest.Pytester, damaged: str) -> None:
+def test_a_damaged_cache_counts_as_empty(
+    pytester: pytest.Pytester, damaged: str
+) -> None:
     cache = pytester.parseconfigure().cache
     assert cache is not None
     for name in ("test_seconds", "boot_seconds"):
@@ -109,4 +134,6 @@ def test_a_damaged_cache_counts_as_empty(pytester: pytest.Pytester, damaged: str
     history.add_test("test", 2.0)
     history.add_boot("test", 2.0)
     history.save()
-    assert History(cache).test_seconds("test") == History(cache).usual_boot("test") == 2.0
+    assert (
+        History(cache).test_seconds("test") == History(cache).usual_boot("test") == 2.0
+    )

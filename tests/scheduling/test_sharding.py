@@ -14,7 +14,12 @@ SECOND = 1_000
 def loads(tests: Sequence[ItemCost], parts: Sequence[int], count: int) -> list[int]:
     """Return the milliseconds of each shard, with a boot for each group that it has."""
     boots = Counter(
-        part for part, _ in {(part, test.group) for part, test in zip(parts, tests, strict=True) if test.group}
+        part
+        for part, _ in {
+            (part, test.group)
+            for part, test in zip(parts, tests, strict=True)
+            if test.group
+        }
     )
     work: Counter[int] = Counter()
     for part, test in zip(parts, tests, strict=True):
@@ -26,7 +31,9 @@ def suite(seed: int, size: int, groups: int) -> list[ItemCost]:
     chance = random.Random(seed)
     return [
         ItemCost(
-            f"test_{n}", chance.choice([None, *range(1, groups + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND)
+            f"test_{n}",
+            chance.choice([None, *range(1, groups + 1)]),
+            int(chance.lognormvariate(2.5, 0.8) * SECOND),
         )
         for n in range(size)
     ]
@@ -37,7 +44,9 @@ def equal(size: int, group: str | None = "a", seconds: int = 30) -> list[ItemCos
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
-@pytest.mark.parametrize(("size", "groups"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)])
+@pytest.mark.parametrize(
+    ("size", "groups"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)]
+)
 def test_every_test_is_in_one_shard_and_none_is_empty_if_there_are_enough_tests(
     size: int, groups: int, count: int
 ) -> None:
@@ -73,7 +82,11 @@ def test_a_kind_stays_together_if_that_takes_no_longer() -> None:
 def test_a_kind_is_spread_if_a_boot_costs_less_than_it_saves() -> None:
     tests = [*equal(40, "a"), *equal(4, "b")]
 
-    assert {part for part, test in zip(split(tests, 2), tests, strict=True) if test.group == "a"} == {0, 1}
+    assert {
+        part
+        for part, test in zip(split(tests, 2), tests, strict=True)
+        if test.group == "a"
+    } == {0, 1}
 
 
 def test_a_kind_shorter_than_a_boot_is_not_spread() -> None:
@@ -81,11 +94,21 @@ def test_a_kind_shorter_than_a_boot_is_not_spread() -> None:
 
     parts = split(tests, 2)
 
-    assert len({part for part, test in zip(parts, tests, strict=True) if test.group == "c"}) == 1
+    assert (
+        len(
+            {part for part, test in zip(parts, tests, strict=True) if test.group == "c"}
+        )
+        == 1
+    )
 
 
 def test_kinds_that_fit_into_one_shard_share_it() -> None:
-    tests = [*equal(3, "a", 100), *equal(2, "b", 100), *equal(2, "c", 100), *equal(1, "d", 100)]
+    tests = [
+        *equal(3, "a", 100),
+        *equal(2, "b", 100),
+        *equal(2, "c", 100),
+        *equal(1, "d", 100),
+    ]
 
     assert loads(tests, split(tests, 2), 2) == [520 * SECOND, 520 * SECOND]
 

@@ -31,9 +31,14 @@ def test_the_required_remaining_time_follows_from_known_durations(
     assert needed_minutes(seconds, minutes, limit) == needed
 
 
-def need(platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | None = 10) -> DeviceRequirement:
+def need(
+    platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | None = 10
+) -> DeviceRequirement:
     request = SessionRequest.from_arguments(
-        app_id=APP, platform=platform, max_duration_minutes=limit, max_idle_time_minutes=idle
+        app_id=APP,
+        platform=platform,
+        max_duration_minutes=limit,
+        max_idle_time_minutes=idle,
     )
     return DeviceRequirement(request, "run", minutes)
 
@@ -45,9 +50,14 @@ def duration(known: Mapping[str, float], *uses: Use) -> int | None:
 
 
 def test_a_session_is_requested_for_the_duration_of_its_tests_plus_a_margin() -> None:
-    uses = [Use("test_a", need(), is_fixed=False), Use("test_b", need(), is_fixed=False)]
+    uses = [
+        Use("test_a", need(), is_fixed=False),
+        Use("test_b", need(), is_fixed=False),
+    ]
 
-    assert duration({"test_a": 120, "test_b": 24}, *uses) == 5  # 3 minutes with the margin, and 2 left for the last
+    assert (
+        duration({"test_a": 120, "test_b": 24}, *uses) == 5
+    )  # 3 minutes with the margin, and 2 left for the last
     assert duration({"test_a": 120, "test_b": 25}, *uses) == 10
     assert duration({"test_a": 120}, *uses) == 10  # 4 minutes
     assert duration({"test_a": 9000}, *uses) == 30
@@ -60,7 +70,9 @@ def test_the_longest_test_has_the_time_it_needs() -> None:
 def test_without_earlier_runs_nothing_is_sized() -> None:
     known: dict[str, float] = {}
 
-    assert sized([Use("test", need(), is_fixed=False)], known.get, unknown_minutes=2) == {}
+    assert (
+        sized([Use("test", need(), is_fixed=False)], known.get, unknown_minutes=2) == {}
+    )
 
 
 def test_an_explicit_duration_applies_to_all_tests_that_share_the_session() -> None:
@@ -70,7 +82,13 @@ def test_an_explicit_duration_applies_to_all_tests_that_share_the_session() -> N
 
 
 @pytest.mark.parametrize(("idle", "left"), [(10, 4), (3, 3), (None, None)])
-def test_the_idle_limit_stays_below_the_duration(idle: int | None, left: int | None) -> None:
-    (request,) = sized([Use("test", need(idle=idle), is_fixed=False)], {"test": 1}.get, unknown_minutes=2).values()
+def test_the_idle_limit_stays_below_the_duration(
+    idle: int | None, left: int | None
+) -> None:
+    (request,) = sized(
+        [Use("test", need(idle=idle), is_fixed=False)],
+        {"test": 1}.get,
+        unknown_minutes=2,
+    ).values()
 
     assert (request.max_duration_minutes, request.max_idle_time_minutes) == (5, left)

@@ -28,13 +28,17 @@ class Service:
     http: httpx.Client
 
     def create(self, **options: Any) -> httpx.Response:
-        return self.http.post(SESSIONS_PATH, json={"appId": APP_ID, "platform": "android"} | options)
+        return self.http.post(
+            SESSIONS_PATH, json={"appId": APP_ID, "platform": "android"} | options
+        )
 
     def get(self, session_id: str) -> httpx.Response:
         return self.http.get(f"{SESSIONS_PATH}/{session_id}")
 
     def fault(self, operation: str, effect: str, **more: Any) -> None:
-        self.http.post("/testing/faults", json={"operation": operation, "effect": effect} | more).raise_for_status()
+        self.http.post(
+            "/testing/faults", json={"operation": operation, "effect": effect} | more
+        ).raise_for_status()
 
     def end(self) -> int:
         """Close the lifeline; return the exit status."""
@@ -57,7 +61,11 @@ def config(directory: Path, **more: Any) -> dict[str, Any]:
 @contextmanager
 def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
     """Start a service with a first line of input; end it with the block."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True} | more
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    } | more
     with forking.Popen(COMMAND, **pipes) as process:
         try:
             stdin(process).write(f"{line}\n")
@@ -73,7 +81,11 @@ def running(settings: dict[str, Any]) -> Generator[Service]:
     with started(json.dumps(settings)) as process:
         event = next_event(process)
         assert event["event"] == "ready", event
-        with httpx.Client(base_url=event["url"], headers={"Authorization": f"Bearer {TOKEN}"}, verify=False) as http:
+        with httpx.Client(
+            base_url=event["url"],
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            verify=False,
+        ) as http:
             yield Service(process, event["url"], http)
 
 

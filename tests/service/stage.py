@@ -27,7 +27,14 @@ from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
-from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Record, Running
+from pytest_device.service.runners.base import (
+    Boot,
+    Booting,
+    Failed,
+    LogEntry,
+    Record,
+    Running,
+)
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import serve_requests
@@ -49,7 +56,11 @@ def drawn(width: int, height: int, colour: Sequence[int]) -> bytes:
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(pixels)), (b"IEND", b""))
     body = b"".join(
-        struct.pack(">I", len(of)) + name + of + struct.pack(">I", zlib.crc32(name + of)) for name, of in chunks
+        struct.pack(">I", len(of))
+        + name
+        + of
+        + struct.pack(">I", zlib.crc32(name + of))
+        for name, of in chunks
     )
     return b"\x89PNG\r\n\x1a\n" + body
 
@@ -131,7 +142,9 @@ class DrawnRunner:
 
     def record(self, session_id: str) -> Record:
         device = self.drawn if self.seen else None
-        record = Record(session_id, {}, boot=self.boot, device=device, last_request=self.used)
+        record = Record(
+            session_id, {}, boot=self.boot, device=device, last_request=self.used
+        )
         record.entries.extend(self.reported)
         record.output.feed(self.said.encode())
         record.output.close()
@@ -158,8 +171,17 @@ class Stage:
         self.sessions = Sessions(store=memory_store(), runner=self.runner, clock=clock)
         keys = Keys(base_url)
         more = routes(self.sessions, keys)
-        self.app = create_app(sessions=self.sessions, accounts=Accounts(ACCOUNTS), base_url=base_url, more=more)
-        request: Any = {"appId": APP_ID, "platform": "android", "name": "login works"} | body
+        self.app = create_app(
+            sessions=self.sessions,
+            accounts=Accounts(ACCOUNTS),
+            base_url=base_url,
+            more=more,
+        )
+        request: Any = {
+            "appId": APP_ID,
+            "platform": "android",
+            "name": "login works",
+        } | body
         self.id = self.sessions.create(request, default_minutes=30).id
         self.page = f"{base_url}/sessions/{self.id}"
         self.preview = keys.url("preview", self.id)
@@ -169,7 +191,9 @@ class Stage:
         """Send any request in-process."""
 
         async def exchange() -> httpx.Response:
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(self.app)) as client:
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(self.app)
+            ) as client:
                 return await client.request(method, url, **more)
 
         return asyncio.run(exchange())
@@ -233,13 +257,18 @@ async def _programs() -> tuple[Path, Path]:
     guard = Guard(environ=os.environ, log=print)
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
     found = await browsers.find(
-        os.environ, SessionType.APPIUM, cache_dir=toolbox.cache_dir, built_for=browsers.hardware()
+        os.environ,
+        SessionType.APPIUM,
+        cache_dir=toolbox.cache_dir,
+        built_for=browsers.hardware(),
     )
     if found.missing or not (found.program and found.chromedriver):
         pytest.skip(f"{found.missing}: {found.fix}")
     try:
         if found.to_install:
-            await browsers.Pinned(toolbox.cache_dir).install(toolbox, SessionType.APPIUM, print)
+            await browsers.Pinned(toolbox.cache_dir).install(
+                toolbox, SessionType.APPIUM, print
+            )
     finally:
         guard.close()
     return found.program, found.chromedriver

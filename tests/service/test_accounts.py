@@ -3,7 +3,16 @@
 import pytest
 
 from pytest_device.service.accounts import AccessToken, Accounts, Caller, Role
-from tests.service.world import ACCOUNTS, APP_ID, DEVELOPER, SMALL_APP_ID, SMALL_TOKEN, TOKEN, UNKNOWN_ID, VIEWER
+from tests.service.world import (
+    ACCOUNTS,
+    APP_ID,
+    DEVELOPER,
+    SMALL_APP_ID,
+    SMALL_TOKEN,
+    TOKEN,
+    UNKNOWN_ID,
+    VIEWER,
+)
 
 PERMITTED = [
     # token, app id, least role
@@ -47,7 +56,9 @@ def test_a_lesser_role_or_one_on_another_account_is_not_sufficient(
     assert not may(accounts, token, app_id, least)
 
 
-@pytest.mark.parametrize("token", ["", "unknown", TOKEN[:-1], f"{TOKEN} ", TOKEN.upper()])
+@pytest.mark.parametrize(
+    "token", ["", "unknown", TOKEN[:-1], f"{TOKEN} ", TOKEN.upper()]
+)
 def test_only_a_complete_token_is_accepted(accounts: Accounts, token: str) -> None:
     assert accounts.caller(token) is None
 

@@ -55,7 +55,9 @@ BROKEN_BODIES = [
     pytest.param(b'{"appId": ', id="cut-off"),
     pytest.param(b'{"maxDurationMinutes": NaN}', id="nan"),
     pytest.param(b'{"maxDurationMinutes": Infinity}', id="infinity"),
-    pytest.param(b'{"maxDurationMinutes": ' + b"9" * 5000 + b"}", id="number-without-end"),
+    pytest.param(
+        b'{"maxDurationMinutes": ' + b"9" * 5000 + b"}", id="number-without-end"
+    ),
     pytest.param(b'{"name": "\xff"}', id="not-utf-8"),
     pytest.param('{"name": "x"}'.encode("utf-16"), id="utf-16"),
     pytest.param(b"[" * 60_000, id="nested-without-end"),
@@ -99,7 +101,13 @@ def test_a_request_without_a_valid_token_is_refused(
 
 
 def test_the_authorization_scheme_is_case_insensitive(world: World) -> None:
-    reply = world.send("POST", SESSIONS_PATH, token=None, headers={"Authorization": f"bEARER {TOKEN}"}, json=VALID)
+    reply = world.send(
+        "POST",
+        SESSIONS_PATH,
+        token=None,
+        headers={"Authorization": f"bEARER {TOKEN}"},
+        json=VALID,
+    )
 
     assert reply.status_code == 200
 
@@ -114,7 +122,11 @@ def test_a_refusal_does_not_repeat_the_token(world: World) -> None:
 
 def test_a_viewer_can_get_but_neither_create_nor_stop(world: World) -> None:
     session_id = world.created()
-    replies = [world.get(session_id, VIEWER), world.create(VIEWER), world.stop(session_id, VIEWER)]
+    replies = [
+        world.get(session_id, VIEWER),
+        world.create(VIEWER),
+        world.stop(session_id, VIEWER),
+    ]
 
     assert [reply.status_code for reply in replies] == [200, 403, 403]
 
@@ -141,7 +153,9 @@ def test_a_developer_can_create_get_and_stop(world: World) -> None:
 
 
 def test_the_duration_defaults_to_the_limit_of_the_account(world: World) -> None:
-    assert data(world.create(SMALL_TOKEN, appId=SMALL_APP_ID))["maxDurationMinutes"] == 40
+    assert (
+        data(world.create(SMALL_TOKEN, appId=SMALL_APP_ID))["maxDurationMinutes"] == 40
+    )
 
 
 def test_a_duration_above_the_limit_of_the_account_is_refused(world: World) -> None:
@@ -192,8 +206,21 @@ def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> Non
         sent.append(message)
 
     async def exchange() -> None:
-        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode()), *RAW_JSON]
-        await world.app({"type": "http", "method": "POST", "path": SESSIONS_PATH, "headers": headers}, receive, send)
+        headers = [
+            (b"host", b"localhost"),
+            (b"authorization", f"Bearer {TOKEN}".encode()),
+            *RAW_JSON,
+        ]
+        await world.app(
+            {
+                "type": "http",
+                "method": "POST",
+                "path": SESSIONS_PATH,
+                "headers": headers,
+            },
+            receive,
+            send,
+        )
 
     asyncio.run(exchange())
 
@@ -201,10 +228,17 @@ def test_an_aborted_request_is_not_a_failure_of_the_service(world: World) -> Non
     assert not list(world.sessions)
 
 
-@pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "multipart/form-data"])
-def test_a_body_without_the_json_content_type_is_refused(world: World, content_type: str) -> None:
+@pytest.mark.parametrize(
+    "content_type", ["", "text/plain", "application/jsonp", "multipart/form-data"]
+)
+def test_a_body_without_the_json_content_type_is_refused(
+    world: World, content_type: str
+) -> None:
     reply = world.send(
-        "POST", SESSIONS_PATH, content=json.dumps(VALID).encode(), headers={"Content-Type": content_type}
+        "POST",
+        SESSIONS_PATH,
+        content=json.dumps(VALID).encode(),
+        headers={"Content-Type": content_type},
     )
 
     assert reply.status_code == 400
@@ -214,20 +248,35 @@ def test_a_body_without_the_json_content_type_is_refused(world: World, content_t
 def test_the_content_type_can_name_a_charset(world: World) -> None:
     content_type = {"Content-Type": "Application/JSON; charset=utf-8"}
 
-    assert world.send("POST", SESSIONS_PATH, content=json.dumps(VALID), headers=content_type).status_code == 200
+    assert (
+        world.send(
+            "POST", SESSIONS_PATH, content=json.dumps(VALID), headers=content_type
+        ).status_code
+        == 200
+    )
 
 
-@pytest.mark.parametrize(("size", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)])
+@pytest.mark.parametrize(
+    ("size", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)]
+)
 def test_a_body_is_read_up_to_a_limit(world: World, size: int, status: int) -> None:
     body = json.dumps(VALID).encode().ljust(size)
 
-    assert world.send("POST", SESSIONS_PATH, content=body, headers=JSON).status_code == status
+    assert (
+        world.send("POST", SESSIONS_PATH, content=body, headers=JSON).status_code
+        == status
+    )
 
 
 def test_the_body_of_a_stop_is_ignored(world: World) -> None:
     session_id = world.created()
 
-    assert world.send("POST", f"{SESSIONS_PATH}/{session_id}/stop", content=b"{").status_code == 200
+    assert (
+        world.send(
+            "POST", f"{SESSIONS_PATH}/{session_id}/stop", content=b"{"
+        ).status_code
+        == 200
+    )
 
 
 def test_a_session_is_found_by_its_id_in_any_case(world: World) -> None:
@@ -236,8 +285,13 @@ def test_a_session_is_found_by_its_id_in_any_case(world: World) -> None:
     assert data(world.get(session_id.upper()))["id"] == session_id
 
 
-@pytest.mark.parametrize("session_id", ["1", UNKNOWN_ID.replace("-", ""), f"{{{UNKNOWN_ID}}}", f"{UNKNOWN_ID}%0A"])
-def test_a_malformed_session_id_is_refused_with_its_value(world: World, session_id: str) -> None:
+@pytest.mark.parametrize(
+    "session_id",
+    ["1", UNKNOWN_ID.replace("-", ""), f"{{{UNKNOWN_ID}}}", f"{UNKNOWN_ID}%0A"],
+)
+def test_a_malformed_session_id_is_refused_with_its_value(
+    world: World, session_id: str
+) -> None:
     reply = world.get(session_id)
 
     assert reply.status_code == 400
@@ -245,7 +299,9 @@ def test_a_malformed_session_id_is_refused_with_its_value(world: World, session_
 
 
 @pytest.mark.parametrize(("method", "path", "status"), ELSEWHERE)
-def test_a_missing_path_is_reported_as_json(world: World, method: str, path: str, status: int) -> None:
+def test_a_missing_path_is_reported_as_json(
+    world: World, method: str, path: str, status: int
+) -> None:
     reply = world.send(method, path)
 
     assert reply.status_code == status
@@ -257,13 +313,21 @@ def test_a_wrong_method_names_the_right_ones(world: World) -> None:
 
 
 def test_refusals_do_not_carry_the_headers_of_successes(world: World) -> None:
-    replies = [world.create(name=""), world.get(UNKNOWN_ID), world.send("GET", "/nowhere")]
+    replies = [
+        world.create(name=""),
+        world.get(UNKNOWN_ID),
+        world.send("GET", "/nowhere"),
+    ]
 
-    assert not [reply for reply in replies if {"cache-control", "pragma"} & set(reply.headers)]
+    assert not [
+        reply for reply in replies if {"cache-control", "pragma"} & set(reply.headers)
+    ]
 
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
-def test_requests_for_names_of_this_machine_are_accepted(world: World, host: str) -> None:
+def test_requests_for_names_of_this_machine_are_accepted(
+    world: World, host: str
+) -> None:
     assert world.create_as_host(host).status_code == 200
 
 
@@ -275,7 +339,10 @@ def test_a_foreign_host_name_is_refused(world: World, host: str) -> None:
 
 
 def test_any_host_name_is_accepted_if_configured(store: Store) -> None:
-    assert World(store, any_host=True).create_as_host("devices.example.com").status_code == 200
+    assert (
+        World(store, any_host=True).create_as_host("devices.example.com").status_code
+        == 200
+    )
 
 
 def test_the_url_of_a_session_is_its_page_at_this_service(world: World) -> None:
@@ -293,11 +360,17 @@ def test_the_page_of_a_failed_session_reports_why(world: World) -> None:
     world.fault("boot", "fail", reason="no device <booted>")
     session_id = world.created()
 
-    assert "no device &lt;booted&gt;" in world.send("GET", f"/sessions/{session_id}", token=None).text
+    assert (
+        "no device &lt;booted&gt;"
+        in world.send("GET", f"/sessions/{session_id}", token=None).text
+    )
 
 
 def test_the_page_shows_no_connection_details(world: World) -> None:
-    options: dict[str, Any] = {"type": "argent", "applicationArchiveUrl": "https://files.example.com/a?key=hunter2"}
+    options: dict[str, Any] = {
+        "type": "argent",
+        "applicationArchiveUrl": "https://files.example.com/a?key=hunter2",
+    }
     session_id = world.created(**options)
     world.clock.now += BOOT_SECONDS
     config = data(world.get(session_id))["remoteConfig"]
@@ -310,8 +383,12 @@ def test_the_page_shows_no_connection_details(world: World) -> None:
 
 
 @pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
-def test_an_unknown_session_has_no_page(world: World, session_id: str, status: int) -> None:
-    assert world.send("GET", f"/sessions/{session_id}", token=None).status_code == status
+def test_an_unknown_session_has_no_page(
+    world: World, session_id: str, status: int
+) -> None:
+    assert (
+        world.send("GET", f"/sessions/{session_id}", token=None).status_code == status
+    )
 
 
 def test_an_unexpected_error_reveals_no_internals(world: World, store: Store) -> None:
@@ -323,4 +400,6 @@ def test_an_unexpected_error_reveals_no_internals(world: World, store: Store) ->
 
 
 def test_the_test_interface_is_disabled_by_default(store: Store) -> None:
-    assert World(store, testing=False).send("GET", "/testing/requests").status_code == 404
+    assert (
+        World(store, testing=False).send("GET", "/testing/requests").status_code == 404
+    )

@@ -33,13 +33,19 @@ REFUSED = [
     ({"builds_dir": 1}, "builds_dir must be of the type str or NoneType"),
     ({"testing": "yes"}, "testing must be of the type bool"),
     ({"role": "owner"}, "role must be one of viewer, developer, admin, not 'owner'"),
-    ({"max_duration_minutes": 116}, "max_duration_minutes must be from 0 to 115, not 116"),
+    (
+        {"max_duration_minutes": 116},
+        "max_duration_minutes must be from 0 to 115, not 116",
+    ),
     ({"boot_seconds": None}, "boot_seconds must be of the type int or float"),
     (
         {"requests": [{"type": "appium"}]},
         "requests must be create requests, each with a platform, not {'type': 'appium'}",
     ),
-    ({"tokens": []}, "unknown setting 'tokens' in the configuration: the settings are token, app_id, "),
+    (
+        {"tokens": []},
+        "unknown setting 'tokens' in the configuration: the settings are token, app_id, ",
+    ),
 ]
 
 
@@ -87,7 +93,9 @@ def test_every_setting_is_read() -> None:
 
 
 @pytest.mark.parametrize(("settings", "said"), REFUSED)
-def test_an_invalid_setting_is_refused_by_name(settings: dict[str, Any], said: str) -> None:
+def test_an_invalid_setting_is_refused_by_name(
+    settings: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         read(**settings)
 
@@ -100,12 +108,18 @@ def test_the_token_is_not_shown() -> None:
 
 
 def test_the_account_is_as_configured() -> None:
-    accounts = read(role="viewer", simulator_access=False, max_duration_minutes=40).accounts()
+    accounts = read(
+        role="viewer", simulator_access=False, max_duration_minutes=40
+    ).accounts()
     caller, owner = accounts.caller(TOKEN), accounts.owner(APP_ID)
 
     assert caller
     assert owner is caller.account
-    assert (caller.role, owner.simulator_access, owner.max_duration_minutes) == (Role.VIEWER, False, 40)
+    assert (caller.role, owner.simulator_access, owner.max_duration_minutes) == (
+        Role.VIEWER,
+        False,
+        40,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,5 +134,7 @@ def test_the_account_is_as_configured() -> None:
         ({}, "win32", "/home/me/AppData/Local/pytest-device"),
     ],
 )
-def test_the_cache_is_in_the_systems_cache_directory(environ: dict[str, str], platform: str, directory: str) -> None:
+def test_the_cache_is_in_the_systems_cache_directory(
+    environ: dict[str, str], platform: str, directory: str
+) -> None:
     assert cache_directory(environ, Path("/home/me"), platform) == Path(directory)

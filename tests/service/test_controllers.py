@@ -32,8 +32,12 @@ def settings(directory: Path) -> dict[str, Any]:
     build = directory / "builds" / BUILD
     build.mkdir(parents=True)
     (build / "app").symlink_to(APP)
-    (build / "build.json").write_text(json.dumps({"archive": "app", "applicationId": NOTES, "scheme": "notes"}))
-    return config(directory, runner="real", types=[], builds_dir=str(directory / "builds"))
+    (build / "build.json").write_text(
+        json.dumps({"archive": "app", "applicationId": NOTES, "scheme": "notes"})
+    )
+    return config(
+        directory, runner="real", types=[], builds_dir=str(directory / "builds")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,20 +82,37 @@ class Session:
         return self.reason()
 
     def is_gone(self) -> bool:
-        return not self.directory.exists() and not find_processes([self.directory])  # the listing costs most
+        return not self.directory.exists() and not find_processes(
+            [self.directory]
+        )  # the listing costs most
 
     def processes(self, name: str) -> list[psutil.Process]:
-        return [one for one in find_processes([self.directory]) if name in _command(one)]
+        return [
+            one for one in find_processes([self.directory]) if name in _command(one)
+        ]
 
     def rpc(self, command: str, *positionals: str, **flags: Any) -> Any:
         """Ask the agent-device daemon as its clients do."""
         remote = self.ready()
         flags = {"platform": "android", **flags}
-        params = {"session": "s", "command": command, "positionals": positionals, "flags": flags, "meta": {}}
+        params = {
+            "session": "s",
+            "command": command,
+            "positionals": positionals,
+            "flags": flags,
+            "meta": {},
+        }
         reply = httpx.post(
             f"{remote['agentDeviceRemoteSessionUrl']}/rpc",
-            json={"jsonrpc": "2.0", "id": 1, "method": "agent_device.command", "params": params},
-            headers={"Authorization": f"Bearer {remote['agentDeviceRemoteSessionToken']}"},
+            json={
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "agent_device.command",
+                "params": params,
+            },
+            headers={
+                "Authorization": f"Bearer {remote['agentDeviceRemoteSessionToken']}"
+            },
             timeout=LIMIT_SECONDS,
         ).json()
         assert "result" in reply, reply
@@ -116,14 +137,21 @@ class Session:
         """Start a session of Appium with a driver; return its id."""
         remote = self.ready()
         body = {"capabilities": {"alwaysMatch": remote["capabilities"]}}
-        reply = httpx.post(f"{remote['appiumUrl']}/session", json=body, timeout=LIMIT_SECONDS).json()
+        reply = httpx.post(
+            f"{remote['appiumUrl']}/session", json=body, timeout=LIMIT_SECONDS
+        ).json()
         return str(reply["value"]["sessionId"])
 
     def ports(self) -> list[int]:
         """Return the TCP ports at which the service and the session's processes listen."""
-        programs = {psutil.Process(self.service.process.pid), *find_processes([self.directory])}
+        programs = {
+            psutil.Process(self.service.process.pid),
+            *find_processes([self.directory]),
+        }
         found = [one for process in programs for one in process.net_connections("inet")]
-        return sorted({one.laddr.port for one in found if one.status == psutil.CONN_LISTEN})
+        return sorted(
+            {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+        )
 
 
 def _command(process: psutil.Process) -> str:
@@ -159,7 +187,11 @@ def created(service: Service, directory: Path, **options: Any) -> Session:
 
 def test_agent_device_drives_only_the_app_of_its_session(create: Create) -> None:
     one, other = (create(type="agent-device", buildId=BUILD) for _ in range(2))
-    assert set(one.ready()) == {"agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken", "webPreviewUrl"}
+    assert set(one.ready()) == {
+        "agentDeviceRemoteSessionUrl",
+        "agentDeviceRemoteSessionToken",
+        "webPreviewUrl",
+    }
     for session in (one, other):
         session.rpc("open", NOTES)
 
@@ -192,9 +224,17 @@ def test_a_session_without_a_controller_has_only_a_preview(create: Create) -> No
 @pytest.mark.parametrize(
     ("session_type", "name", "said"),
     [
-        ("agent-device", "daemon.js", "agent-device exited unexpectedly: exit status -9"),
+        (
+            "agent-device",
+            "daemon.js",
+            "agent-device exited unexpectedly: exit status -9",
+        ),
         ("argent", "cli.js", "argent exited unexpectedly: exit status -9"),
-        ("web-preview-only", "--user-data-dir", "the browser exited with exit status -9"),
+        (
+            "web-preview-only",
+            "--user-data-dir",
+            "the browser exited with exit status -9",
+        ),
     ],
 )
 def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
@@ -210,7 +250,9 @@ def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
-def test_the_log_of_the_service_has_no_token_and_no_key(create: Create, directory: Path) -> None:
+def test_the_log_of_the_service_has_no_token_and_no_key(
+    create: Create, directory: Path
+) -> None:
     session = create(type="argent")
     remote = session.ready()
     session.tool("list-devices")
@@ -225,7 +267,9 @@ def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None
     session = create(type="agent-device")
     address = session.ready()["agentDeviceRemoteSessionUrl"]
 
-    session.service.http.post(f"/testing/sessions/{session.id}/expire").raise_for_status()
+    session.service.http.post(
+        f"/testing/sessions/{session.id}/expire"
+    ).raise_for_status()
 
     assert session.facts["status"] == "stopped"
     assert httpx.get(f"{address}/health").status_code == 404
@@ -234,7 +278,10 @@ def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None
 
 def test_a_terminated_service_leaves_nothing(tmp_path: Path) -> None:
     with running(settings(tmp_path)) as service:
-        sessions = [created(service, tmp_path, type=one) for one in ("agent-device", "argent", "web-preview-only")]
+        sessions = [
+            created(service, tmp_path, type=one)
+            for one in ("agent-device", "argent", "web-preview-only")
+        ]
         for session in sessions:
             session.ready()
         service.process.send_signal(signal.SIGTERM)
@@ -270,9 +317,15 @@ def knocked(ports: Sequence[int]) -> list[str]:
     """Send requests to ports as another user; return those that were not refused."""
     python = shutil.which("python3", path=os.defpath) or ""
     command = [python, "-c", KNOCK, json.dumps(ports)]
-    answers = subprocess.run(command, user="nobody", cwd="/", capture_output=True, text=True, check=True).stdout
+    answers = subprocess.run(
+        command, user="nobody", cwd="/", capture_output=True, text=True, check=True
+    ).stdout
     assert len(answers.splitlines()) == 12 * len(ports)
-    return [line for line in answers.splitlines() if not re.search(r" 4\d\d$|/[\w-]*$", line)]
+    return [
+        line
+        for line in answers.splitlines()
+        if not re.search(r" 4\d\d$|/[\w-]*$", line)
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -281,7 +334,10 @@ def knocked(ports: Sequence[int]) -> list[str]:
     ("session_type", "use"),
     [
         ("appium", Session.driver),
-        ("agent-device", lambda session: session.rpc("open", f"{session.service.url}/openapi.json")),
+        (
+            "agent-device",
+            lambda session: session.rpc("open", f"{session.service.url}/openapi.json"),
+        ),
         ("argent", lambda session: session.tool("list-devices")),
         ("web-preview-only", Session.ready),
     ],

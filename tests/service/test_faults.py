@@ -9,7 +9,15 @@ from starlette.types import Message
 
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.spec import SESSIONS_PATH
-from tests.service.world import APP_ID, BOOT_SECONDS, TOKEN, UNKNOWN_ID, World, data, error
+from tests.service.world import (
+    APP_ID,
+    BOOT_SECONDS,
+    TOKEN,
+    UNKNOWN_ID,
+    World,
+    data,
+    error,
+)
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -20,13 +28,31 @@ REFUSED = [
     ({"operation": "get", "effect": "explode"}, "'explode'"),
     ({"operation": "boot", "effect": "reply"}, "'reply' for the operation 'boot'"),
     ({"operation": "get", "effect": "fail"}, "'fail' for the operation 'get'"),
-    ({"operation": "create", "effect": "expire"}, "'expire' for the operation 'create'"),
+    (
+        {"operation": "create", "effect": "expire"},
+        "'expire' for the operation 'create'",
+    ),
     ({"operation": "get", "effect": "dead"}, "'dead' for the operation 'get'"),
-    ({"operation": "controller", "effect": "change"}, "'change' for the operation 'controller'"),
-    ({"operation": "controller", "effect": "expire"}, "'expire' for the operation 'controller'"),
-    ({"operation": "get", "effect": "delay", "second": 3}, "invalid field of a fault, second 3"),
-    ({"operation": "get", "effect": "delay", "seconds": "3"}, "invalid field of a fault, seconds '3'"),
-    ({"operation": "get", "effect": "delay", "times": True}, "invalid field of a fault, times True"),
+    (
+        {"operation": "controller", "effect": "change"},
+        "'change' for the operation 'controller'",
+    ),
+    (
+        {"operation": "controller", "effect": "expire"},
+        "'expire' for the operation 'controller'",
+    ),
+    (
+        {"operation": "get", "effect": "delay", "second": 3},
+        "invalid field of a fault, second 3",
+    ),
+    (
+        {"operation": "get", "effect": "delay", "seconds": "3"},
+        "invalid field of a fault, seconds '3'",
+    ),
+    (
+        {"operation": "get", "effect": "delay", "times": True},
+        "invalid field of a fault, times True",
+    ),
     ([], "must be a JSON object"),
 ]
 
@@ -56,8 +82,18 @@ def messages(world: World, method: str, path: str, body: bytes) -> list[Message]
     async def send(message: Message) -> None:
         sent.append(message)
 
-    headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {TOKEN}".encode()), *JSON]
-    scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b""}
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"authorization", f"Bearer {TOKEN}".encode()),
+        *JSON,
+    ]
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": headers,
+        "query_string": b"",
+    }
 
     async def exchange() -> None:
         await world.app(scope, receive, send)
@@ -98,7 +134,10 @@ def test_a_fault_affects_its_own_operation_only(world: World) -> None:
     world.fault("stop", "reply", status=500)
     session_id = world.created()
 
-    assert (world.get(session_id).status_code, world.stop(session_id).status_code) == (200, 500)
+    assert (world.get(session_id).status_code, world.stop(session_id).status_code) == (
+        200,
+        500,
+    )
 
 
 def test_a_slow_response_is_delayed(world: World) -> None:
@@ -110,9 +149,16 @@ def test_a_slow_response_is_delayed(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("effect", "sessions"),
-    [("lose-request", 0), ("lose-answer", 1), ("reset-request", 0), ("reset-answer", 1)],
+    [
+        ("lose-request", 0),
+        ("lose-answer", 1),
+        ("reset-request", 0),
+        ("reset-answer", 1),
+    ],
 )
-def test_a_connection_is_lost_before_or_after_a_session_was_created(world: World, effect: str, sessions: int) -> None:
+def test_a_connection_is_lost_before_or_after_a_session_was_created(
+    world: World, effect: str, sessions: int
+) -> None:
     world.fault("create", effect)
     with pytest.raises(ConnectionLostError) as lost:
         world.create()
@@ -132,7 +178,12 @@ def test_a_stop_with_a_lost_response_has_stopped_the_session(world: World) -> No
 
 def test_half_of_a_truncated_response_arrives(world: World) -> None:
     world.fault("create", "truncate")
-    started, half = messages(world, "POST", SESSIONS_PATH, json.dumps({"appId": APP_ID, "platform": "ios"}).encode())
+    started, half = messages(
+        world,
+        "POST",
+        SESSIONS_PATH,
+        json.dumps({"appId": APP_ID, "platform": "ios"}).encode(),
+    )
     promised = int(dict(started["headers"])[b"content-length"])
 
     assert started["status"] == 200
@@ -140,8 +191,13 @@ def test_half_of_a_truncated_response_arrives(world: World) -> None:
     assert half["more_body"] is True
 
 
-@pytest.mark.parametrize(("more", "sessions"), [({}, 0), ({"carried_out": False}, 0), ({"carried_out": True}, 1)])
-def test_any_response_can_replace_the_real_one(world: World, more: dict[str, Any], sessions: int) -> None:
+@pytest.mark.parametrize(
+    ("more", "sessions"),
+    [({}, 0), ({"carried_out": False}, 0), ({"carried_out": True}, 1)],
+)
+def test_any_response_can_replace_the_real_one(
+    world: World, more: dict[str, Any], sessions: int
+) -> None:
     world.fault(
         "create",
         "reply",
@@ -153,7 +209,10 @@ def test_any_response_can_replace_the_real_one(world: World, more: dict[str, Any
     reply = world.create()
 
     assert (reply.status_code, reply.text) == (429, "<html>slow down</html>")
-    assert (reply.headers["Content-Type"], reply.headers["Retry-After"]) == ("text/html", "30")
+    assert (reply.headers["Content-Type"], reply.headers["Retry-After"]) == (
+        "text/html",
+        "30",
+    )
     assert len(list(world.sessions)) == sessions
 
 
@@ -171,7 +230,10 @@ def test_a_changed_response_keeps_its_headers(world: World) -> None:
     world.fault("get", "change", fields={"colour": "red"})
     changed = world.get(session_id)
 
-    assert {**changed.headers, "content-length": ""} == {**plain.headers, "content-length": ""}
+    assert {**changed.headers, "content-length": ""} == {
+        **plain.headers,
+        "content-length": "",
+    }
 
 
 def test_a_refusal_has_no_fields_to_change(world: World) -> None:
@@ -214,7 +276,12 @@ def test_a_device_does_not_boot(world: World) -> None:
 
     assert data(world.get(session_id))["status"] == "errored"
     assert world.listed("sessions") == [
-        {"id": session_id, "name": None, "status": "errored", "reason": "no device booted"}
+        {
+            "id": session_id,
+            "name": None,
+            "status": "errored",
+            "reason": "no device booted",
+        }
     ]
 
 
@@ -223,7 +290,10 @@ def test_the_next_device_boots_again(world: World) -> None:
     failing, booting = world.created(), world.created()
     world.clock.now += BOOT_SECONDS
 
-    assert [data(world.get(one))["status"] for one in (failing, booting)] == ["errored", "in-progress"]
+    assert [data(world.get(one))["status"] for one in (failing, booting)] == [
+        "errored",
+        "in-progress",
+    ]
 
 
 def test_a_simulated_controller_can_be_dead_for_a_while(world: World) -> None:
@@ -238,11 +308,15 @@ def test_a_simulated_controller_can_be_dead_for_a_while(world: World) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, BOOT_SECONDS])
-def test_a_session_can_be_made_to_fail_at_any_time(world: World, seconds: float) -> None:
+def test_a_session_can_be_made_to_fail_at_any_time(
+    world: World, seconds: float
+) -> None:
     session_id = world.created()
     world.clock.now += seconds
     world.sessions.sweep()
-    world.send("POST", f"/testing/sessions/{session_id}/fail", json={"reason": "tunnel gone"})
+    world.send(
+        "POST", f"/testing/sessions/{session_id}/fail", json={"reason": "tunnel gone"}
+    )
     session = data(world.get(session_id))
 
     assert (session["status"], session["remoteConfig"]) == ("errored", None)
@@ -261,7 +335,9 @@ def test_nothing_happens_to_an_unknown_session(world: World, route: str) -> None
     assert world.send("POST", f"/testing/sessions/{route}").status_code == 404
 
 
-def test_every_request_is_listed_in_its_order_with_its_session_and_status(world: World) -> None:
+def test_every_request_is_listed_in_its_order_with_its_session_and_status(
+    world: World,
+) -> None:
     world.fault("stop", "lose-answer")
     session_id = world.created()
     world.get(UNKNOWN_ID)

@@ -42,10 +42,19 @@ class _Echo(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
-        asked: Any = {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body.decode()}
+        asked: Any = {
+            "method": self.command,
+            "path": self.path,
+            "headers": dict(self.headers),
+            "body": body.decode(),
+        }
         said = json.dumps(asked).encode()
         self.send_response(302 if self.path.startswith("/moved") else 200)
-        for name, value in (("Content-Type", "application/json"), ("Location", "/health"), ("X-Own", "kept")):
+        for name, value in (
+            ("Content-Type", "application/json"),
+            ("Location", "/health"),
+            ("X-Own", "kept"),
+        ):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(said)))
         self.end_headers()
@@ -126,14 +135,20 @@ class Stage:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
         self.phone = phone
-        program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
+        program = Program(
+            "agent-device", cast("Any", None), OutputTail(), cast("Any", None)
+        )
         device, controller = phone, Controller(program, {}, listener, TOKEN)
-        self.programs = Record(ID, {}, boot=Running({}), device=device, controller=controller)
+        self.programs = Record(
+            ID, {}, boot=Running({}), device=device, controller=controller
+        )
 
     def record(self, session_id: str) -> Record:
         return self.programs if session_id == ID else Record(session_id, {}, boot=GONE)
 
-    def ask(self, method: str, path: str = "", url: str | None = None, **more: Any) -> httpx.Response:
+    def ask(
+        self, method: str, path: str = "", url: str | None = None, **more: Any
+    ) -> httpx.Response:
         async def exchange() -> httpx.Response:
             async with gateway.client() as http:
                 app = Starlette(
@@ -142,15 +157,32 @@ class Stage:
                 )
                 transport = httpx.ASGITransport(app)
                 async with httpx.AsyncClient(transport=transport) as client:
-                    return await client.request(method, (url or self.url) + path, **more)
+                    return await client.request(
+                        method, (url or self.url) + path, **more
+                    )
 
         return asyncio.run(exchange())
 
-    def rpc(self, command: str, *positionals: str, token: str = TOKEN, **flags: Any) -> Any:
+    def rpc(
+        self, command: str, *positionals: str, token: str = TOKEN, **flags: Any
+    ) -> Any:
         """Send a request as agent-device's clients do; return what the daemon received, or the response instead."""
-        params = {"session": "s", "command": command, "positionals": positionals, "flags": flags, "meta": {}}
-        asked = {"jsonrpc": "2.0", "id": 7, "method": "agent_device.command", "params": params}
-        answer = self.ask("POST", "/rpc", json=asked, headers={"Authorization": f"Bearer {token}"}).json()
+        params = {
+            "session": "s",
+            "command": command,
+            "positionals": positionals,
+            "flags": flags,
+            "meta": {},
+        }
+        asked = {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "method": "agent_device.command",
+            "params": params,
+        }
+        answer = self.ask(
+            "POST", "/rpc", json=asked, headers={"Authorization": f"Bearer {token}"}
+        ).json()
         return json.loads(answer["body"])["params"] if "body" in answer else answer
 
 
@@ -175,10 +207,19 @@ def done(stage: Stage) -> list[Sequence[Any]]:
 
 
 def test_request_and_response_are_forwarded_unchanged(stage: Stage) -> None:
-    reply = stage.ask("POST", "/tools/des%2Fcribe?x=a%20b", content=b"a body", headers={"X-Mine": "1", "TE": "gzip"})
+    reply = stage.ask(
+        "POST",
+        "/tools/des%2Fcribe?x=a%20b",
+        content=b"a body",
+        headers={"X-Mine": "1", "TE": "gzip"},
+    )
 
     asked = reply.json()
-    assert (asked["method"], asked["path"], asked["body"]) == ("POST", "/tools/des%2Fcribe?x=a%20b", "a body")
+    assert (asked["method"], asked["path"], asked["body"]) == (
+        "POST",
+        "/tools/des%2Fcribe?x=a%20b",
+        "a body",
+    )
     assert reply.headers["x-own"] == "kept"
     headers = {name.lower(): value for name, value in asked["headers"].items()}
     assert headers["x-mine"] == "1"
@@ -186,9 +227,13 @@ def test_request_and_response_are_forwarded_unchanged(stage: Stage) -> None:
 
 
 def test_the_program_sees_its_own_host_name(stage: Stage) -> None:
-    headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()["headers"]
+    headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()[
+        "headers"
+    ]
 
-    assert {name.lower(): value for name, value in headers.items()}["host"] == "127.0.0.1"
+    assert {name.lower(): value for name, value in headers.items()}[
+        "host"
+    ] == "127.0.0.1"
 
 
 def test_a_body_of_unknown_length_is_forwarded(stage: Stage) -> None:
@@ -205,8 +250,12 @@ def test_a_redirect_is_returned_and_not_followed(stage: Stage) -> None:
     assert stage.ask("GET", "/moved").status_code == 302
 
 
-@pytest.mark.parametrize("path", ["/controllers/{id}/wrong/health", "/controllers/unknown/{key}/health"])
-def test_a_wrong_key_and_an_ended_session_are_not_found(stage: Stage, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/controllers/{id}/wrong/health", "/controllers/unknown/{key}/health"]
+)
+def test_a_wrong_key_and_an_ended_session_are_not_found(
+    stage: Stage, path: str
+) -> None:
     key = stage.url.rpartition("/")[2]
 
     reply = stage.ask("GET", url=BASE + path.format(id=ID, key=key))
@@ -218,14 +267,21 @@ def test_a_wrong_key_and_an_ended_session_are_not_found(stage: Stage, path: str)
 def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     key = stage.keys.url("preview", ID).rpartition("/")[2]
 
-    assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
+    assert (
+        stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
+    )
 
 
-def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(tmp_path: Path) -> None:
+def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(
+    tmp_path: Path,
+) -> None:
     reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
-    assert reply.json()["errors"][0]["message"] == "agent-device does not respond: ConnectError"
+    assert (
+        reply.json()["errors"][0]["message"]
+        == "agent-device does not respond: ConnectError"
+    )
 
 
 def test_commands_count_as_use_but_health_checks_do_not(stage: Stage) -> None:
@@ -241,17 +297,26 @@ def test_commands_count_as_use_but_health_checks_do_not(stage: Stage) -> None:
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
 def test_a_phone_is_a_web_browser_to_the_daemon(browser: Stage, platform: str) -> None:
-    got = browser.rpc("snapshot", platform=platform, target="mobile", snapshotInteractiveOnly=True)
+    got = browser.rpc(
+        "snapshot", platform=platform, target="mobile", snapshotInteractiveOnly=True
+    )
 
     assert got["flags"] == {"platform": "web", "snapshotInteractiveOnly": True}
 
 
 def test_steps_of_a_batch_are_translated_too(browser: Stage) -> None:
-    steps = [{"command": "snapshot", "flags": {"platform": "ios"}}, {"platform": ["ios"]}, "ios"]
+    steps = [
+        {"command": "snapshot", "flags": {"platform": "ios"}},
+        {"platform": ["ios"]},
+        "ios",
+    ]
 
     got = browser.rpc("batch", batchSteps=steps)
 
-    assert got["flags"]["batchSteps"] == [{"command": "snapshot", "flags": {"platform": "web"}}, *steps[1:]]
+    assert got["flags"]["batchSteps"] == [
+        {"command": "snapshot", "flags": {"platform": "web"}},
+        *steps[1:],
+    ]
 
 
 def test_an_app_is_launched_and_the_daemon_gets_its_url(browser: Stage) -> None:
@@ -298,25 +363,41 @@ def test_closing_an_app_terminates_it(browser: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "why"), [("no-app", "no-app is not installed here"), ("broken:x", "no app here opens broken:")]
+    ("target", "why"),
+    [
+        ("no-app", "no-app is not installed here"),
+        ("broken:x", "no app here opens broken:"),
+    ],
 )
-def test_a_refusal_by_the_device_has_the_daemons_form(browser: Stage, target: str, why: str) -> None:
+def test_a_refusal_by_the_device_has_the_daemons_form(
+    browser: Stage, target: str, why: str
+) -> None:
     error = browser.rpc("open", target)["error"]
 
     assert why in error["message"]
     assert error["data"]["code"] == "COMMAND_FAILED"
 
 
-def test_without_the_token_the_request_is_forwarded_untranslated(browser: Stage) -> None:
+def test_without_the_token_the_request_is_forwarded_untranslated(
+    browser: Stage,
+) -> None:
     got = browser.rpc("open", "com.example.notes", token="wrong", platform="ios")
 
     assert done(browser) == []
-    assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
+    assert (got["positionals"], got["flags"]) == (
+        ["com.example.notes"],
+        {"platform": "ios"},
+    )
 
 
-@pytest.mark.parametrize("body", [b"no json", b"[]", b'{"params": 1}', b'{"params": {"flags": 1}}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body",
+    [b"no json", b"[]", b'{"params": 1}', b'{"params": {"flags": 1}}', b"[" * 100_000],
+)
 def test_an_invalid_request_is_left_to_the_daemon(browser: Stage, body: bytes) -> None:
-    reply = browser.ask("POST", "/rpc", content=body, headers={"Authorization": f"Bearer {TOKEN}"})
+    reply = browser.ask(
+        "POST", "/rpc", content=body, headers={"Authorization": f"Bearer {TOKEN}"}
+    )
 
     assert reply.json()["body"].encode() == body
 
@@ -326,14 +407,24 @@ def test_for_a_real_phone_nothing_is_translated(listener: Path) -> None:
 
     got = stage.rpc("open", "com.example.notes", platform="ios")
 
-    assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
+    assert (got["positionals"], got["flags"]) == (
+        ["com.example.notes"],
+        {"platform": "ios"},
+    )
 
 
 @pytest.mark.parametrize("purpose", ["controllers", "appium"])
-def test_a_web_page_is_refused_even_with_the_key(stage: Stage, purpose: Literal["controllers", "appium"]) -> None:
+def test_a_web_page_is_refused_even_with_the_key(
+    stage: Stage, purpose: Literal["controllers", "appium"]
+) -> None:
     url = stage.keys.url(purpose, ID)
 
-    assert stage.ask("POST", "/session", url=url, headers={"Origin": "https://page.example"}).status_code == 403
+    assert (
+        stage.ask(
+            "POST", "/session", url=url, headers={"Origin": "https://page.example"}
+        ).status_code
+        == 403
+    )
     assert stage.ask("POST", "/session", url=url).status_code == 200
 
 
@@ -346,14 +437,23 @@ def test_an_appium_client_understands_a_refusal(stage: Stage) -> None:
 
 @pytest.mark.parametrize("capability", ["webSocketUrl", "appium:webSocketUrl"])
 @pytest.mark.parametrize("part", ["alwaysMatch", "appium:options"])
-def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(stage: Stage, capability: str, part: str) -> None:
+def test_the_capability_for_webdriver_bidi_is_refused_on_every_device(
+    stage: Stage, capability: str, part: str
+) -> None:
     url = stage.keys.url("appium", ID)
-    bodies = [{"capabilities": {part: {"platformName": "Android", capability: value}}} for value in (True, False)]
+    bodies = [
+        {"capabilities": {part: {"platformName": "Android", capability: value}}}
+        for value in (True, False)
+    ]
 
-    refused, passed = (stage.ask("POST", "/session", url=url, json=body) for body in bodies)
+    refused, passed = (
+        stage.ask("POST", "/session", url=url, json=body) for body in bodies
+    )
 
     assert refused.json()["value"]["error"] == "session not created"
-    assert "the capability webSocketUrl is refused: " in refused.json()["value"]["message"]
+    assert (
+        "the capability webSocketUrl is refused: " in refused.json()["value"]["message"]
+    )
     assert json.loads(passed.json()["body"]) == bodies[1]
 
 

@@ -35,10 +35,14 @@ def service(directory: Path) -> Iterator[Service]:
         yield service
 
 
-def answer(service: Service, head: str, part: bytes = b"", most: int = 0) -> tuple[str, int]:
+def answer(
+    service: Service, head: str, part: bytes = b"", most: int = 0
+) -> tuple[str, int]:
     """Send raw bytes, the part again and again until it is refused; return the answer and what was sent."""
     url, sent = httpx.URL(service.url), 0
-    with socket.create_connection((url.host, url.port or 0), timeout=PATIENCE_SECONDS) as connection:
+    with socket.create_connection(
+        (url.host, url.port or 0), timeout=PATIENCE_SECONDS
+    ) as connection:
         connection.sendall(head.encode().replace(b"\n", b"\r\n"))
         with suppress(OSError):  # refused
             connection.settimeout(2)
@@ -53,7 +57,9 @@ def answer(service: Service, head: str, part: bytes = b"", most: int = 0) -> tup
 
 def head(method: str, path: str, *headers: str, host: str = "localhost") -> str:
     authorization = f"Authorization: Bearer {TOKEN}"
-    return "\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", authorization, *headers, "", ""])
+    return "\n".join(
+        [f"{method} {path} HTTP/1.1", f"Host: {host}", authorization, *headers, "", ""]
+    )
 
 
 CHUNKS = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -68,54 +74,105 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("path", "length", "part"), ENDLESS)
-def test_an_endless_body_is_not_read(service: Service, path: str, length: str, part: bytes) -> None:
+def test_an_endless_body_is_not_read(
+    service: Service, path: str, length: str, part: bytes
+) -> None:
     before = psutil.Process(service.process.pid).memory_info().rss
 
-    answer(service, head("POST", path, "Content-Type: application/json", length), part, ATTEMPTED_BYTES)
+    answer(
+        service,
+        head("POST", path, "Content-Type: application/json", length),
+        part,
+        ATTEMPTED_BYTES,
+    )
 
     assert psutil.Process(service.process.pid).memory_info().rss - before < BORNE_BYTES
     assert service.create().status_code == 200
 
 
 def test_an_overlarge_body_is_refused_with_a_message(service: Service) -> None:
-    reply = service.http.post(SESSIONS_PATH, content=b" " * (MAX_BODY_BYTES + 1), headers=JSON)
+    reply = service.http.post(
+        SESSIONS_PATH, content=b" " * (MAX_BODY_BYTES + 1), headers=JSON
+    )
 
     assert reply.status_code == 413
     assert str(MAX_BODY_BYTES) in reply.text
 
 
 def test_a_fault_can_be_larger_but_not_unlimited(service: Service) -> None:
-    fault = {"operation": "stop", "effect": "reply", "body": "x" * 10_000_000, "times": 0}
+    fault = {
+        "operation": "stop",
+        "effect": "reply",
+        "body": "x" * 10_000_000,
+        "times": 0,
+    }
 
     assert service.http.post("/testing/faults", json=fault).status_code == 200
-    assert service.http.post("/testing/faults", content=b" " * (MAX_TESTING_BODY_BYTES + 1)).status_code == 413
+    assert (
+        service.http.post(
+            "/testing/faults", content=b" " * (MAX_TESTING_BODY_BYTES + 1)
+        ).status_code
+        == 413
+    )
 
 
 def test_endless_headers_are_not_read(service: Service) -> None:
-    said, sent = answer(service, f"GET {SESSIONS_PATH}/{UNKNOWN_ID} HTTP/1.1\n", b"X: y\r\n" * 1000, ATTEMPTED_BYTES)
+    said, sent = answer(
+        service,
+        f"GET {SESSIONS_PATH}/{UNKNOWN_ID} HTTP/1.1\n",
+        b"X: y\r\n" * 1000,
+        ATTEMPTED_BYTES,
+    )
 
     assert sent < ATTEMPTED_BYTES
     assert not said.startswith("HTTP/1.1 200 ")
     assert service.create().status_code == 200
 
 
-FOREIGN = ["evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "10.0.0.1", "0.0.0.0", "[::]", ""]
-PATHS = [f"{SESSIONS_PATH}/{UNKNOWN_ID}", f"/sessions/{UNKNOWN_ID}", "/testing/sessions", "/openapi.json", "/"]
+FOREIGN = [
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "localhost@evil.example",
+    "10.0.0.1",
+    "0.0.0.0",
+    "[::]",
+    "",
+]
+PATHS = [
+    f"{SESSIONS_PATH}/{UNKNOWN_ID}",
+    f"/sessions/{UNKNOWN_ID}",
+    "/testing/sessions",
+    "/openapi.json",
+    "/",
+]
 
 
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("path", PATHS)
-def test_requests_for_a_foreign_host_are_refused(service: Service, host: str, path: str) -> None:
+def test_requests_for_a_foreign_host_are_refused(
+    service: Service, host: str, path: str
+) -> None:
     said, _ = answer(service, head("GET", path, host=host))
 
     assert said.startswith("HTTP/1.1 421 ")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
-@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/sessions/{id}"), ("POST", "/sessions/{id}/stop")])
-def test_other_users_of_the_machine_can_neither_see_nor_stop_sessions(service: Service, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/sessions/{id}"), ("POST", "/sessions/{id}/stop")],
+)
+def test_other_users_of_the_machine_can_neither_see_nor_stop_sessions(
+    service: Service, method: str, path: str
+) -> None:
     page = path.format(id=data(service.create())["id"])
-    request = head(method, page, "Origin: http://localhost", "Content-Type: application/json", "Content-Length: 2")
+    request = head(
+        method,
+        page,
+        "Origin: http://localhost",
+        "Content-Type: application/json",
+        "Content-Length: 2",
+    )
 
     os.seteuid(OTHER_USER)
     try:
@@ -138,7 +195,12 @@ def test_no_fault_applies_to_a_foreign_host(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", ["Host: localhost\nHost: evil.example", "Host: evil.example\nHost: localhost", "X: y"]
+    "headers",
+    [
+        "Host: localhost\nHost: evil.example",
+        "Host: evil.example\nHost: localhost",
+        "X: y",
+    ],
 )
 def test_a_request_has_exactly_one_host_header(service: Service, headers: str) -> None:
     said, _ = answer(service, f"GET {PATHS[0]} HTTP/1.1\n{headers}\n\n")
@@ -159,7 +221,9 @@ def test_a_request_has_exactly_one_host_header(service: Service, headers: str) -
         ".%5c..%5c",
     ],
 )
-@pytest.mark.parametrize("page", [f"{SESSIONS_PATH}/", f"{SESSIONS_PATH}/{UNKNOWN_ID}/", "/sessions/", "/"])
+@pytest.mark.parametrize(
+    "page", [f"{SESSIONS_PATH}/", f"{SESSIONS_PATH}/{UNKNOWN_ID}/", "/sessions/", "/"]
+)
 def test_no_path_leads_to_a_file(service: Service, page: str, session_id: str) -> None:
     said, _ = answer(service, head("GET", page + session_id))
 
@@ -167,10 +231,18 @@ def test_no_path_leads_to_a_file(service: Service, page: str, session_id: str) -
     assert "root:" not in said
 
 
-def test_no_value_of_a_request_reaches_a_shell_or_a_file(service: Service, directory: Path) -> None:
+def test_no_value_of_a_request_reaches_a_shell_or_a_file(
+    service: Service, directory: Path
+) -> None:
     before = {path for path in directory.rglob("*") if path.is_file()}
     marker = directory / "marker"
-    for text in (f"$(touch {marker})", f"`touch {marker}`", f"; touch {marker} #", f"| touch {marker}", str(marker)):
+    for text in (
+        f"$(touch {marker})",
+        f"`touch {marker}`",
+        f"; touch {marker} #",
+        f"| touch {marker}",
+        str(marker),
+    ):
         options = {
             "name": text,
             "deviceIdentifier": text,
@@ -186,7 +258,14 @@ def test_no_value_of_a_request_reaches_a_shell_or_a_file(service: Service, direc
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "gopher://127.0.0.1/", "/etc/passwd", "//x/y"]
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/x",
+        "gopher://127.0.0.1/",
+        "/etc/passwd",
+        "//x/y",
+    ],
 )
 def test_an_archive_must_have_an_http_url(service: Service, url: str) -> None:
     assert service.create(applicationArchiveUrl=url).status_code == 400
@@ -200,7 +279,9 @@ def test_no_name_can_forge_a_log_line(service: Service, directory: Path) -> None
     assert "\x1b" not in "".join(lines)
 
 
-def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_token_is_compared_in_constant_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compared: list[tuple[int, int]] = []
     constant_time = hmac.compare_digest
 

@@ -69,16 +69,27 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("status", "event", "to", "started_at", "finished_at"), CHANGES)
+@pytest.mark.parametrize(
+    ("status", "event", "to", "started_at", "finished_at"), CHANGES
+)
 def test_an_event_leads_to_its_status(
-    status: Status, event: Event, to: Status, started_at: float | None, finished_at: float | None
+    status: Status,
+    event: Event,
+    to: Status,
+    started_at: float | None,
+    finished_at: float | None,
 ) -> None:
     before = session(status)
 
     after = change(before, Occurrence(event, 2000.0, "a reason"))
 
     expected = replace(
-        before, status=to, reason="a reason", started_at=started_at, finished_at=finished_at, updated_at=2000.0
+        before,
+        status=to,
+        reason="a reason",
+        started_at=started_at,
+        finished_at=finished_at,
+        updated_at=2000.0,
     )
     assert after == expected
 
@@ -91,13 +102,36 @@ def test_a_second_ready_event_keeps_the_first_start_time() -> None:
 
 DUE = [
     # what is given, boot, last activity, now, then: event and its moment
-    pytest.param(session(Status.NEW), Booting(), None, 9e9, None, id="booting-has-no-limit"),
-    pytest.param(session(Status.NEW), READY, None, 1012.0, (Event.READY, 1012.0), id="ready"),
-    pytest.param(session(Status.NEW), Failed("x"), None, 1012.0, (Event.FAIL, 1012.0), id="boot-fails"),
-    pytest.param(session(Status.IN_PROGRESS), READY, None, 1012.0, None, id="running"),
-    pytest.param(session(Status.IN_PROGRESS), Failed("x"), None, 1012.0, (Event.FAIL, 1012.0), id="controller-dies"),
     pytest.param(
-        session(Status.IN_PROGRESS), READY, None, STARTED + 30 * MINUTE - 0.1, None, id="just-before-its-duration"
+        session(Status.NEW), Booting(), None, 9e9, None, id="booting-has-no-limit"
+    ),
+    pytest.param(
+        session(Status.NEW), READY, None, 1012.0, (Event.READY, 1012.0), id="ready"
+    ),
+    pytest.param(
+        session(Status.NEW),
+        Failed("x"),
+        None,
+        1012.0,
+        (Event.FAIL, 1012.0),
+        id="boot-fails",
+    ),
+    pytest.param(session(Status.IN_PROGRESS), READY, None, 1012.0, None, id="running"),
+    pytest.param(
+        session(Status.IN_PROGRESS),
+        Failed("x"),
+        None,
+        1012.0,
+        (Event.FAIL, 1012.0),
+        id="controller-dies",
+    ),
+    pytest.param(
+        session(Status.IN_PROGRESS),
+        READY,
+        None,
+        STARTED + 30 * MINUTE - 0.1,
+        None,
+        id="just-before-its-duration",
     ),
     pytest.param(
         session(Status.IN_PROGRESS),
@@ -124,7 +158,12 @@ DUE = [
         id="a-limit-comes-before-a-failure-seen-after-it",
     ),
     pytest.param(
-        session(Status.IN_PROGRESS, minutes=0), READY, None, STARTED, (Event.EXPIRE, STARTED), id="no-duration-at-all"
+        session(Status.IN_PROGRESS, minutes=0),
+        READY,
+        None,
+        STARTED,
+        (Event.EXPIRE, STARTED),
+        id="no-duration-at-all",
     ),
     pytest.param(
         session(Status.IN_PROGRESS, idle=5),
@@ -135,7 +174,12 @@ DUE = [
         id="never-used",
     ),
     pytest.param(
-        session(Status.IN_PROGRESS, idle=5), READY, STARTED + 60, STARTED + 6 * MINUTE - 0.1, None, id="used-since"
+        session(Status.IN_PROGRESS, idle=5),
+        READY,
+        STARTED + 60,
+        STARTED + 6 * MINUTE - 0.1,
+        None,
+        id="used-since",
     ),
     pytest.param(
         session(Status.IN_PROGRESS, idle=5),
@@ -166,7 +210,11 @@ DUE = [
 
 @pytest.mark.parametrize(("given", "boot", "last_activity", "now", "expected"), DUE)
 def test_clock_and_runner_cause_the_right_events(
-    given: Session, boot: Boot, last_activity: float | None, now: float, expected: tuple[Event, float] | None
+    given: Session,
+    boot: Boot,
+    last_activity: float | None,
+    now: float,
+    expected: tuple[Event, float] | None,
 ) -> None:
     occurrence = due(given, boot, last_activity, now)
 

@@ -41,7 +41,9 @@ def test_the_facts_name_the_device_while_there_is_one(stage: Stage) -> None:
     assert "Pixel 8" not in stage.get(stage.page).text
 
 
-def test_the_screenshot_of_a_running_device_links_to_its_live_preview(stage: Stage) -> None:
+def test_the_screenshot_of_a_running_device_links_to_its_live_preview(
+    stage: Stage,
+) -> None:
     stage.runner.boot = Running({"webPreviewUrl": stage.preview})
     path = stage.preview.removeprefix(stage.base_url)
 
@@ -54,7 +56,9 @@ def test_the_screenshot_of_a_running_device_links_to_its_live_preview(stage: Sta
 
 
 def test_a_preview_elsewhere_is_not_shown(stage: Stage) -> None:
-    stage.runner.boot = Running({"webPreviewUrl": "https://elsewhere.example/preview/secret"})
+    stage.runner.boot = Running(
+        {"webPreviewUrl": "https://elsewhere.example/preview/secret"}
+    )
 
     assert "elsewhere" not in stage.get(stage.page).text
 
@@ -67,17 +71,26 @@ def test_a_session_without_a_name_is_called_by_its_id() -> None:
 
 def test_the_timeline_reports_in_order_what_happened(clock: Clock) -> None:
     stage = Stage(clock=clock, ready=False)
-    stage.runner.reported = [LogEntry(NOW + 2, "app installed"), LogEntry(NOW + 0.5, "device: Pixel <8>")]
+    stage.runner.reported = [
+        LogEntry(NOW + 2, "app installed"),
+        LogEntry(NOW + 0.5, "device: Pixel <8>"),
+    ]
     clock.now += 3
     stage.runner.boot = Running({})
     stage.get(stage.page)
     clock.now += 120
     stage.runner.fail("the controller died\nand this is what it said")
-    timeline = stage.get(stage.page).text.partition('id="timeline"')[2].partition("</ol>")[0]
+    timeline = (
+        stage.get(stage.page).text.partition('id="timeline"')[2].partition("</ol>")[0]
+    )
     reported = [entry.partition("</time>")[::2] for entry in timeline.split("<li>")[1:]]
 
     assert [
-        (when.rpartition(">")[2], text.removeprefix("<span>").removesuffix("</span></li>")) for when, text in reported
+        (
+            when.rpartition(">")[2],
+            text.removeprefix("<span>").removesuffix("</span></li>"),
+        )
+        for when, text in reported
     ] == [
         ("+0.0 s", "session created"),
         ("+0.5 s", "device: Pixel &lt;8&gt;"),
@@ -95,15 +108,26 @@ def test_a_failure_is_listed_before_its_consequences(clock: Clock) -> None:
     clock.now += 6
     timeline = stage.get(f"{stage.page}/facts").json()["data"]["timeline"]
 
-    assert [entry["text"] for entry in timeline][-2:] == ["session failed: the browser ended", "processes exited"]
+    assert [entry["text"] for entry in timeline][-2:] == [
+        "session failed: the browser ended",
+        "processes exited",
+    ]
 
 
-def test_the_list_shows_all_sessions_with_their_states_newest_first(stage: Stage, clock: Clock) -> None:
+def test_the_list_shows_all_sessions_with_their_states_newest_first(
+    stage: Stage, clock: Clock
+) -> None:
     stage.runner.fail("the device <died>\n  signal 9")
     clock.now += 1
-    other = stage.sessions.create({"appId": APP_ID, "platform": "ios", "type": "appium"}, default_minutes=30)
+    other = stage.sessions.create(
+        {"appId": APP_ID, "platform": "ios", "type": "appium"}, default_minutes=30
+    )
     stage.sessions.stop(other.id)
-    listed = stage.get(f"{stage.base_url}/").text.partition('<ol id="sessions"')[2].partition("</ol>")[0]
+    listed = (
+        stage.get(f"{stage.base_url}/")
+        .text.partition('<ol id="sessions"')[2]
+        .partition("</ol>")[0]
+    )
     newest, oldest = listed.split("<li>")[1:]
 
     assert f'<a href="sessions/{other.id}">Session {other.id[:8]}</a>' in newest
@@ -113,11 +137,18 @@ def test_the_list_shows_all_sessions_with_their_states_newest_first(stage: Stage
     assert "<span>the device &lt;died&gt;</span>" in oldest
 
 
-def test_a_service_without_sessions_has_an_empty_list(stage: Stage, clock: Clock) -> None:
+def test_a_service_without_sessions_has_an_empty_list(
+    stage: Stage, clock: Clock
+) -> None:
     none = Sessions(store=memory_store(), runner=stage.runner, clock=clock)
-    stage.app = create_app(sessions=none, accounts=Accounts(ACCOUNTS), base_url=stage.base_url)
+    stage.app = create_app(
+        sessions=none, accounts=Accounts(ACCOUNTS), base_url=stage.base_url
+    )
 
-    assert 'id="none" class="hint" data-live="attributes" >No sessions yet' in stage.get(f"{stage.base_url}/").text
+    assert (
+        'id="none" class="hint" data-live="attributes" >No sessions yet'
+        in stage.get(f"{stage.base_url}/").text
+    )
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example"])
@@ -159,9 +190,17 @@ def test_an_ended_session_has_no_time_left_and_no_stop(stage: Stage) -> None:
 def test_the_log_is_shown_and_available_as_text(stage: Stage) -> None:
     stage.runner.said = "one\n<two>\nat https://user:hunter2@example.com"
 
-    assert "one\n&lt;two&gt;\nat https://***@example.com</pre>" in stage.get(stage.page).text
-    assert stage.get(f"{stage.page}/log").text == "one\n<two>\nat https://***@example.com"
-    assert stage.get(f"{stage.page}/log").headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert (
+        "one\n&lt;two&gt;\nat https://***@example.com</pre>"
+        in stage.get(stage.page).text
+    )
+    assert (
+        stage.get(f"{stage.page}/log").text == "one\n<two>\nat https://***@example.com"
+    )
+    assert (
+        stage.get(f"{stage.page}/log").headers["Content-Type"]
+        == "text/plain; charset=utf-8"
+    )
 
 
 def test_a_session_with_a_silent_controller_has_no_log(stage: Stage) -> None:
@@ -172,7 +211,11 @@ def test_the_details_are_available_as_json(stage: Stage) -> None:
     stage.runner.fail("the device died\nat once")
     facts = stage.get(f"{stage.page}/facts").json()["data"]
 
-    assert (facts["id"], facts["status"], facts["reason"]) == (stage.id, "errored", "the device died\nat once")
+    assert (facts["id"], facts["status"], facts["reason"]) == (
+        stage.id,
+        "errored",
+        "the device died\nat once",
+    )
     assert [entry["text"] for entry in facts["timeline"]] == [
         "session created",
         "session failed: the device died",
@@ -180,11 +223,23 @@ def test_the_details_are_available_as_json(stage: Stage) -> None:
 
 
 def test_no_page_shows_a_secret() -> None:
-    stage = Stage(applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4")
-    stage.runner.boot = Running({"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"})
-    stage.runner.reported = [LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
+    stage = Stage(
+        applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4"
+    )
+    stage.runner.boot = Running(
+        {"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"}
+    )
+    stage.runner.reported = [
+        LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")
+    ]
     texts = [
-        stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview, f"{stage.base_url}/")
+        stage.get(address).text
+        for address in (
+            stage.page,
+            f"{stage.page}/facts",
+            stage.preview,
+            f"{stage.base_url}/",
+        )
     ]
 
     assert not [text for text in texts if "hunter" in text]
@@ -192,7 +247,9 @@ def test_no_page_shows_a_secret() -> None:
 
 
 @pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
-def test_an_unknown_session_is_refused_with_a_message(stage: Stage, session_id: str, status: int) -> None:
+def test_an_unknown_session_is_refused_with_a_message(
+    stage: Stage, session_id: str, status: int
+) -> None:
     reply = stage.get(f"{stage.base_url}/sessions/{session_id}")
 
     assert reply.status_code == status
@@ -211,13 +268,20 @@ def test_the_page_stops_its_session(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_another_site_cannot_stop_a_session(stage: Stage, headers: Mapping[str, str | None]) -> None:
+def test_another_site_cannot_stop_a_session(
+    stage: Stage, headers: Mapping[str, str | None]
+) -> None:
     assert stage.post(f"{stage.page}/stop", {}, **headers).status_code == 403
     assert status(stage) is Status.IN_PROGRESS
 
 
 def test_a_form_cannot_stop_a_session(stage: Stage) -> None:
-    assert stage.post(f"{stage.page}/stop", {}, Content_Type="application/x-www-form-urlencoded").status_code == 400
+    assert (
+        stage.post(
+            f"{stage.page}/stop", {}, Content_Type="application/x-www-form-urlencoded"
+        ).status_code
+        == 400
+    )
     assert status(stage) is Status.IN_PROGRESS
 
 

@@ -15,7 +15,14 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
-from tests.service.stage import COLOURS, PATIENCE_SECONDS, WIDTH, Stage, browser, on_stage
+from tests.service.stage import (
+    COLOURS,
+    PATIENCE_SECONDS,
+    WIDTH,
+    Stage,
+    browser,
+    on_stage,
+)
 from tests.service.world import UNKNOWN_ID, data
 from tests.waiting import eventually
 
@@ -105,13 +112,21 @@ def press(chrome: Chrome, *keys: str) -> None:
 
 
 def focused(chrome: Chrome) -> str:
-    return chrome.switch_to.active_element.get_attribute("id") or chrome.switch_to.active_element.text
+    return (
+        chrome.switch_to.active_element.get_attribute("id")
+        or chrome.switch_to.active_element.text
+    )
 
 
 @contextmanager
 def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]:
     """Let the window be this wide, and its user prefer light or dark."""
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    metrics = {
+        "width": width,
+        "height": 800,
+        "deviceScaleFactor": 1,
+        "mobile": width < 500,
+    }
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -122,7 +137,9 @@ def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]
         chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_the_screenshot_appears_and_changes_with_the_screen(look: Chrome, stage: Stage) -> None:
+def test_the_screenshot_appears_and_changes_with_the_screen(
+    look: Chrome, stage: Stage
+) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.device.taps.append((0, 0))
@@ -137,7 +154,9 @@ def test_a_click_on_the_screenshot_is_a_tap_there(look: Chrome, stage: Stage) ->
     shows(look, 0)
     picture = by_id(look, "picture")
     width, height = picture.size["width"], picture.size["height"]
-    ActionChains(look).move_to_element_with_offset(picture, round(width / 4), round(-height / 4)).click().perform()
+    ActionChains(look).move_to_element_with_offset(
+        picture, round(width / 4), round(-height / 4)
+    ).click().perform()
     shows(look, 1)
 
     assert stage.device.taps[0] == pytest.approx((0.75, 0.25), abs=0.01)
@@ -181,7 +200,9 @@ def test_a_refusal_by_the_device_is_shown(look: Chrome, stage: Stage) -> None:
     wait(look, lambda: "no picture" not in by_id(look, "message").text)
 
 
-def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(look: Chrome) -> None:
+def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(
+    look: Chrome,
+) -> None:
     with on_stage(ready=False) as stage:
         look.get(stage.preview)
         says(look, "absence", "The device is starting")
@@ -192,7 +213,9 @@ def test_a_session_that_becomes_ready_shows_its_screen_without_a_reload(look: Ch
         look.get("about:blank")
 
 
-def test_until_the_first_screenshot_the_preview_shows_connecting(look: Chrome, stage: Stage) -> None:
+def test_until_the_first_screenshot_the_preview_shows_connecting(
+    look: Chrome, stage: Stage
+) -> None:
     stage.device.broken = "the screen is not up"
     look.get(stage.preview)
     says(look, "absence", "Connecting…")
@@ -203,16 +226,27 @@ def test_until_the_first_screenshot_the_preview_shows_connecting(look: Chrome, s
 
 
 def test_a_button_copies_an_id(look: Chrome, stage: Stage) -> None:
-    look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": stage.base_url})
+    look.execute_cdp_cmd(
+        "Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": stage.base_url}
+    )
     look.get(stage.page)
-    button = next(one for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy") if stage.id in parent(one).text)
+    button = next(
+        one
+        for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy")
+        if stage.id in parent(one).text
+    )
     button.click()
     wait(look, lambda: button.text == "Copied")
 
-    assert look.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == stage.id
+    assert (
+        look.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+        == stage.id
+    )
 
 
-def test_the_list_updates_and_links_to_the_session_pages(look: Chrome, stage: Stage) -> None:
+def test_the_list_updates_and_links_to_the_session_pages(
+    look: Chrome, stage: Stage
+) -> None:
     look.get(f"{stage.base_url}/")
     says(look, "sessions", "Ready")
     stage.runner.fail("the device died")
@@ -224,14 +258,18 @@ def test_the_list_updates_and_links_to_the_session_pages(look: Chrome, stage: St
     wait(look, lambda: look.title == "Device sessions")
 
 
-def test_the_end_of_a_session_is_shown_in_place_of_the_screen(look: Chrome, stage: Stage) -> None:
+def test_the_end_of_a_session_is_shown_in_place_of_the_screen(
+    look: Chrome, stage: Stage
+) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.runner.fail("the device died:\n  signal 9")
     says(look, "outcome", "Failed: the device died:\n  signal 9")
 
     assert look.title == "Failed · login works"
-    assert "The session has ended. This is its last picture." in by_id(look, "stage").text
+    assert (
+        "The session has ended. This is its last picture." in by_id(look, "stage").text
+    )
     look.refresh()
     shows(look, 0)
     look.find_element(By.LINK_TEXT, "Session page").click()
@@ -260,7 +298,9 @@ def test_the_page_updates_with_its_session(look: Chrome, stage: Stage) -> None:
     assert not complaints(look)
 
 
-def test_the_page_shows_the_screen_and_links_to_the_live_preview(look: Chrome, stage: Stage) -> None:
+def test_the_page_shows_the_screen_and_links_to_the_live_preview(
+    look: Chrome, stage: Stage
+) -> None:
     stage.runner.boot = Running({"webPreviewUrl": stage.preview})
     look.get(stage.page)
     seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
@@ -275,7 +315,9 @@ def test_the_page_shows_the_screen_and_links_to_the_live_preview(look: Chrome, s
     assert not complaints(look)
 
 
-def test_a_session_is_stopped_only_after_confirmation(look: Chrome, stage: Stage) -> None:
+def test_a_session_is_stopped_only_after_confirmation(
+    look: Chrome, stage: Stage
+) -> None:
     look.get(stage.page)
     press(look, Keys.TAB, Keys.ENTER)
     assert focused(look) == "Keep it running"
@@ -297,33 +339,51 @@ def test_the_pages_fit_their_window_and_can_be_read_in_light_and_dark(
 ) -> None:
     stage.runner.said = "a log\n" + "with-a-very-long-word-" * 20
     if ended:
-        stage.runner.fail("the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50)
+        stage.runner.fail(
+            "the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50
+        )
     for address in (f"{stage.base_url}/", stage.page, stage.preview):
         look.get(address)
         for dark in (False, True):
             with window(look, width, dark=dark):
-                assert look.execute_script("return document.body.scrollWidth <= innerWidth")
+                assert look.execute_script(
+                    "return document.body.scrollWidth <= innerWidth"
+                )
                 assert look.execute_script(FAINT) == []
 
 
-def test_a_real_device_can_be_watched_and_tapped_through_the_preview(look: Chrome, tmp_path: Path) -> None:
+def test_a_real_device_can_be_watched_and_tapped_through_the_preview(
+    look: Chrome, tmp_path: Path
+) -> None:
     build = tmp_path / "builds" / UNKNOWN_ID
     (build / "app").mkdir(parents=True)
     (build / "build.json").write_text(json.dumps({"archive": "app"}))
-    dark_until_touched = "<body style='background:#000' onclick='this.style.background = `#fff`'>"
+    dark_until_touched = (
+        "<body style='background:#000' onclick='this.style.background = `#fff`'>"
+    )
     (build / "app" / "index.html").write_text(
         f"<meta name=viewport content='width=device-width'><style>body {{ height: 90vh }}</style>{dark_until_touched}"
     )
     settings = config(tmp_path, runner="real", types=[], builds_dir=str(build.parent))
     with running(settings) as service:
-        session_id = data(service.create(type="web-preview-only", buildId=UNKNOWN_ID))["id"]
-        assert eventually(lambda: data(service.get(session_id))["status"] == "in-progress")
+        session_id = data(service.create(type="web-preview-only", buildId=UNKNOWN_ID))[
+            "id"
+        ]
+        assert eventually(
+            lambda: data(service.get(session_id))["status"] == "in-progress"
+        )
         look.get(data(service.get(session_id))["remoteConfig"]["webPreviewUrl"])
         wait(look, lambda: look.execute_script(COLOUR) == [0, 0, 0, 255])
         by_id(look, "picture").click()
         wait(look, lambda: look.execute_script(COLOUR) == [255, 255, 255, 255])
         look.find_element(By.CSS_SELECTOR, "[data-orientation=LANDSCAPE]").click()
-        wait(look, lambda: by_id(look, "picture").size["width"] > by_id(look, "picture").size["height"])
+        wait(
+            look,
+            lambda: (
+                by_id(look, "picture").size["width"]
+                > by_id(look, "picture").size["height"]
+            ),
+        )
 
         assert not complaints(look)
         look.get("about:blank")

@@ -8,7 +8,13 @@ import httpx
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.preview import KEEP_SECONDS, SECONDS_BETWEEN, SHARE, Screens, Screenshot
+from pytest_device.service.preview import (
+    KEEP_SECONDS,
+    SECONDS_BETWEEN,
+    SHARE,
+    Screens,
+    Screenshot,
+)
 from pytest_device.service.runners.base import Running
 from tests.service.stage import HEIGHT, WIDTH, DrawnDevice, Stage
 from tests.service.world import UNKNOWN_ID, Clock
@@ -55,7 +61,12 @@ def test_the_url_alone_gives_access_to_the_device(stage: Stage) -> None:
 
 def test_without_the_key_nothing_is_shown(stage: Stage) -> None:
     other = Stage().preview.rpartition("/")[2]
-    wrong = [f"{stage.preview}0", stage.preview[:-1], stage.preview.replace(stage.id, UNKNOWN_ID), f"{stage.preview}é"]
+    wrong = [
+        f"{stage.preview}0",
+        stage.preview[:-1],
+        stage.preview.replace(stage.id, UNKNOWN_ID),
+        f"{stage.preview}é",
+    ]
     wrong.append(stage.preview.rpartition("/")[0] + f"/{other}")
 
     for address in wrong:
@@ -67,25 +78,45 @@ def test_without_the_key_nothing_is_shown(stage: Stage) -> None:
     assert not stage.device.taps
 
 
-def test_a_page_loads_nothing_from_other_hosts_and_sends_no_referrer(stage: Stage) -> None:
-    for address in (stage.preview, stage.page, f"{stage.preview}/screen", f"{stage.preview}0"):
+def test_a_page_loads_nothing_from_other_hosts_and_sends_no_referrer(
+    stage: Stage,
+) -> None:
+    for address in (
+        stage.preview,
+        stage.page,
+        f"{stage.preview}/screen",
+        f"{stage.preview}0",
+    ):
         headers = stage.get(address).headers
-        assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'; script-src 'self';")
+        assert headers["Content-Security-Policy"].startswith(
+            "default-src 'none'; style-src 'self'; script-src 'self';"
+        )
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cache-Control"] == "private, no-store"
 
 
-@pytest.mark.parametrize("name", ["preview/script.js", "preview/style.css", "page/live.js", "page/style.css"])
+@pytest.mark.parametrize(
+    "name", ["preview/script.js", "preview/style.css", "page/live.js", "page/style.css"]
+)
 def test_the_files_of_a_page_are_served(stage: Stage, name: str) -> None:
     reply = stage.get(f"{stage.base_url}/assets/{name}")
 
     assert reply.status_code == 200
-    assert reply.headers["Content-Type"].split(";")[0] in {"text/javascript", "text/css"}
+    assert reply.headers["Content-Type"].split(";")[0] in {
+        "text/javascript",
+        "text/css",
+    }
 
 
 @pytest.mark.parametrize(
-    "name", ["preview/__init__.py", "preview/..%2f__init__.py", "page/session.html", "other/style.css"]
+    "name",
+    [
+        "preview/__init__.py",
+        "preview/..%2f__init__.py",
+        "page/session.html",
+        "other/style.css",
+    ],
 )
 def test_no_other_file_is_served(stage: Stage, name: str) -> None:
     assert stage.get(f"{stage.base_url}/assets/{name}").status_code == 404
@@ -147,15 +178,24 @@ def test_a_tap_causes_a_new_screenshot(stage: Stage) -> None:
 
 
 def test_the_device_is_rotated(stage: Stage) -> None:
-    assert stage.post(f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}).status_code == 204
+    assert (
+        stage.post(
+            f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}
+        ).status_code
+        == 204
+    )
     assert stage.device.held == "LANDSCAPE"
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_another_site_cannot_touch_the_device(stage: Stage, headers: Mapping[str, str | None]) -> None:
+def test_another_site_cannot_touch_the_device(
+    stage: Stage, headers: Mapping[str, str | None]
+) -> None:
     replies = [
         stage.post(f"{stage.preview}/tap", {"x": 0.5, "y": 0.5}, **headers),
-        stage.post(f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}, **headers),
+        stage.post(
+            f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}, **headers
+        ),
     ]
 
     assert [reply.status_code for reply in replies] == [403, 403]
@@ -163,7 +203,9 @@ def test_another_site_cannot_touch_the_device(stage: Stage, headers: Mapping[str
 
 
 def test_a_form_cannot_touch_the_device(stage: Stage) -> None:
-    reply = stage.post(f"{stage.preview}/tap", {"x": 0.5, "y": 0.5}, Content_Type="text/plain")
+    reply = stage.post(
+        f"{stage.preview}/tap", {"x": 0.5, "y": 0.5}, Content_Type="text/plain"
+    )
 
     assert reply.status_code == 400
     assert not stage.device.taps
@@ -190,7 +232,9 @@ def test_a_refusal_by_the_device_has_a_reason(stage: Stage) -> None:
         stage.post(f"{stage.preview}/orientation", {"orientation": "LANDSCAPE"}),
     ]
 
-    assert [(reply.status_code, message(reply)) for reply in replies] == [(409, "simctl cannot tap")] * 2
+    assert [(reply.status_code, message(reply)) for reply in replies] == [
+        (409, "simctl cannot tap")
+    ] * 2
 
 
 def test_an_ended_session_cannot_be_tapped(stage: Stage) -> None:
@@ -264,7 +308,9 @@ def test_all_viewers_share_one_failure() -> None:
     screens = Screens(Clock())
 
     async def look() -> list[object]:
-        return await asyncio.gather(*(screens.screenshot("1", device) for _ in range(5)), return_exceptions=True)
+        return await asyncio.gather(
+            *(screens.screenshot("1", device) for _ in range(5)), return_exceptions=True
+        )
 
     assert [str(error) for error in asyncio.run(look())] == ["no screen"] * 5
     assert device.pictures == 1

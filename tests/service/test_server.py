@@ -28,7 +28,16 @@ from pytest_device.service.store import Store
 from pytest_device.service.web import listen
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.testing import faulty_service
-from tests.service.process import COMMAND, PATIENCE_SECONDS, Service, config, next_event, refusal, running, started
+from tests.service.process import (
+    COMMAND,
+    PATIENCE_SECONDS,
+    Service,
+    config,
+    next_event,
+    refusal,
+    running,
+    started,
+)
 from tests.service.world import APP_ID, TOKEN, data
 from tests.waiting import eventually
 
@@ -52,7 +61,9 @@ def settings(tmp_path: Path) -> dict[str, object]:
 
 def until(true: Callable[[], bool], what: str) -> None:
     """Wait for a condition."""
-    assert eventually(true, PATIENCE_SECONDS), f"in {PATIENCE_SECONDS} s not seen: {what}"
+    assert eventually(true, PATIENCE_SECONDS), (
+        f"in {PATIENCE_SECONDS} s not seen: {what}"
+    )
 
 
 def is_gone(pid: int) -> bool:
@@ -64,7 +75,9 @@ def is_gone(pid: int) -> bool:
 def written_status(directory: Path, session_id: str) -> str:
     """Return a status as it is written, without asking the service."""
     with closing(sqlite3.connect(directory / "state" / "sessions.db")) as database:
-        (status,) = database.execute("SELECT status FROM session WHERE id = ?", [session_id]).fetchone()
+        (status,) = database.execute(
+            "SELECT status FROM session WHERE id = ?", [session_id]
+        ).fetchone()
     return str(status)
 
 
@@ -83,7 +96,9 @@ def test_ready_reports_the_project(settings: dict[str, object]) -> None:
 def test_limits_apply_without_requests(service: Service, directory: Path) -> None:
     session_id = data(service.create(maxDurationMinutes=0))["id"]
 
-    until(lambda: written_status(directory, session_id) == "stopped", "the automatic stop")
+    until(
+        lambda: written_status(directory, session_id) == "stopped", "the automatic stop"
+    )
 
 
 def test_an_endless_request_times_out(service: Service) -> None:
@@ -97,7 +112,10 @@ def test_an_endless_request_times_out(service: Service) -> None:
     address = service.url.removeprefix("http://").split(":")
     with ExitStack() as stack:
         clients = [
-            stack.enter_context(socket.create_connection((address[0], int(address[1])), 60)) for _ in partial_requests
+            stack.enter_context(
+                socket.create_connection((address[0], int(address[1])), 60)
+            )
+            for _ in partial_requests
         ]
         since = time.monotonic()
         for client, sent in zip(clients, partial_requests, strict=True):
@@ -109,7 +127,9 @@ def test_an_endless_request_times_out(service: Service) -> None:
     assert 9 < time.monotonic() - since < 45
 
 
-def test_a_runs_service_sees_no_secrets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runs_service_sees_no_secrets_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "open-sesame")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "open-sesame")
     before = set(psutil.Process().children())
@@ -122,7 +142,9 @@ def test_a_runs_service_sees_no_secrets_of_the_environment(monkeypatch: pytest.M
     assert "open-sesame" not in seen.values()
 
 
-def test_sessions_above_the_limit_are_refused_until_one_ends(settings: dict[str, object]) -> None:
+def test_sessions_above_the_limit_are_refused_until_one_ends(
+    settings: dict[str, object],
+) -> None:
     with running(settings | {"max_sessions": 2}) as service:
         first, _ = [data(service.create())["id"] for _ in range(2)]
         refused = service.create()
@@ -130,16 +152,24 @@ def test_sessions_above_the_limit_are_refused_until_one_ends(settings: dict[str,
 
         assert refused.status_code == 429
         assert refused.headers["Retry-After"] == "5"
-        assert "2 sessions are running, as many as this service allows (max_sessions)" in refused.text
+        assert (
+            "2 sessions are running, as many as this service allows (max_sessions)"
+            in refused.text
+        )
         assert service.create().status_code == 200
 
 
-def test_only_this_user_can_read_the_log_and_it_has_no_token(service: Service, directory: Path) -> None:
+def test_only_this_user_can_read_the_log_and_it_has_no_token(
+    service: Service, directory: Path
+) -> None:
     session_id = data(service.create(type="argent", name=f"a name with {TOKEN}"))["id"]
     log = directory / "service.log"
 
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert f"session {session_id}: new, argent on android, 'a name with ***'" in log.read_text()
+    assert (
+        f"session {session_id}: new, argent on android, 'a name with ***'"
+        in log.read_text()
+    )
     assert TOKEN not in log.read_text()
 
 
@@ -155,7 +185,9 @@ def test_only_this_user_can_read_the_state(service: Service, directory: Path) ->
 def test_a_lost_response_closes_the_connection(service: Service, effect: str) -> None:
     service.fault("create", effect)
 
-    with pytest.raises(httpx.RemoteProtocolError, match="disconnected without sending a response"):
+    with pytest.raises(
+        httpx.RemoteProtocolError, match="disconnected without sending a response"
+    ):
         service.create()
 
 
@@ -170,11 +202,15 @@ def test_a_reset_fault_resets_the_connection(service: Service, effect: str) -> N
 def test_a_truncated_response_is_shorter_than_its_length(service: Service) -> None:
     service.fault("create", "truncate")
 
-    with pytest.raises(httpx.RemoteProtocolError, match=r"without sending complete message body"):
+    with pytest.raises(
+        httpx.RemoteProtocolError, match=r"without sending complete message body"
+    ):
         service.create()
 
 
-def test_the_service_survives_lost_connections(service: Service, directory: Path) -> None:
+def test_the_service_survives_lost_connections(
+    service: Service, directory: Path
+) -> None:
     service.fault("create", "lose-answer")
     with suppress(httpx.HTTPError):
         service.create()
@@ -183,14 +219,18 @@ def test_the_service_survives_lost_connections(service: Service, directory: Path
     assert "ERROR" not in (directory / "service.log").read_text()
 
 
-def test_a_second_service_cannot_use_the_same_state(service: Service, directory: Path) -> None:
+def test_a_second_service_cannot_use_the_same_state(
+    service: Service, directory: Path
+) -> None:
     assert service.process.poll() is None
     text = refusal(json.dumps(config(directory)))
 
     assert f"another service is using {directory / 'state'}" in text
 
 
-def test_a_port_in_use_is_an_error_that_names_it(service: Service, tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_that_names_it(
+    service: Service, tmp_path: Path
+) -> None:
     port = httpx.URL(service.url).port
     text = refusal(json.dumps(config(tmp_path, port=port)))
 
@@ -201,21 +241,31 @@ def test_a_foreign_host_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "of 192.0.2.1" in refusal(json.dumps(config(tmp_path, host="192.0.2.1")))
 
 
-def test_an_impossible_state_directory_is_an_error_that_names_it(settings: dict[str, object], tmp_path: Path) -> None:
+def test_an_impossible_state_directory_is_an_error_that_names_it(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
     (tmp_path / "state").write_text("a file")
 
-    assert f"state_dir {tmp_path / 'state'} cannot be used (" in refusal(json.dumps(settings))
+    assert f"state_dir {tmp_path / 'state'} cannot be used (" in refusal(
+        json.dumps(settings)
+    )
 
 
 def test_an_unwritable_log_is_an_error_that_names_it(tmp_path: Path) -> None:
     log = tmp_path / "missing" / "service.log"
 
-    assert f"log_path {log} cannot be written (" in refusal(json.dumps(config(tmp_path, log_path=str(log))))
+    assert f"log_path {log} cannot be written (" in refusal(
+        json.dumps(config(tmp_path, log_path=str(log)))
+    )
 
 
-def test_damaged_state_is_an_error_that_names_the_file(settings: dict[str, object], tmp_path: Path) -> None:
+def test_damaged_state_is_an_error_that_names_the_file(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
     (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "sessions.db").write_bytes(b"no database at all, whatever its name may say" * 30)
+    (tmp_path / "state" / "sessions.db").write_bytes(
+        b"no database at all, whatever its name may say" * 30
+    )
 
     assert "sessions.db cannot be used" in refusal(json.dumps(settings))
 
@@ -233,7 +283,9 @@ def test_a_missing_configuration_is_an_error(line: str, said: str) -> None:
     assert refusal(line) == said
 
 
-def test_end_of_input_ends_the_service_and_its_sessions(settings: dict[str, object], tmp_path: Path) -> None:
+def test_end_of_input_ends_the_service_and_its_sessions(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
     with running(settings) as service:
         session_id = data(service.create())["id"]
 
@@ -265,7 +317,10 @@ def test_requests_in_progress_do_not_prevent_the_service_from_ending(
             connection.sendall(
                 f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
             )
-            until(lambda: len(service.http.get("/testing/requests").json()["data"]) == 2, "the slow request")
+            until(
+                lambda: len(service.http.get("/testing/requests").json()["data"]) == 2,
+                "the slow request",
+            )
 
             assert service.end() == 0
     assert written_status(tmp_path, session_id) == "stopped"
@@ -279,8 +334,12 @@ service.wait()
 """
 
 
-@pytest.mark.parametrize("lifeline", ["closed with its parent", "held open by another process"])
-def test_a_service_ends_if_its_parent_is_killed(settings: dict[str, object], tmp_path: Path, lifeline: str) -> None:
+@pytest.mark.parametrize(
+    "lifeline", ["closed with its parent", "held open by another process"]
+)
+def test_a_service_ends_if_its_parent_is_killed(
+    settings: dict[str, object], tmp_path: Path, lifeline: str
+) -> None:
     reads, writes = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, *COMMAND],
@@ -295,7 +354,11 @@ def test_a_service_ends_if_its_parent_is_killed(settings: dict[str, object], tmp
         os.write(writes, json.dumps(settings).encode() + b"\n")
         url = next_event(parent)["url"]
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        created = httpx.post(url + SESSIONS_PATH, headers=headers, json={"appId": APP_ID, "platform": "ios"})
+        created = httpx.post(
+            url + SESSIONS_PATH,
+            headers=headers,
+            json={"appId": APP_ID, "platform": "ios"},
+        )
         parent.kill()
         if lifeline == "closed with its parent":
             os.close(writes)
@@ -305,7 +368,9 @@ def test_a_service_ends_if_its_parent_is_killed(settings: dict[str, object], tmp
     assert written_status(tmp_path, data(created)["id"]) == "stopped"
 
 
-def test_sessions_of_a_killed_service_are_errored_in_the_next(settings: dict[str, object]) -> None:
+def test_sessions_of_a_killed_service_are_errored_in_the_next(
+    settings: dict[str, object],
+) -> None:
     with running(settings) as service:
         session_id = data(service.create())["id"]
         service.process.kill()
@@ -329,7 +394,9 @@ print("ended", flush=True)
 
 def test_a_service_in_the_foreground_ends_on_ctrl_c(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FOREGROUND, str(tmp_path / "state"), APP_ID]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         assert process.stdout.readline().startswith("Ready(url='http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
@@ -369,7 +436,9 @@ def test_responses_are_sent_without_delay() -> None:
 def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
     ended: list[str] = []
     given = {signal.SIGHUP: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in given.items()}
+    before = {
+        number: signal.signal(number, handler) for number, handler in given.items()
+    }
     try:
         with _signals(lambda: ended.append("once")):
             for number in given:
@@ -399,10 +468,19 @@ class BrokenRunner(SimulatedRunner):
 
 
 def test_a_service_that_cannot_enforce_its_limits_ends(store: Store) -> None:
-    sessions = Sessions(store=store, runner=BrokenRunner(clock=time.time), clock=time.time)
+    sessions = Sessions(
+        store=store, runner=BrokenRunner(clock=time.time), clock=time.time
+    )
     sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=1)
-    app = create_app(sessions=sessions, accounts=Accounts([]), base_url="http://127.0.0.1")
-    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(ExceptionGroup) as raised:
-        asyncio.run(serve_requests(app, listener, sessions, asyncio.Event(), lambda: None))
+    app = create_app(
+        sessions=sessions, accounts=Accounts([]), base_url="http://127.0.0.1"
+    )
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(ExceptionGroup) as raised,
+    ):
+        asyncio.run(
+            serve_requests(app, listener, sessions, asyncio.Event(), lambda: None)
+        )
 
     assert raised.group_contains(LookupError)

@@ -46,7 +46,9 @@ def test_a_session_boots_by_the_clock(world: World) -> None:
     assert statuses == ["new", "new", "in-progress"]
 
 
-def test_create_returns_before_the_device_is_ready_however_fast_it_boots(store: Store) -> None:
+def test_create_returns_before_the_device_is_ready_however_fast_it_boots(
+    store: Store,
+) -> None:
     assert data(World(store, boot_seconds=0).create())["status"] == "new"
 
 
@@ -57,7 +59,12 @@ def test_timestamps_have_the_time_of_their_events(world: World) -> None:
     world.clock.now += 60
     session = data(world.stop(session_id))
 
-    assert (session["createdAt"], session["startedAt"], session["finishedAt"], session["updatedAt"]) == (
+    assert (
+        session["createdAt"],
+        session["startedAt"],
+        session["finishedAt"],
+        session["updatedAt"],
+    ) == (
         "2027-01-15T08:00:00.250Z",
         "2027-01-15T08:00:10.250Z",
         "2027-01-15T08:01:10.250Z",
@@ -69,7 +76,10 @@ def test_reading_a_session_does_not_update_it(world: World) -> None:
     session_id = world.created()
     world.clock.now += 1
 
-    assert data(world.get(session_id))["updatedAt"] == data(world.get(session_id))["createdAt"]
+    assert (
+        data(world.get(session_id))["updatedAt"]
+        == data(world.get(session_id))["createdAt"]
+    )
 
 
 def test_a_sweep_enforces_limits_without_requests(world: World) -> None:
@@ -96,8 +106,12 @@ def test_every_change_is_logged_with_its_reason(store: Store) -> None:
     said: list[str] = []
     clock = Clock()
     runner = SimulatedRunner(clock=clock)
-    sessions = Sessions(store=store, runner=runner, clock=clock, log=said.append, new_id=lambda: "7")
-    session = sessions.create({"appId": APP_ID, "platform": "ios", "name": "a\nb"}, default_minutes=30)
+    sessions = Sessions(
+        store=store, runner=runner, clock=clock, log=said.append, new_id=lambda: "7"
+    )
+    session = sessions.create(
+        {"appId": APP_ID, "platform": "ios", "name": "a\nb"}, default_minutes=30
+    )
     sessions.sweep()
     sessions.stop(session.id)
 
@@ -126,7 +140,9 @@ def test_use_of_the_controller_postpones_the_idle_limit(world: World) -> None:
     assert one(world).reason == "controller not used for 5 min"
 
 
-def test_reading_a_session_does_not_count_as_use_of_its_controller(world: World) -> None:
+def test_reading_a_session_does_not_count_as_use_of_its_controller(
+    world: World,
+) -> None:
     session_id = world.created(maxIdleTimeMinutes=1)
     world.clock.now += BOOT_SECONDS
     for _ in range(4):
@@ -155,7 +171,9 @@ def test_programs_are_stopped_when_and_only_when_the_session_ends(
 def test_programs_are_stopped_when_the_session_fails(store: Store) -> None:
     runner, faults = SimulatedRunner(clock=Clock()), Faults()
     faults.add(Fault("boot", "fail"))
-    sessions = Sessions(store=store, runner=FaultyRunner(runner, faults, Clock()), clock=Clock())
+    sessions = Sessions(
+        store=store, runner=FaultyRunner(runner, faults, Clock()), clock=Clock()
+    )
     session = sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=30)
 
     sessions.sweep()
@@ -185,13 +203,17 @@ def test_all_active_sessions_are_stopped_with_the_service(world: World) -> None:
 
 def test_a_restarted_service_remembers_its_sessions(kept: Store) -> None:
     before = World(kept)
-    session_id = before.created(name="login", type="argent", maxIdleTimeMinutes=7, maxDurationMinutes=30)
+    session_id = before.created(
+        name="login", type="argent", maxIdleTimeMinutes=7, maxDurationMinutes=30
+    )
     stopped = data(before.stop(session_id))
 
     assert data(World(kept).get(session_id)) == stopped
 
 
-def test_a_session_that_was_active_when_the_service_died_is_errored_after_the_restart(kept: Store) -> None:
+def test_a_session_that_was_active_when_the_service_died_is_errored_after_the_restart(
+    kept: Store,
+) -> None:
     session_id = World(kept).created()
     after = World(kept)
 
@@ -213,12 +235,18 @@ def test_an_active_session_is_never_forgotten(kept: Store) -> None:
     World(kept).created(name="old")
     after = World(kept, now=NOW + 2 * KEEP_SECONDS)
 
-    assert [(session.name, session.status) for session in after.sessions] == [("old", Status.ERRORED)]
+    assert [(session.name, session.status) for session in after.sessions] == [
+        ("old", Status.ERRORED)
+    ]
 
 
-def test_connection_details_and_launch_arguments_are_never_written(path: Path, kept: Store) -> None:
+def test_connection_details_and_launch_arguments_are_never_written(
+    path: Path, kept: Store
+) -> None:
     world = World(kept)
-    session_id = world.created(type="agent-device", vendorGo=True, launchArgs=["--password=hunter2"])
+    session_id = world.created(
+        type="agent-device", vendorGo=True, launchArgs=["--password=hunter2"]
+    )
     world.clock.now += BOOT_SECONDS
     config = data(world.get(session_id))["remoteConfig"]
     written = b"".join(file.read_bytes() for file in path.parent.iterdir())
@@ -229,7 +257,9 @@ def test_connection_details_and_launch_arguments_are_never_written(path: Path, k
     assert b"hunter2" not in written
 
 
-def test_a_stop_ends_the_programs_even_if_it_cannot_be_stored(world: World, store: Store) -> None:
+def test_a_stop_ends_the_programs_even_if_it_cannot_be_stored(
+    world: World, store: Store
+) -> None:
     session_id = world.created()
     store.close()
 
@@ -238,10 +268,15 @@ def test_a_stop_ends_the_programs_even_if_it_cannot_be_stored(world: World, stor
     assert world.runner.record(session_id).boot == GONE
 
 
-def test_the_reported_archive_of_a_development_client_is_the_installed_one(store: Store, world: World) -> None:
+def test_the_reported_archive_of_a_development_client_is_the_installed_one(
+    store: Store, world: World
+) -> None:
     clients = {(Platform.IOS, None): "https://clients.example/55.zip"}
     sessions = Sessions(
-        store=store, runner=world.runner, clock=world.clock, client_url=lambda *asked: clients.get(asked)
+        store=store,
+        runner=world.runner,
+        clock=world.clock,
+        client_url=lambda *asked: clients.get(asked),
     )
 
     def archive(**source: Any) -> str | None:
@@ -249,5 +284,11 @@ def test_the_reported_archive_of_a_development_client_is_the_installed_one(store
         return sessions.create(body, default_minutes=5).application_archive_url
 
     assert archive(vendorGo=True) == "https://clients.example/55.zip"
-    assert archive(vendorGo=True, sdkVersion="54") == "https://vendor.invalid/development-client/ios/54"
-    assert archive(applicationArchiveUrl="https://a.example/a.zip") == "https://a.example/a.zip"
+    assert (
+        archive(vendorGo=True, sdkVersion="54")
+        == "https://vendor.invalid/development-client/ios/54"
+    )
+    assert (
+        archive(applicationArchiveUrl="https://a.example/a.zip")
+        == "https://a.example/a.zip"
+    )

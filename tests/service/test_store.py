@@ -58,7 +58,11 @@ def test_words_are_read_as_enum_members(store: Store) -> None:
     store.save(SESSION)
     (session,) = store.load()
 
-    assert (type(session.type), type(session.platform), type(session.status)) == (SessionType, Platform, Status)
+    assert (type(session.type), type(session.platform), type(session.status)) == (
+        SessionType,
+        Platform,
+        Status,
+    )
 
 
 def test_a_changed_session_replaces_its_predecessor(store: Store) -> None:
@@ -71,24 +75,35 @@ def test_a_changed_session_replaces_its_predecessor(store: Store) -> None:
 
 def test_only_this_user_can_read_the_files(path: Path, store: Store) -> None:
     store.save(SESSION)
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    modes = {
+        file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()
+    }
 
     assert set(modes) == {"sessions.db", "sessions.db-wal", "sessions.db-shm"}
     assert set(modes.values()) == {0o600}
 
 
 def test_a_damaged_file_is_an_error_that_names_it_and_the_fix(path: Path) -> None:
-    path.write_bytes(b"not a database, but long enough to look like a header of one" * 20)
+    path.write_bytes(
+        b"not a database, but long enough to look like a header of one" * 20
+    )
 
-    with pytest.raises(ConfigError, match=r"sessions\.db cannot be used \(.*\): move it away"):
+    with pytest.raises(
+        ConfigError, match=r"sessions\.db cannot be used \(.*\): move it away"
+    ):
         Store.open(path)
 
 
-def test_a_file_of_another_version_is_an_error_that_names_both_versions(path: Path) -> None:
+def test_a_file_of_another_version_is_an_error_that_names_both_versions(
+    path: Path,
+) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
 
-    with pytest.raises(ConfigError, match=rf"its layout is version {VERSION + 1}, this service reads {VERSION}"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"its layout is version {VERSION + 1}, this service reads {VERSION}",
+    ):
         Store.open(path)
 
 

@@ -38,8 +38,16 @@ ACCOUNTS: Final = (
             AccessToken.of(VIEWER, Role.VIEWER),
         ),
     ),
-    Account(frozenset({SMALL_APP_ID}), (AccessToken.of(SMALL_TOKEN, Role.ADMIN),), max_duration_minutes=40),
-    Account(frozenset({CLOSED_APP_ID}), (AccessToken.of(CLOSED_TOKEN, Role.ADMIN),), simulator_access=False),
+    Account(
+        frozenset({SMALL_APP_ID}),
+        (AccessToken.of(SMALL_TOKEN, Role.ADMIN),),
+        max_duration_minutes=40,
+    ),
+    Account(
+        frozenset({CLOSED_APP_ID}),
+        (AccessToken.of(CLOSED_TOKEN, Role.ADMIN),),
+        simulator_access=False,
+    ),
 )
 
 
@@ -76,7 +84,9 @@ class World:
         self.faults = Faults(self.clock.sleep)
         self.runner = SimulatedRunner(clock=self.clock, boot_seconds=boot_seconds)
         self.sessions = Sessions(
-            store=store, runner=FaultyRunner(self.runner, self.faults, self.clock), clock=self.clock
+            store=store,
+            runner=FaultyRunner(self.runner, self.faults, self.clock),
+            clock=self.clock,
         )
         self.app = create_app(
             sessions=self.sessions,
@@ -88,7 +98,13 @@ class World:
         )
 
     def send(
-        self, method: str, path: str, *, token: str | None = TOKEN, broken: bool = False, **more: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = TOKEN,
+        broken: bool = False,
+        **more: Any,
     ) -> httpx.Response:
         """Send any request to any path; return the reply of a ``broken`` service instead of raising its error."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -96,17 +112,29 @@ class World:
 
         async def exchange() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=not broken)
-            async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url=BASE_URL
+            ) as client:
                 return await client.request(method, path, headers=headers, **more)
 
         return asyncio.run(exchange())
 
     def create(self, token: str | None = TOKEN, **options: Any) -> httpx.Response:
-        return self.send("POST", SESSIONS_PATH, token=token, json={"appId": APP_ID, "platform": "android"} | options)
+        return self.send(
+            "POST",
+            SESSIONS_PATH,
+            token=token,
+            json={"appId": APP_ID, "platform": "android"} | options,
+        )
 
     def create_as_host(self, host: str) -> httpx.Response:
         """Create a session by a request with its own Host header."""
-        return self.send("POST", SESSIONS_PATH, headers={"Host": host}, json={"appId": APP_ID, "platform": "ios"})
+        return self.send(
+            "POST",
+            SESSIONS_PATH,
+            headers={"Host": host},
+            json={"appId": APP_ID, "platform": "ios"},
+        )
 
     def created(self, **options: Any) -> str:
         """Create a session and return its ID."""
@@ -123,7 +151,11 @@ class World:
         return self.send("GET", f"/testing/{what}").json()["data"]
 
     def fault(self, operation: str, effect: str, **more: Any) -> None:
-        reply = self.send("POST", "/testing/faults", json={"operation": operation, "effect": effect, **more})
+        reply = self.send(
+            "POST",
+            "/testing/faults",
+            json={"operation": operation, "effect": effect, **more},
+        )
         assert reply.status_code == 200, reply.text
 
 
@@ -143,4 +175,6 @@ def error(reply: httpx.Response) -> Mapping[str, Any]:
 
 def memory_store() -> Store:
     """Open a store in memory, for use in any thread."""
-    return Store(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+    return Store(
+        sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    )

@@ -21,21 +21,29 @@ from tests.sessions.world import APP_ID, TOKEN, URL, World
 def world() -> World:
     clock = FakeClock(1_800_000_000.0)
     runner = SimulatedRunner(clock=clock, boot_seconds=12)
-    return World(clock, runner, Sessions(store=memory_store(), runner=runner, clock=clock))
+    return World(
+        clock, runner, Sessions(store=memory_store(), runner=runner, clock=clock)
+    )
 
 
 @pytest.fixture
 def client(world: World) -> DeviceClient:
     account = Account(frozenset({APP_ID}), (AccessToken.of(TOKEN, Role.ADMIN),))
-    app = transport_of(create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL))
-    one_at_a_time = threading.Lock()  # a service has one thread, its clients may have several
+    app = transport_of(
+        create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL)
+    )
+    one_at_a_time = (
+        threading.Lock()
+    )  # a service has one thread, its clients may have several
 
     def carry_out(request: httpx.Request) -> httpx.Response:
         with one_at_a_time:
             return app.handle_request(request)
 
     def handle(request: httpx.Request) -> httpx.Response:
-        operation = {"GET": "get"}.get(request.method, "stop" if request.url.path.endswith("/stop") else "create")
+        operation = {"GET": "get"}.get(
+            request.method, "stop" if request.url.path.endswith("/stop") else "create"
+        )
         world.requests.append(operation)
         faults = world.faults.get(operation, [])
         fault = faults.pop(0) if faults else _none
@@ -43,10 +51,14 @@ def client(world: World) -> DeviceClient:
         world.answered.append(operation)
         return reply
 
-    return DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), sleep=world.clock.sleep)
+    return DeviceClient(
+        URL, TOKEN, transport=httpx.MockTransport(handle), sleep=world.clock.sleep
+    )
 
 
-def _none(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def _none(
+    _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+) -> httpx.Response:
     return carry_out()
 
 

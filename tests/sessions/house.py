@@ -23,7 +23,12 @@ from tests.sessions.world import APP_ID, Fault, World
 
 
 def request(**arguments: Any) -> SessionRequest:
-    defaults = {"app_id": APP_ID, "platform": "android", "type": "appium", "max_duration_minutes": 20}
+    defaults = {
+        "app_id": APP_ID,
+        "platform": "android",
+        "type": "appium",
+        "max_duration_minutes": 20,
+    }
     return SessionRequest.from_arguments(**(defaults | arguments))
 
 
@@ -46,7 +51,9 @@ class House(Recorder):
         attempts: int = 1,
         judge: Judge | None = None,
         slots: Slots | None = None,
-        claim: Callable[[DeviceRequirement], WarmSession | None] = lambda _requirement: None,
+        claim: Callable[
+            [DeviceRequirement], WarmSession | None
+        ] = lambda _requirement: None,
         keep_warm: Callable[[DeviceSession], str | None] = lambda _session: None,
     ) -> None:
         super().__init__(world.events)
@@ -59,10 +66,22 @@ class House(Recorder):
         self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
         gate = Gate(judge)
-        config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate)
-        self.pool = Pool(config, sleep=world.clock.sleep, warm=self, before_stop=self._before_stop, slots=slots)
+        config = SessionConfig(
+            client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate
+        )
+        self.pool = Pool(
+            config,
+            sleep=world.clock.sleep,
+            warm=self,
+            before_stop=self._before_stop,
+            slots=slots,
+        )
 
-    def claim(self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
+    def claim(
+        self,
+        need: DeviceRequirement,
+        upcoming: Callable[[], Sequence[DeviceRequirement]],
+    ) -> WarmSession | None:
         del upcoming
         return self._claim(need)
 
@@ -76,7 +95,9 @@ class House(Recorder):
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)
 
-    def acquire(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
+    def acquire(
+        self, *needs: DeviceRequirement, timeout_seconds: float = 900.0
+    ) -> list[DeviceSession]:
         return self.pool.acquire(needs, _policy(timeout_seconds))
 
     def prefetch(self, *needs: DeviceRequirement) -> None:
@@ -90,7 +111,9 @@ class House(Recorder):
 
 
 def turns_errored(times: int) -> list[Fault]:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         data = carry_out().json()["data"] | {"status": "errored", "remoteConfig": None}
         return httpx.Response(200, json={"data": data})
 

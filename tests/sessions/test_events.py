@@ -31,7 +31,9 @@ from pytest_device.sessions.events import (
     to_plain,
 )
 
-OF = SessionRef("ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5)
+OF = SessionRef(
+    "ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5
+)
 EVENTS: list[Event] = [
     Created(OF),
     StateChanged(OF, "in-progress without connection details"),
@@ -65,9 +67,17 @@ def test_an_event_survives_a_round_trip_through_json(event: Event) -> None:
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_the_reference_describes_each_kind_with_its_fields(event: Event) -> None:
     plain = to_plain(event)
-    (row,) = [line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{plain['event']}` |")]
+    (row,) = [
+        line
+        for line in REFERENCE.read_text().splitlines()
+        if line.startswith(f"| `{plain['event']}` |")
+    ]
 
-    assert [name for name in plain if name not in {"version", "event", "session"} and f"`{name}`" not in row] == []
+    assert [
+        name
+        for name in plain
+        if name not in {"version", "event", "session"} and f"`{name}`" not in row
+    ] == []
 
 
 def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
@@ -91,21 +101,34 @@ def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
     ("change", "message"),
     [
         ({"version": 2}, r"events of version 2 are not supported \(only 1\)"),
-        ({"event": "lost"}, "unknown event 'lost': the events are created, state-changed, ready,"),
-        ({"color": "red"}, "stopped: unknown field 'color': the fields are session, status, running_seconds"),
+        (
+            {"event": "lost"},
+            "unknown event 'lost': the events are created, state-changed, ready,",
+        ),
+        (
+            {"color": "red"},
+            "stopped: unknown field 'color': the fields are session, status, running_seconds",
+        ),
         ({"status": 4}, "stopped: status cannot be 4"),
         ({"session": "one"}, "stopped: session cannot be 'one'"),
         ({"session": {}}, "session: .* missing .* 'label'"),
-        ({"session": {"label": "ios", "minutes": True}}, "session: minutes cannot be True"),
+        (
+            {"session": {"label": "ios", "minutes": True}},
+            "session: minutes cannot be True",
+        ),
     ],
 )
-def test_an_invalid_event_is_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_event_is_refused_with_the_reason(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(EventFormatError, match=message):
         from_plain(to_plain(Stopped(OF, "stopped")) | change)
 
 
 def test_seconds_can_be_whole_numbers_in_json() -> None:
-    assert from_plain({"version": 1, "event": "queued", "waited_seconds": 29}) == Queued(29.0)
+    assert from_plain(
+        {"version": 1, "event": "queued", "waited_seconds": 29}
+    ) == Queued(29.0)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
@@ -113,4 +136,6 @@ def test_masking_covers_every_text_from_the_service(event: Event) -> None:
     hidden = masked(event, lambda _text: "***")
 
     shown = set(json.dumps(to_plain(hidden)).replace("***", "").split('"'))
-    assert shown.isdisjoint({"500", "503", OF.url, "suite 12ab", "iPhone 15", "no booted device"})
+    assert shown.isdisjoint(
+        {"500", "503", OF.url, "suite 12ab", "iPhone 15", "no booted device"}
+    )

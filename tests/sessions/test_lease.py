@@ -42,7 +42,11 @@ from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
 
 REQUEST = SessionRequest.from_arguments(
-    app_id=APP_ID, platform="android", type="appium", name="a test", max_duration_minutes=20
+    app_id=APP_ID,
+    platform="android",
+    type="appium",
+    name="a test",
+    max_duration_minutes=20,
 )
 
 
@@ -51,10 +55,21 @@ class BlockError(Exception):
 
 
 def leased(
-    client: DeviceClient, world: World, *, timeout_seconds: float = 900.0, error: BaseException | None = None
+    client: DeviceClient,
+    world: World,
+    *,
+    timeout_seconds: float = 900.0,
+    error: BaseException | None = None,
 ) -> Session:
     policy, clock = WaitPolicy(timeout_seconds=timeout_seconds, jitter=0), world.clock
-    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, reporter=Recorder(world.events)) as got:
+    with lease(
+        client,
+        REQUEST,
+        policy=policy,
+        clock=clock,
+        sleep=clock.sleep,
+        reporter=Recorder(world.events),
+    ) as got:
         if error:
             raise error
     return got
@@ -64,16 +79,22 @@ def answer(status: int, body: str = "") -> Fault:
     return lambda _request, _carry_out: httpx.Response(status, text=body)
 
 
-def compressed(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def compressed(
+    _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+) -> httpx.Response:
     return gzipped(gzip.compress(carry_out().content))
 
 
 def gzipped(compressed: bytes) -> httpx.Response:
-    return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(compressed))
+    return httpx.Response(
+        200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(compressed)
+    )
 
 
 def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         if carried_out:
             carry_out()
         raise error("lost on the way")
@@ -84,7 +105,9 @@ def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
 def done(status: int) -> Fault:
     """Perform the call, and return an unrelated response."""
 
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         carry_out()
         return httpx.Response(status)
 
@@ -96,13 +119,19 @@ def passed() -> Fault:
 
 
 def changed(**fields: Any) -> Fault:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
-        return httpx.Response(200, json={"data": {**json.loads(carry_out().read())["data"], **fields}})
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
+        return httpx.Response(
+            200, json={"data": {**json.loads(carry_out().read())["data"], **fields}}
+        )
 
     return fault
 
 
-def test_a_session_is_created_waited_for_and_stopped(client: DeviceClient, world: World) -> None:
+def test_a_session_is_created_waited_for_and_stopped(
+    client: DeviceClient, world: World
+) -> None:
     session = leased(client, world)
 
     assert isinstance(session.remote_config, AppiumConfig)
@@ -111,15 +140,21 @@ def test_a_session_is_created_waited_for_and_stopped(client: DeviceClient, world
     assert world.kinds() == [Created, Ready, Stopped]
 
 
-def test_a_session_is_polled_every_five_seconds(client: DeviceClient, world: World) -> None:
+def test_a_session_is_polled_every_five_seconds(
+    client: DeviceClient, world: World
+) -> None:
     leased(client, world)
 
     ready = next(event for event in world.events if isinstance(event, Ready))
     assert ready.session.waited_seconds == 15
 
 
-@pytest.mark.parametrize("error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()])
-def test_a_session_is_stopped_however_its_block_ends(client: DeviceClient, world: World, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()]
+)
+def test_a_session_is_stopped_however_its_block_ends(
+    client: DeviceClient, world: World, error: BaseException
+) -> None:
     with pytest.raises(type(error)) as caught:
         leased(client, world, error=error)
 
@@ -127,7 +162,9 @@ def test_a_session_is_stopped_however_its_block_ends(client: DeviceClient, world
     assert world.statuses() == ["stopped"]
 
 
-def test_an_errored_session_is_an_error_with_its_page(client: DeviceClient, world: World) -> None:
+def test_an_errored_session_is_an_error_with_its_page(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["get"] = [changed(status="errored", remoteConfig=None)]
 
     with pytest.raises(SessionFailedError, match="failed to start") as caught:
@@ -137,8 +174,12 @@ def test_an_errored_session_is_an_error_with_its_page(client: DeviceClient, worl
     assert world.requests == ["create", "get", "stop"]
 
 
-def test_a_session_stopped_by_someone_else_is_an_error(client: DeviceClient, world: World) -> None:
-    def stop_first(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def test_a_session_stopped_by_someone_else_is_an_error(
+    client: DeviceClient, world: World
+) -> None:
+    def stop_first(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         (session,) = world.held
         world.held.stop(session.id, "by somebody else")
         return carry_out()
@@ -149,9 +190,12 @@ def test_a_session_stopped_by_someone_else_is_an_error(client: DeviceClient, wor
         leased(client, world)
 
 
-def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, world: World) -> None:
+def test_a_session_that_is_not_ready_in_time_is_stopped(
+    client: DeviceClient, world: World
+) -> None:
     with pytest.raises(
-        SessionTimeoutError, match=r"not ready after 9 s, it is starting .*device_wait_timeout"
+        SessionTimeoutError,
+        match=r"not ready after 9 s, it is starting .*device_wait_timeout",
     ) as caught:
         leased(client, world, timeout_seconds=9)
 
@@ -159,7 +203,9 @@ def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, wo
     assert world.statuses() == ["stopped"]
 
 
-def test_a_session_in_progress_without_connection_details_is_not_ready(client: DeviceClient, world: World) -> None:
+def test_a_session_in_progress_without_connection_details_is_not_ready(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["get"] = [changed(status="in-progress", remoteConfig=None)] * 2
 
     leased(client, world)
@@ -167,7 +213,9 @@ def test_a_session_in_progress_without_connection_details_is_not_ready(client: D
     assert world.requests.count("get") == 3
 
 
-def test_an_undocumented_status_is_reported_and_the_wait_continues(client: DeviceClient, world: World) -> None:
+def test_an_undocumented_status_is_reported_and_the_wait_continues(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["get"] = [changed(status="thawing")]
 
     leased(client, world)
@@ -186,7 +234,9 @@ def test_an_undocumented_status_is_reported_and_the_wait_continues(client: Devic
         lost(httpx.RemoteProtocolError, carried_out=True),
     ],
 )
-def test_temporary_errors_are_tolerated_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_temporary_errors_are_tolerated_while_waiting(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
     world.faults["get"] = [fault] * 7
 
     leased(client, world)
@@ -259,7 +309,9 @@ def test_such_responses_for_a_minute_end_the_wait_and_the_session(
 
 
 def test_a_refused_create_is_not_repeated(client: DeviceClient, world: World) -> None:
-    world.faults["create"] = [answer(400, '{"message": "simulator access is not enabled"}')]
+    world.faults["create"] = [
+        answer(400, '{"message": "simulator access is not enabled"}')
+    ]
 
     with pytest.raises(InvalidRequestError, match="simulator access is not enabled"):
         leased(client, world)
@@ -268,7 +320,9 @@ def test_a_refused_create_is_not_repeated(client: DeviceClient, world: World) ->
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_create_that_fails_in_the_service_is_not_repeated(client: DeviceClient, world: World, status: int) -> None:
+def test_a_create_that_fails_in_the_service_is_not_repeated(
+    client: DeviceClient, world: World, status: int
+) -> None:
     world.faults["create"] = [answer(status)]
 
     with pytest.raises(StatusError):
@@ -277,7 +331,10 @@ def test_a_create_that_fails_in_the_service_is_not_repeated(client: DeviceClient
     assert world.requests == ["create"]
 
 
-@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError])
+@pytest.mark.parametrize(
+    "error",
+    [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError],
+)
 def test_a_create_with_an_unusable_response_is_not_repeated_and_reported_as_unknown(
     client: DeviceClient, world: World, error: type[httpx.TransportError]
 ) -> None:
@@ -289,12 +346,16 @@ def test_a_create_with_an_unusable_response_is_not_repeated_and_reported_as_unkn
     assert caught.value.sent
     (note,) = caught.value.__notes__
     assert "'a test'" in note
-    assert "25 minutes" in note  # the maximum duration and the five minutes of cleaning up
+    assert (
+        "25 minutes" in note
+    )  # the maximum duration and the five minutes of cleaning up
     assert world.requests == ["create"]
     assert world.kinds() == [CreateUnknown]
 
 
-def test_a_create_that_was_certainly_not_sent_is_repeated(client: DeviceClient, world: World) -> None:
+def test_a_create_that_was_certainly_not_sent_is_repeated(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [
         lost(httpx.ConnectError, carried_out=False),
         lost(httpx.ConnectTimeout, carried_out=False),
@@ -306,7 +367,9 @@ def test_a_create_that_was_certainly_not_sent_is_repeated(client: DeviceClient, 
     assert world.statuses() == ["stopped"]
 
 
-def test_a_session_with_an_unreadable_create_response_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
+def test_a_session_with_an_unreadable_create_response_is_stopped_by_its_id(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [changed(status=7)]
 
     with pytest.raises(UnexpectedReplyError, match="status"):
@@ -315,26 +378,50 @@ def test_a_session_with_an_unreadable_create_response_is_stopped_by_its_id(clien
     assert world.statuses() == ["stopped"]
 
 
-def test_invalid_optional_fields_are_tolerated_and_named(client: DeviceClient, world: World) -> None:
-    fields = {"createdAt": "yesterday", "jobRunId": None, "url": "/x", "maxDurationMinutes": None, "platform": None}
+def test_invalid_optional_fields_are_tolerated_and_named(
+    client: DeviceClient, world: World
+) -> None:
+    fields = {
+        "createdAt": "yesterday",
+        "jobRunId": None,
+        "url": "/x",
+        "maxDurationMinutes": None,
+        "platform": None,
+    }
     odd = changed(**fields, type=7)
-    world.faults = {"create": [odd], "get": [odd] * 2 + [changed(**fields, type=7, startedAt="later")], "stop": [odd]}
+    world.faults = {
+        "create": [odd],
+        "get": [odd] * 2 + [changed(**fields, type=7, startedAt="later")],
+        "stop": [odd],
+    }
 
     session = leased(client, world)
 
     assert isinstance(session.remote_config, AppiumConfig)
-    assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
+    assert (session.type, session.platform, session.max_duration_minutes) == (
+        "appium",
+        "android",
+        20,
+    )
     assert isinstance(world.events[-1], Stopped)
-    invalid_fields = "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
+    invalid_fields = (
+        "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
+    )
     assert [event.text for event in world.events if isinstance(event, Note)] == [
         f"ignored unusable fields in the service's sessions: {invalid_fields}"
     ]
 
 
-def test_a_timeout_names_the_missing_connection_detail(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [changed(status="in-progress", remoteConfig={"capabilities": {}})] * 100
+def test_a_timeout_names_the_missing_connection_detail(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["get"] = [
+        changed(status="in-progress", remoteConfig={"capabilities": {}})
+    ] * 100
 
-    with pytest.raises(SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"):
+    with pytest.raises(
+        SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"
+    ):
         leased(client, world, timeout_seconds=60)
 
     assert world.statuses() == ["stopped"]
@@ -363,7 +450,9 @@ def test_the_reason_of_an_errored_session_is_reported(
     [answer(status) for status in (429, 500, 400, 401, 403, 404, 409, 422, 423, 302)]
     + [answer(403, "<html>blocked"), lost(httpx.ReadTimeout, carried_out=False)],
 )
-def test_a_failed_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_a_failed_stop_is_repeated(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
     world.faults["stop"] = [fault] * 2
 
     leased(client, world)
@@ -373,7 +462,9 @@ def test_a_failed_stop_is_repeated(client: DeviceClient, world: World, fault: Fa
     assert is_proof(world.events[-1])
 
 
-@pytest.mark.parametrize("fault", [done(204), done(202), done(500), done(404), changed(status="in-progress")])
+@pytest.mark.parametrize(
+    "fault", [done(204), done(202), done(500), done(404), changed(status="in-progress")]
+)
 def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
@@ -387,7 +478,12 @@ def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
 
 def test_a_404_to_a_stop_proves_nothing(client: DeviceClient, world: World) -> None:
     world.faults["stop"] = [answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100
-    world.faults["get"] = [passed(), passed(), passed(), *[answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100]
+    world.faults["get"] = [
+        passed(),
+        passed(),
+        passed(),
+        *[answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100,
+    ]
 
     with pytest.raises(StopFailedError, match="404"):
         leased(client, world)
@@ -395,7 +491,9 @@ def test_a_404_to_a_stop_proves_nothing(client: DeviceClient, world: World) -> N
     assert world.kinds()[-1] is StopFailed
 
 
-def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client: DeviceClient, world: World) -> None:
+def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(
+    client: DeviceClient, world: World
+) -> None:
     another = "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
     world.faults["create"] = [changed(id=another)]
 
@@ -417,12 +515,17 @@ def test_a_session_that_cannot_be_stopped_is_reported_with_page_limit_and_comman
 
     message = str(caught.value)
     assert "25 more minutes" in message
-    assert f"pytest-device stop --url {client.base_url} {caught.value.session_id}" in message
+    assert (
+        f"pytest-device stop --url {client.base_url} {caught.value.session_id}"
+        in message
+    )
     assert (caught.value.url or "no page") in message
     assert world.kinds()[-1] is StopFailed
 
 
-def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient, world: World) -> None:
+def test_a_failed_stop_does_not_hide_the_error_of_the_block(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["stop"] = [answer(500)] * 3
 
     with pytest.raises(BlockError) as caught:
@@ -432,8 +535,16 @@ def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient
     assert "could not be stopped" in note
 
 
-def test_running_time_is_counted_by_the_services_timestamps(client: DeviceClient, world: World) -> None:
-    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)):
+def test_running_time_is_counted_by_the_services_timestamps(
+    client: DeviceClient, world: World
+) -> None:
+    with lease(
+        client,
+        REQUEST,
+        clock=world.clock,
+        sleep=world.clock.sleep,
+        reporter=Recorder(world.events),
+    ):
         world.clock.sleep(30)
 
     stopped = world.events[-1]
@@ -444,7 +555,9 @@ def test_running_time_is_counted_by_the_services_timestamps(client: DeviceClient
 def body(status: int, text: str) -> Fault:
     """Perform the create call, and return its session in an unexpected form."""
 
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         session_id = json.loads(carry_out().read())["data"]["id"]
         return httpx.Response(status, text=text.replace("ID", session_id))
 
@@ -462,7 +575,9 @@ def body(status: int, text: str) -> Fault:
         changed(platform="ios"),
     ],
 )
-def test_a_session_in_an_invalid_response_is_still_stopped(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_a_session_in_an_invalid_response_is_still_stopped(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
     world.faults["create"] = [fault]
 
     with pytest.raises(UnexpectedReplyError):
@@ -472,7 +587,10 @@ def test_a_session_in_an_invalid_response_is_still_stopped(client: DeviceClient,
     assert world.kinds() == [Created, Stopped]
 
 
-@pytest.mark.parametrize("fault", [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")])
+@pytest.mark.parametrize(
+    "fault",
+    [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")],
+)
 def test_a_create_response_without_a_session_is_reported_as_unknown(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
@@ -485,8 +603,12 @@ def test_a_create_response_without_a_session_is_reported_as_unknown(
     assert world.kinds() == [CreateUnknown]
 
 
-def test_an_interrupt_during_create_is_reported_as_unknown(client: DeviceClient, world: World) -> None:
-    def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def test_an_interrupt_during_create_is_reported_as_unknown(
+    client: DeviceClient, world: World
+) -> None:
+    def interrupt(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         carry_out()
         raise KeyboardInterrupt
 
@@ -498,8 +620,12 @@ def test_an_interrupt_during_create_is_reported_as_unknown(client: DeviceClient,
     assert world.kinds() == [CreateUnknown]
 
 
-def test_an_interrupt_during_the_stop_does_not_prevent_it(client: DeviceClient, world: World) -> None:
-    def interrupt(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def test_an_interrupt_during_the_stop_does_not_prevent_it(
+    client: DeviceClient, world: World
+) -> None:
+    def interrupt(
+        _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         raise KeyboardInterrupt
 
     world.faults["stop"] = [interrupt]
@@ -511,20 +637,31 @@ def test_an_interrupt_during_the_stop_does_not_prevent_it(client: DeviceClient, 
     assert world.kinds()[-1] is Stopped
 
 
-def test_a_stop_response_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
+def test_a_stop_response_with_another_session_proves_nothing(
+    client: DeviceClient, world: World
+) -> None:
     another = changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")
     world.faults["stop"] = [another]
 
     leased(client, world)  # the lookup proves it
 
-    world.faults["stop"], world.faults["get"] = [another] * 3, [changed()] * 3 + [another] * 3
+    world.faults["stop"], world.faults["get"] = (
+        [another] * 3,
+        [changed()] * 3 + [another] * 3,
+    )
     with pytest.raises(StopFailedError, match="returned session 7d7a1f0e"):
         leased(client, world)
     assert world.requests[-6:] == ["stop", "get"] * 3
 
 
-def test_a_compressed_response_is_refused_before_decompression(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})] * 100
+def test_a_compressed_response_is_refused_before_decompression(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["get"] = [
+        lambda _request, _carry_out: httpx.Response(
+            200, headers={"Content-Encoding": "br"}
+        )
+    ] * 100
 
     with pytest.raises(UnexpectedReplyError, match="compressed"):
         leased(client, world)
@@ -532,7 +669,9 @@ def test_a_compressed_response_is_refused_before_decompression(client: DeviceCli
     assert world.statuses() == ["stopped"]
 
 
-def test_responses_compressed_by_a_proxy_are_decompressed(client: DeviceClient, world: World) -> None:
+def test_responses_compressed_by_a_proxy_are_decompressed(
+    client: DeviceClient, world: World
+) -> None:
     for operation in ("create", "get", "stop"):
         world.faults[operation] = [compressed] * 100
 
@@ -541,26 +680,39 @@ def test_responses_compressed_by_a_proxy_are_decompressed(client: DeviceClient, 
     assert world.statuses() == ["stopped"]
 
 
-def test_an_overlarge_compressed_response_is_refused(client: DeviceClient, world: World) -> None:
+def test_an_overlarge_compressed_response_is_refused(
+    client: DeviceClient, world: World
+) -> None:
     compressed = gzip.compress(bytes(64 * 1024 * 1024))
     world.faults["get"] = [lambda _request, _carry_out: gzipped(compressed)] * 100
 
-    with pytest.raises(UnexpectedReplyError, match="the decompressed response is larger than 1048576 bytes"):
+    with pytest.raises(
+        UnexpectedReplyError,
+        match="the decompressed response is larger than 1048576 bytes",
+    ):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]
 
 
-def test_an_unchanged_wait_is_reported_from_time_to_time(client: DeviceClient, world: World) -> None:
+def test_an_unchanged_wait_is_reported_from_time_to_time(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["get"] = [changed(status="new", remoteConfig=None)] * 20
 
     leased(client, world)
 
-    assert [detail_of(event) for event in world.events if isinstance(event, StateChanged)] == ["new"] * 3
+    assert [
+        detail_of(event) for event in world.events if isinstance(event, StateChanged)
+    ] == ["new"] * 3
 
 
-def test_no_connection_detail_in_an_unreadable_response_is_shown(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')] * 100
+def test_no_connection_detail_in_an_unreadable_response_is_shown(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["get"] = [
+        answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')
+    ] * 100
 
     with pytest.raises(UnexpectedReplyError) as caught:
         leased(client, world)
@@ -568,7 +720,9 @@ def test_no_connection_detail_in_an_unreadable_response_is_shown(client: DeviceC
     assert "sesame" not in str(caught.value)
 
 
-def test_an_invalid_id_is_refused_before_anything_is_sent(client: DeviceClient, world: World) -> None:
+def test_an_invalid_id_is_refused_before_anything_is_sent(
+    client: DeviceClient, world: World
+) -> None:
     with pytest.raises(ConfigError, match=r"'\.\./x' must be a UUID"):
         client.stop("../x")
 
@@ -576,7 +730,9 @@ def test_an_invalid_id_is_refused_before_anything_is_sent(client: DeviceClient, 
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
-def test_an_unusable_proxy_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_an_unusable_proxy_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv(variable, "nonsense://127.0.0.1:1")
 
     with pytest.raises(ConfigError, match=variable):

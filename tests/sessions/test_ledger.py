@@ -10,9 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.ledger import LIVE, REQUESTED, DamagedEntryError, Entry, Ledger
+from pytest_device.sessions.ledger import (
+    LIVE,
+    REQUESTED,
+    DamagedEntryError,
+    Entry,
+    Ledger,
+)
 
-ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+ENTRY = Entry(
+    "0" * 32,
+    "main",
+    "https://devices.example",
+    "ios argent",
+    "a test",
+    "2026-01-01T00:00:00+00:00",
+    35,
+)
 
 WRITES_TO_A_FULL_DISK = """
 import resource, sys
@@ -45,10 +59,14 @@ def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
     assert ledger.read() == ([entry], {})
 
 
-def test_a_written_entry_replaces_its_previous_version(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_written_entry_replaces_its_previous_version(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     ledger.write(ENTRY)
 
-    ledger.write(ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"))
+    ledger.write(
+        ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+    )
 
     assert [entry.state for entry in ledger.read()[0]] == [LIVE]
     assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
@@ -65,18 +83,24 @@ def test_only_its_user_can_read_an_entry(ledger: Ledger, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
-def test_a_full_disk_leaves_only_the_previous_version(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_only_the_previous_version(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     ledger.write(ENTRY)
 
     command = [sys.executable, "-c", WRITES_TO_A_FULL_DISK, str(tmp_path)]
-    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    reported = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout
 
     assert reported == "OSError\n"
     assert ledger.read() == ([ENTRY], {})
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
-def test_writing_to_a_missing_directory_is_an_error(ledger: Ledger, tmp_path: Path) -> None:
+def test_writing_to_a_missing_directory_is_an_error(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     shutil.rmtree(tmp_path)
 
     with pytest.raises(FileNotFoundError):
@@ -93,7 +117,9 @@ def test_removing_a_missing_entry_is_not_an_error(ledger: Ledger) -> None:
     assert not ledger.holds(ENTRY.intent)
 
 
-def test_an_unreadable_entry_counts_as_warm_and_a_missing_one_does_not(tmp_path: Path) -> None:
+def test_an_unreadable_entry_counts_as_warm_and_a_missing_one_does_not(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "no-directory").touch()
 
     assert Ledger(str(tmp_path / "no-directory")).keeps_warm(ENTRY.intent)
@@ -101,10 +127,14 @@ def test_an_unreadable_entry_counts_as_warm_and_a_missing_one_does_not(tmp_path:
 
 
 @pytest.mark.parametrize("is_warm", [True, False])
-def test_an_entry_that_no_run_has_cannot_be_found(tmp_path: Path, *, is_warm: bool) -> None:
+def test_an_entry_that_no_run_has_cannot_be_found(
+    tmp_path: Path, *, is_warm: bool
+) -> None:
     former, heir = Ledger(str(tmp_path / "former")), Ledger(str(tmp_path / "heir"))
     Path(heir.directory).mkdir()
-    entry = ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+    entry = ENTRY._replace(
+        state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+    )
     (heir.keep_warm if is_warm else heir.write)(entry)
 
     assert not former.is_untracked(ENTRY.intent)
@@ -126,11 +156,28 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         ("[]", "not an entry"),
         ("{}", "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version 1 is not supported"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "the wrong type"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' contradicts the session ID ''"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session ID '../1'"),
+        (
+            json.dumps({**json.loads(ENTRY.to_json()), "version": 1}),
+            "its version 1 is not supported",
+        ),
+        (
+            json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}),
+            "the wrong type",
+        ),
+        (
+            json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}),
+            "'odd' is unknown",
+        ),
+        (
+            json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}),
+            "'live' contradicts the session ID ''",
+        ),
+        (
+            json.dumps(
+                {**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}
+            ),
+            "the session ID '../1'",
+        ),
     ],
 )
 def test_a_damaged_file_is_named_next_to_the_intact_ones(
@@ -148,23 +195,36 @@ def test_a_damaged_file_is_named_next_to_the_intact_ones(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("intent", "../../etc/passwd"), ("intent", "1" * 31), ("owner", "../main"), ("owner", "")]
+    ("field", "value"),
+    [
+        ("intent", "../../etc/passwd"),
+        ("intent", "1" * 31),
+        ("owner", "../main"),
+        ("owner", ""),
+    ],
 )
 def test_values_used_in_paths_are_validated(field: str, value: str) -> None:
     with pytest.raises(DamagedEntryError, match="not a valid name"):
         Entry.from_json(json.dumps({**json.loads(ENTRY.to_json()), field: value}))
 
 
-def test_an_entry_under_another_entrys_file_name_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
+def test_an_entry_under_another_entrys_file_name_is_damaged(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     (tmp_path / f"{'1' * 32}.json").write_text(ENTRY.to_json())
 
     entries, damaged = ledger.read()
 
-    assert (entries, list(damaged.values())) == ([], [f"it is the entry {ENTRY.intent!r}"])
+    assert (entries, list(damaged.values())) == (
+        [],
+        [f"it is the entry {ENTRY.intent!r}"],
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes and no symbolic links")
-def test_only_regular_files_are_read_without_waiting(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_regular_files_are_read_without_waiting(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / f"{'1' * 32}.json")
     (tmp_path / "entry").write_text(ENTRY.to_json())
     (tmp_path / f"{ENTRY.intent}.json").symlink_to(tmp_path / "entry")

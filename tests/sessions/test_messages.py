@@ -35,10 +35,24 @@ from pytest_device.sessions.reaper.messages import (
     encode,
 )
 
-ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a\ntest", "2026-01-01T00:00:00+00:00", 35)
+ENTRY = Entry(
+    "0" * 32,
+    "main",
+    "https://devices.example",
+    "ios argent",
+    "a\ntest",
+    "2026-01-01T00:00:00+00:00",
+    35,
+)
 BODY = bytes(range(256))
 MESSAGES: list[Message] = [
-    Start(Endpoint("https://devices.example", "s3cret", cafile="/a"), None, (1, 2), True, None),
+    Start(
+        Endpoint("https://devices.example", "s3cret", cafile="/a"),
+        None,
+        (1, 2),
+        True,
+        None,
+    ),
     Start(Endpoint("https://devices.example", "s3cret"), "/ledger", (), False, 60.0),
     Create(ENTRY, json.dumps({"type": "Stop", "intent": "é"})),
     Register(ENTRY),
@@ -60,11 +74,15 @@ MESSAGES: list[Message] = [
 ]
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+@pytest.mark.parametrize(
+    "message", MESSAGES, ids=lambda message: type(message).__name__
+)
 def test_a_message_arrives_intact_however_its_line_is_split(message: Message) -> None:
     line, decoder = encode(message), Decoder[Message](Message)
 
-    arrived = [one for at in range(len(line)) for one in decoder.feed(line[at : at + 1])]
+    arrived = [
+        one for at in range(len(line)) for one in decoder.feed(line[at : at + 1])
+    ]
 
     assert (line.count(b"\n"), arrived) == (1, [message])
     assert [type(one) for one in arrived] == [type(message)]
@@ -92,9 +110,15 @@ def test_an_invalid_message_is_refused(line: bytes) -> None:
         Decoder[Message](Message).feed(line + b"\n")
 
 
-@pytest.mark.parametrize(("message", "kinds"), [(Ready(), Request), (Stop("1"), Report), (End(), Start)])
-def test_an_unexpected_message_is_refused_by_name(message: Message, kinds: object) -> None:
-    with pytest.raises(MessageError, match=f"type {type(message).__name__} is not expected here"):
+@pytest.mark.parametrize(
+    ("message", "kinds"), [(Ready(), Request), (Stop("1"), Report), (End(), Start)]
+)
+def test_an_unexpected_message_is_refused_by_name(
+    message: Message, kinds: object
+) -> None:
+    with pytest.raises(
+        MessageError, match=f"type {type(message).__name__} is not expected here"
+    ):
         Decoder[Message](kinds).feed(encode(message))
 
 

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, RemoteConfig, WebPreviewConfig
+from pytest_device.sessions.remote_config import (
+    AgentDeviceConfig,
+    AppiumConfig,
+    RemoteConfig,
+    WebPreviewConfig,
+)
 
 ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
@@ -47,7 +52,13 @@ SECRETIVE = {
 def test_no_repr_contains_a_connection_detail() -> None:
     got = session(remoteConfig=SECRETIVE, surprise="sesame-4")
 
-    for shown in (repr(got), str(got), repr(got.remote_config), str(got.remote_config), repr([got])):
+    for shown in (
+        repr(got),
+        str(got),
+        repr(got.remote_config),
+        str(got.remote_config),
+        repr([got]),
+    ):
         assert "sesame" not in shown
         assert "secret" not in shown
     assert repr(got.remote_config) == "AgentDeviceConfig()"
@@ -57,14 +68,21 @@ def test_every_secret_of_the_connection_details_is_masked() -> None:
     config = session(remoteConfig=SECRETIVE).remote_config
 
     assert config is not None
-    assert {"sesame-1", "sesame-2", "sesame-3", "secret-host.example", "secret-preview.example"} <= set(
-        config.secrets()
-    )
+    assert {
+        "sesame-1",
+        "sesame-2",
+        "sesame-3",
+        "secret-host.example",
+        "secret-preview.example",
+    } <= set(config.secrets())
     assert "https://secret-list.example" in set(config.secrets())
 
 
 def test_ordinary_capabilities_and_loopback_addresses_are_not_secrets() -> None:
-    details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {"appium:automationName": "UiAutomator2"}}
+    details = {
+        "appiumUrl": "http://127.0.0.1:4723",
+        "capabilities": {"appium:automationName": "UiAutomator2"},
+    }
     config = session(type="appium", remoteConfig=details).remote_config
 
     assert config is not None
@@ -91,7 +109,11 @@ def test_connection_details_have_the_class_of_the_sessions_type(
 
 
 def test_a_session_survives_a_round_trip_through_json() -> None:
-    details = {"appiumUrl": "https://a", "capabilities": {"platformName": "iOS"}, "surprise": 1}
+    details = {
+        "appiumUrl": "https://a",
+        "capabilities": {"platformName": "iOS"},
+        "surprise": 1,
+    }
     got = session(type="appium", remoteConfig=details, surprise=2)
 
     assert Session.from_wire(got.model_dump(mode="json", by_alias=True)) == got

@@ -10,7 +10,9 @@ from pytest_device.sessions.polling import FEWEST_BOOTS, schedule_of
 BASE = 5.0
 
 
-def lognormal(count: int, median: float = 60.0, spread: float = 0.25, *, seed: int = 1) -> list[float]:
+def lognormal(
+    count: int, median: float = 60.0, spread: float = 0.25, *, seed: int = 1
+) -> list[float]:
     random = Random(seed)
     return [median * math.exp(random.gauss(0, spread)) for _ in range(count)]
 
@@ -23,9 +25,14 @@ def looks(past: list[float], boot: float, base: float = BASE) -> list[float]:
     return at[1:]
 
 
-def cost(past: list[float], boots: list[float], base: float = BASE) -> tuple[float, float]:
+def cost(
+    past: list[float], boots: list[float], base: float = BASE
+) -> tuple[float, float]:
     """Return mean delay and polls as a share of those with the fixed pause."""
-    learned, fixed = [looks(past, boot, base) for boot in boots], [looks([], boot, base) for boot in boots]
+    learned, fixed = (
+        [looks(past, boot, base) for boot in boots],
+        [looks([], boot, base) for boot in boots],
+    )
 
     def delay(times: list[list[float]]) -> float:
         return math.fsum(one[-1] - boot for one, boot in zip(times, boots, strict=True))
@@ -33,12 +40,17 @@ def cost(past: list[float], boots: list[float], base: float = BASE) -> tuple[flo
     return delay(learned) / delay(fixed), sum(map(len, learned)) / sum(map(len, fixed))
 
 
-@pytest.mark.parametrize("past", [[], [60.0], lognormal(FEWEST_BOOTS - 1), [-1.0, math.nan, math.inf, 1e300] * 9])
+@pytest.mark.parametrize(
+    "past",
+    [[], [60.0], lognormal(FEWEST_BOOTS - 1), [-1.0, math.nan, math.inf, 1e300] * 9],
+)
 def test_with_few_boots_the_pause_is_the_fixed_one(past: list[float]) -> None:
     assert looks(past, 100) == looks([], 100)
 
 
-def test_pauses_are_long_before_most_boots_end_short_while_they_do_and_fixed_after_all() -> None:
+def test_pauses_are_long_before_most_boots_end_short_while_they_do_and_fixed_after_all() -> (
+    None
+):
     pause = schedule_of(lognormal(50), BASE)
 
     assert pause(0) == 10
@@ -46,8 +58,13 @@ def test_pauses_are_long_before_most_boots_end_short_while_they_do_and_fixed_aft
     assert pause(500) == 5
 
 
-@pytest.mark.parametrize("past", [[60.0] * 50, lognormal(50), [20.0, 90.0] * 25, [0.0] * 10, [1e-9, 80_000.0] * 9])
-def test_every_pause_is_between_a_fifth_and_twice_the_fixed_one(past: list[float]) -> None:
+@pytest.mark.parametrize(
+    "past",
+    [[60.0] * 50, lognormal(50), [20.0, 90.0] * 25, [0.0] * 10, [1e-9, 80_000.0] * 9],
+)
+def test_every_pause_is_between_a_fifth_and_twice_the_fixed_one(
+    past: list[float],
+) -> None:
     pause = schedule_of(past, BASE)
 
     assert all(1 <= pause(tenth / 10) <= 10 for tenth in range(3000))
@@ -63,7 +80,10 @@ def test_pauses_grow_with_the_fixed_one(base: float) -> None:
 
 @pytest.mark.parametrize("median", [15.0, 60.0, 150.0])
 def test_twenty_boots_save_delay_without_more_polls(median: float) -> None:
-    costs = [cost(lognormal(20, median, seed=seed), lognormal(40, median, seed=-seed)) for seed in range(1, 11)]
+    costs = [
+        cost(lognormal(20, median, seed=seed), lognormal(40, median, seed=-seed))
+        for seed in range(1, 11)
+    ]
 
     assert sum(delay for delay, _ in costs) / 10 < 0.72
     assert sum(requests for _, requests in costs) / 10 <= 1.0
@@ -71,14 +91,19 @@ def test_twenty_boots_save_delay_without_more_polls(median: float) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 10])
 def test_fewer_boots_never_make_polling_worse(count: int) -> None:
-    costs = [cost(lognormal(count, seed=seed), lognormal(40, seed=-seed)) for seed in range(1, 11)]
+    costs = [
+        cost(lognormal(count, seed=seed), lognormal(40, seed=-seed))
+        for seed in range(1, 11)
+    ]
 
     assert sum(delay for delay, _ in costs) / 10 <= 1.05
     assert sum(requests for _, requests in costs) / 10 <= 1.05
 
 
 def test_with_two_typical_boot_times_polls_are_frequent_at_both() -> None:
-    pause = schedule_of([*lognormal(25, 20, 0.1), *lognormal(25, 90, 0.1, seed=2)], BASE)
+    pause = schedule_of(
+        [*lognormal(25, 20, 0.1), *lognormal(25, 90, 0.1, seed=2)], BASE
+    )
 
     assert max(pause(20), pause(90)) < 4 < pause(50)
 
@@ -91,7 +116,11 @@ def test_a_service_that_became_slower_is_polled_at_the_fixed_interval() -> None:
 
 
 def test_newer_boots_weigh_more_than_older_ones() -> None:
-    old, new, boots = lognormal(25, 80), lognormal(25, 20, seed=2), lognormal(40, 20, seed=3)
+    old, new, boots = (
+        lognormal(25, 80),
+        lognormal(25, 20, seed=2),
+        lognormal(40, 20, seed=3),
+    )
 
     assert cost([*old, *new], boots)[0] < cost([*new, *old], boots)[0]
     assert cost([*old, *new], boots)[0] < 0.8

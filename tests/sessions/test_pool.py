@@ -16,7 +16,15 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions.breaker import Breaker
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
+from pytest_device.sessions.events import (
+    Created,
+    Kept,
+    Ready,
+    StartFailed,
+    StateChanged,
+    Stopped,
+    detail_of,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -40,20 +48,27 @@ def test_equal_requirements_share_a_session_one_after_the_other(house: House) ->
 
 
 def _returns(**fields: object) -> Fault:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         return httpx.Response(200, json={"data": carry_out().json()["data"] | fields})
 
     return fault
 
 
-def test_the_next_test_gets_the_current_connection_details_of_a_session(house: House, world: World) -> None:
+def test_the_next_test_gets_the_current_connection_details_of_a_session(
+    house: House, world: World
+) -> None:
     first = house.use(ANDROID)
     rotated = {"appiumUrl": "http://127.0.0.1:2/rotated", "capabilities": {}}
     world.faults["get"] = [_returns(remoteConfig=rotated)]
 
     second = house.use(ANDROID)
 
-    assert (second.id, second.remote_config) == (first.id, AppiumConfig.model_validate(rotated))
+    assert (second.id, second.remote_config) == (
+        first.id,
+        AppiumConfig.model_validate(rotated),
+    )
 
 
 def test_the_next_test_keeps_the_connection_details_if_the_service_returns_another_session(
@@ -61,13 +76,18 @@ def test_the_next_test_keeps_the_connection_details_if_the_service_returns_anoth
 ) -> None:
     first = house.use(ANDROID)
     rotated = {"appiumUrl": "http://127.0.0.1:2/other", "capabilities": {}}
-    world.faults["get"] = [_returns(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d", remoteConfig=rotated)]
+    world.faults["get"] = [
+        _returns(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d", remoteConfig=rotated)
+    ]
 
     assert house.use(ANDROID) == first
 
 
 def test_sessions_with_another_sharing_key_are_not_shared(house: House) -> None:
-    assert house.use(ANDROID).id != house.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
+    assert (
+        house.use(ANDROID).id
+        != house.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
+    )
 
 
 def test_two_equal_devices_of_one_test_are_two_sessions(house: House) -> None:
@@ -85,14 +105,18 @@ def test_several_devices_boot_concurrently(house: House, world: World) -> None:
     assert world.requests[:2] == ["create", "create"]
 
 
-def test_a_session_is_stopped_as_soon_as_no_test_needs_it(house: House, world: World) -> None:
+def test_a_session_is_stopped_as_soon_as_no_test_needs_it(
+    house: House, world: World
+) -> None:
     house.use(ANDROID)
     house.use(IOS, again=False)
 
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_a_session_with_too_little_time_left_is_replaced(house: House, world: World) -> None:
+def test_a_session_with_too_little_time_left_is_replaced(
+    house: House, world: World
+) -> None:
     first = house.use(ANDROID)
     world.clock.sleep(17 * 60)
     assert house.use(ANDROID).id == first.id
@@ -103,13 +127,17 @@ def test_a_session_with_too_little_time_left_is_replaced(house: House, world: Wo
     assert world.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_new_session_is_used_even_if_it_lasts_no_longer_than_required(house: House) -> None:
+def test_a_new_session_is_used_even_if_it_lasts_no_longer_than_required(
+    house: House,
+) -> None:
     need = DeviceRequirement(request(max_duration_minutes=2), "run", minutes=2)
 
     assert house.use(need).id != house.use(need).id
 
 
-def test_a_session_stopped_by_someone_else_is_replaced(house: House, world: World) -> None:
+def test_a_session_stopped_by_someone_else_is_replaced(
+    house: House, world: World
+) -> None:
     first = house.use(ANDROID)
     world.held.stop(str(first.id), "by somebody else")
 
@@ -132,19 +160,25 @@ def test_a_lost_session_is_not_reused(house: House, world: World) -> None:
     assert world.statuses() == ["stopped"]
 
 
-def test_a_failed_boot_is_retried_with_a_new_session_and_counted(client: DeviceClient, world: World) -> None:
+def test_a_failed_boot_is_retried_with_a_new_session_and_counted(
+    client: DeviceClient, world: World
+) -> None:
     house = House(client, world, attempts=2)
     world.faults["get"] = turns_errored(1)
 
     house.acquire(ANDROID, IOS)
 
-    assert [type(event) for event in world.events if isinstance(event, StartFailed)] == [StartFailed]
+    assert [
+        type(event) for event in world.events if isinstance(event, StartFailed)
+    ] == [StartFailed]
     assert world.requests.count("create") == 3
     assert sum(isinstance(event, Ready) for event in world.events) == 2
     assert world.requests.count("stop") == 1
 
 
-def test_a_session_is_ready_when_its_controller_responds(house: House, world: World) -> None:
+def test_a_session_is_ready_when_its_controller_responds(
+    house: House, world: World
+) -> None:
     problems = ["its daemon does not answer"] * 3
     house.problem_of = lambda _session: problems.pop() if problems else None
 
@@ -152,26 +186,35 @@ def test_a_session_is_ready_when_its_controller_responds(house: House, world: Wo
 
     (held,) = house.acquire(ANDROID)
 
-    assert world.clock() - began == 18  # a boot of 12 s, looked at every 5, and three times for the controller
+    assert (
+        world.clock() - began == 18
+    )  # a boot of 12 s, looked at every 5, and three times for the controller
     assert world.kinds() == [Created, StateChanged, Ready]
     assert detail_of(world.events[1]) == "in-progress, but its daemon does not answer"
     assert held.ready_at == began + 10
 
 
-def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(client: DeviceClient, world: World) -> None:
+def test_a_session_with_a_dead_controller_counts_as_failed_and_is_retried(
+    client: DeviceClient, world: World
+) -> None:
     house = House(client, world, attempts=2)
     dead: list[Session] = []
 
     def problem_of(session: Session) -> str | None:
         dead[:] = dead or [session]
-        return "its daemon answers with status 502" if session.id == dead[0].id else None
+        return (
+            "its daemon answers with status 502" if session.id == dead[0].id else None
+        )
 
     house.problem_of = problem_of
 
     house.acquire(ANDROID, IOS)
 
     (failed,) = [event for event in world.events if isinstance(event, StartFailed)]
-    assert failed.reason == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
+    assert (
+        failed.reason
+        == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
+    )
     assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
 
 
@@ -181,7 +224,10 @@ def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_session_
     house = House(client, world, attempts=2)
     house.problem_of = lambda _session: "its daemon answers with status 502"
 
-    with pytest.raises(SessionFailedError, match=r"in progress, but its daemon answers with status 502 \(http"):
+    with pytest.raises(
+        SessionFailedError,
+        match=r"in progress, but its daemon answers with status 502 \(http",
+    ):
         house.acquire(ANDROID)
 
     assert world.statuses() == ["stopped", "stopped"]
@@ -197,7 +243,9 @@ def test_start_attempts_are_limited(client: DeviceClient, world: World) -> None:
     assert world.requests.count("create") == world.requests.count("stop") == 3
 
 
-def test_a_session_that_times_out_is_not_retried(client: DeviceClient, world: World) -> None:
+def test_a_session_that_times_out_is_not_retried(
+    client: DeviceClient, world: World
+) -> None:
     house = House(client, world, attempts=3)
 
     with pytest.raises(SessionTimeoutError):
@@ -209,7 +257,10 @@ def test_a_session_that_times_out_is_not_retried(client: DeviceClient, world: Wo
 
 def test_concurrent_boots_time_out_together(client: DeviceClient, world: World) -> None:
     breaker = Breaker(2, world.clock)
-    first, second = House(client, world, judge=breaker), House(client, world, judge=breaker)
+    first, second = (
+        House(client, world, judge=breaker),
+        House(client, world, judge=breaker),
+    )
 
     for house in (first, second):
         with pytest.raises(SessionTimeoutError):
@@ -224,7 +275,9 @@ def test_concurrent_boots_time_out_together(client: DeviceClient, world: World) 
 
 @pytest.mark.parametrize("at", ["create", "get", "stop"])
 def test_an_interrupt_leaves_nothing(house: House, world: World, at: str) -> None:
-    def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def interrupt(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         carry_out()
         raise KeyboardInterrupt
 
@@ -235,10 +288,14 @@ def test_an_interrupt_leaves_nothing(house: House, world: World, at: str) -> Non
     house.pool.close()
 
     assert set(world.statuses()) <= {"stopped", "new"}
-    assert sum(status == "new" for status in world.statuses()) == (1 if at == "create" else 0)  # its answer is lost
+    assert sum(status == "new" for status in world.statuses()) == (
+        1 if at == "create" else 0
+    )  # its answer is lost
 
 
-def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay(house: House, world: World) -> None:
+def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay(
+    house: House, world: World
+) -> None:
     first = house.use(ANDROID)
     world.faults["get"] = [lambda _request, carry_out: carry_out(), *turns_errored(1)]
 
@@ -249,7 +306,9 @@ def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay
     assert house.use(ANDROID).id == first.id
 
 
-def test_all_sessions_are_stopped_even_if_a_hook_raises(house: House, world: World) -> None:
+def test_all_sessions_are_stopped_even_if_a_hook_raises(
+    house: House, world: World
+) -> None:
     taken = house.acquire(ANDROID, IOS)
 
     def hook(_session: Session) -> None:
@@ -263,11 +322,15 @@ def test_all_sessions_are_stopped_even_if_a_hook_raises(house: House, world: Wor
     assert world.statuses() == ["stopped", "stopped"]
 
 
-def test_all_sessions_are_stopped_even_if_one_cannot_be(house: House, world: World) -> None:
+def test_all_sessions_are_stopped_even_if_one_cannot_be(
+    house: House, world: World
+) -> None:
     taken = house.acquire(ANDROID, IOS)
     refused = str(taken[0].session.id)
 
-    def refuse(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def refuse(
+        request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         return httpx.Response(403) if refused in request.url.path else carry_out()
 
     world.faults["stop"] = [refuse] * 10
@@ -278,10 +341,14 @@ def test_all_sessions_are_stopped_even_if_one_cannot_be(house: House, world: Wor
     assert sorted(world.statuses()) == ["in-progress", "stopped"]
 
 
-def test_several_sessions_are_stopped_concurrently_and_reported_in_order(house: House, world: World) -> None:
+def test_several_sessions_are_stopped_concurrently_and_reported_in_order(
+    house: House, world: World
+) -> None:
     meeting = threading.Barrier(2)
 
-    def meet(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def meet(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         meeting.wait(60)
         return carry_out()
 
@@ -313,14 +380,25 @@ def test_a_kept_session_is_reported_and_not_reused(house: House, world: World) -
     assert world.kinds()[-1] is Kept
 
 
-def test_the_session_limit_is_never_exceeded(client: DeviceClient, world: World, tmp_path: Path) -> None:
+def test_the_session_limit_is_never_exceeded(
+    client: DeviceClient, world: World, tmp_path: Path
+) -> None:
     def slots() -> Slots:
         clock = world.clock
         return Slots(
-            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, reporter=SilentReporter()
+            tmp_path,
+            2,
+            holder="a run",
+            timeout_seconds=60,
+            clock=clock,
+            sleep=clock.sleep,
+            reporter=SilentReporter(),
         )
 
-    here, there = House(client, world, slots=slots()), House(client, world, slots=slots())
+    here, there = (
+        House(client, world, slots=slots()),
+        House(client, world, slots=slots()),
+    )
     here.use(ANDROID)
     (taken,) = there.acquire(ANDROID)
 
@@ -335,13 +413,20 @@ def test_the_session_limit_is_never_exceeded(client: DeviceClient, world: World,
     here.use(IOS)
 
 
-def test_each_devices_time_counts_from_when_it_was_ready(house: House, world: World) -> None:
-    def still_new(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def test_each_devices_time_counts_from_when_it_was_ready(
+    house: House, world: World
+) -> None:
+    def still_new(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         data = carry_out().json()["data"] | {"status": "new", "remoteConfig": None}
         return httpx.Response(200, json={"data": data})
 
     both = [lambda _request, carry_out: carry_out()] * 5
-    world.faults["get"] = [*both, *[still_new] * 120]  # the first one is ready with the third look
+    world.faults["get"] = [
+        *both,
+        *[still_new] * 120,
+    ]  # the first one is ready with the third look
 
     first, second = house.acquire(ANDROID, IOS)
 

@@ -13,7 +13,15 @@ import pytest
 from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
 from pytest_device.sessions.attempt import WarmSession
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Created, Ready, StartFailed, StateChanged, StopFailed, Stopped, Unused
+from pytest_device.sessions.events import (
+    Created,
+    Ready,
+    StartFailed,
+    StateChanged,
+    StopFailed,
+    Stopped,
+    Unused,
+)
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
@@ -61,10 +69,14 @@ def boot_on(house: House, until: Callable[[], bool]) -> bool:
 
 
 def nothing_boots() -> bool:
-    return "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
+    return "pytest-device-background" not in {
+        thread.name for thread in threading.enumerate()
+    }
 
 
-def busy(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def busy(
+    _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
+) -> httpx.Response:
     """Refuse for lack of capacity."""
     return httpx.Response(429, json={"error": {"code": "BUSY"}})
 
@@ -75,13 +87,20 @@ class DeviceSession:
     def __init__(self) -> None:
         self.reached, self.may_go = threading.Event(), threading.Event()
 
-    def __call__(self, _request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def __call__(
+        self, _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         self.reached.set()
         self.may_go.wait(60)
         return carry_out()
 
 
-def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], None] | None = None) -> Slots:
+def slots_at(
+    directory: Path,
+    world: World,
+    most: int,
+    sleep: Callable[[float], None] | None = None,
+) -> Slots:
     return Slots(
         directory,
         most,
@@ -93,7 +112,9 @@ def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], 
     )
 
 
-def test_a_prefetched_session_is_available_immediately(house: House, world: World) -> None:
+def test_a_prefetched_session_is_available_immediately(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     began = world.clock()
@@ -106,7 +127,9 @@ def test_a_prefetched_session_is_available_immediately(house: House, world: Worl
     assert held.is_new
 
 
-def test_a_test_waits_for_a_prefetched_session_that_still_boots(house: House, world: World) -> None:
+def test_a_test_waits_for_a_prefetched_session_that_still_boots(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     began = world.clock()
@@ -117,7 +140,9 @@ def test_a_test_waits_for_a_prefetched_session_that_still_boots(house: House, wo
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_background_events_are_reported_in_the_tests_thread_with_their_delay(house: House, world: World) -> None:
+def test_background_events_are_reported_in_the_tests_thread_with_their_delay(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.clock.sleep(5)
@@ -131,7 +156,9 @@ def test_background_events_are_reported_in_the_tests_thread_with_their_delay(hou
     assert house.threads == {threading.current_thread().name}
 
 
-def test_existing_and_starting_sessions_are_not_prefetched_again(house: House, world: World) -> None:
+def test_existing_and_starting_sessions_are_not_prefetched_again(
+    house: House, world: World
+) -> None:
     house.acquire(ANDROID)
     house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
@@ -142,7 +169,9 @@ def test_existing_and_starting_sessions_are_not_prefetched_again(house: House, w
     assert [session.platform for session in world.held] == ["android", "ios", "ios"]
 
 
-def test_a_session_that_would_expire_before_its_use_is_not_prefetched(house: House, world: World) -> None:
+def test_a_session_that_would_expire_before_its_use_is_not_prefetched(
+    house: House, world: World
+) -> None:
     whole = DeviceRequirement(request(max_duration_minutes=10), "run", minutes=10)
 
     house.prefetch(whole, IOS)
@@ -166,9 +195,15 @@ def test_prefetching_starts_at_most_as_many_sessions_as_slots_in_order(
     assert [session.platform for session in world.held] == ["android", "ios", "android"]
 
 
-def test_an_error_is_raised_at_acquire_and_the_slot_is_free(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
+def test_an_error_is_raised_at_acquire_and_the_slot_is_free(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1))
-    world.faults["create"] = [lambda _request, _carry_out: httpx.Response(400, json={"message": "no such app"})]
+    world.faults["create"] = [
+        lambda _request, _carry_out: httpx.Response(
+            400, json={"message": "no such app"}
+        )
+    ]
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
 
@@ -179,7 +214,9 @@ def test_an_error_is_raised_at_acquire_and_the_slot_is_free(house_of: MakeHouse,
     assert answered(world, "create", 2)
 
 
-def test_a_failed_background_boot_is_retried_and_reported(house_of: MakeHouse, world: World) -> None:
+def test_a_failed_background_boot_is_retried_and_reported(
+    house_of: MakeHouse, world: World
+) -> None:
     house = house_of(attempts=2)
     world.faults["get"] = turns_errored(1)
     house.prefetch(ANDROID)
@@ -187,7 +224,9 @@ def test_a_failed_background_boot_is_retried_and_reported(house_of: MakeHouse, w
 
     house.acquire(ANDROID)
 
-    assert [type(event) for event in world.events if not isinstance(event, StateChanged)] == [
+    assert [
+        type(event) for event in world.events if not isinstance(event, StateChanged)
+    ] == [
         Created,
         StartFailed,
         Stopped,
@@ -196,8 +235,12 @@ def test_a_failed_background_boot_is_retried_and_reported(house_of: MakeHouse, w
     ]
 
 
-def test_a_session_refused_for_lack_of_capacity_is_retried_in_the_background(house: House, world: World) -> None:
-    busy = httpx.Response(429, headers={"Retry-After": "3"}, json={"error": {"code": "BUSY"}})
+def test_a_session_refused_for_lack_of_capacity_is_retried_in_the_background(
+    house: House, world: World
+) -> None:
+    busy = httpx.Response(
+        429, headers={"Retry-After": "3"}, json={"error": {"code": "BUSY"}}
+    )
     world.faults["create"] = [lambda _request, _carry_out: busy]
     house.prefetch(ANDROID)
 
@@ -206,7 +249,9 @@ def test_a_session_refused_for_lack_of_capacity_is_retried_in_the_background(hou
     assert str(house.acquire(ANDROID)[0].session.status) == "in-progress"
 
 
-def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
+def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(
+    house: House, world: World
+) -> None:
     world.faults["create"] = [busy] * 50
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
@@ -216,13 +261,17 @@ def test_a_background_timeout_is_not_an_error_of_a_test_that_has_not_waited(hous
     assert str(house.acquire(ANDROID)[0].session.status) == "in-progress"
 
 
-def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, world: World) -> None:
+def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(
+    house: House, world: World
+) -> None:
     world.faults["create"] = [busy] * 99
     house.prefetch(ANDROID)
     assert boot_on(house, lambda: world.clock() > 600)
 
     began = world.clock()
-    with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 900 s"):
+    with pytest.raises(
+        LeaseTimeoutError, match="the service had no capacity for 900 s"
+    ):
         house.acquire(ANDROID)
 
     assert world.clock() - began == pytest.approx(900)
@@ -243,7 +292,9 @@ def test_a_failed_stop_to_make_room_is_not_the_error_of_the_new_session(
     assert answered(world, "create", 2)
 
 
-def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(house: House, world: World) -> None:
+def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
 
@@ -256,7 +307,9 @@ def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(hous
     assert world.kinds() == [Created, Unused, Stopped] * 2
 
 
-def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(house: House, world: World) -> None:
+def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(
+    house: House, world: World
+) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -270,7 +323,9 @@ def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(hou
     assert world.statuses() == ["stopped"]
 
 
-def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(house: House, world: World) -> None:
+def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
 
@@ -282,7 +337,9 @@ def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(house: 
     assert world.kinds()[-3:] == [Ready, Unused, Stopped]
 
 
-def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress(house: House, world: World) -> None:
+def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress(
+    house: House, world: World
+) -> None:
     held = DeviceSession()
     world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
     house.prefetch(ANDROID, IOS)
@@ -295,7 +352,9 @@ def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress
     assert world.kinds().count(Stopped) == 2
 
 
-def test_a_failed_stop_in_the_background_is_reported(house: House, world: World) -> None:
+def test_a_failed_stop_in_the_background_is_reported(
+    house: House, world: World
+) -> None:
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
@@ -306,7 +365,9 @@ def test_a_failed_stop_in_the_background_is_reported(house: House, world: World)
     assert world.kinds()[-1] is StopFailed
 
 
-def test_the_thread_exists_only_while_something_boots(house: House, world: World) -> None:
+def test_the_thread_exists_only_while_something_boots(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     assert not nothing_boots()
@@ -317,7 +378,9 @@ def test_the_thread_exists_only_while_something_boots(house: House, world: World
     assert eventually(nothing_boots)
 
 
-def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(house: House, world: World) -> None:
+def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
+    house: House, world: World
+) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -349,7 +412,9 @@ def test_a_prefetched_session_replaces_a_spent_one(house: House, world: World) -
     assert world.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_session_that_is_being_stopped_is_not_used(house: House, world: World) -> None:
+def test_a_session_that_is_being_stopped_is_not_used(
+    house: House, world: World
+) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
     house.prefetch(ANDROID)
@@ -363,7 +428,9 @@ def test_a_session_that_is_being_stopped_is_not_used(house: House, world: World)
     assert world.statuses() == ["in-progress", "stopped"]
 
 
-def test_unused_sessions_make_room_before_used_ones(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
+def test_unused_sessions_make_room_before_used_ones(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     house.use(ANDROID)
     house.prefetch(ANDROID, *FRESH)
@@ -386,7 +453,9 @@ def test_idle_sessions_make_room_before_those_of_the_same_test(
     assert first.session.id == android.id
 
 
-def test_prefetched_sessions_make_room_for_those_needed_now(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
+def test_prefetched_sessions_make_room_for_those_needed_now(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     idle = house.use(ANDROID)
     house.prefetch(*FRESH)
@@ -454,7 +523,9 @@ def test_a_warm_session_is_used_instead_of_a_boot(house_of: MakeHouse) -> None:
 def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
-    house = house_of(slots=slots_at(tmp_path, world, 1), keep_warm=lambda _held: "12:34")
+    house = house_of(
+        slots=slots_at(tmp_path, world, 1), keep_warm=lambda _held: "12:34"
+    )
 
     house.use(ANDROID, again=False)
     house.acquire(IOS)
@@ -464,7 +535,9 @@ def test_a_session_kept_warm_leaves_the_pool_and_frees_its_slot(
 
 
 @pytest.mark.parametrize("how", ["lost", "spent"])
-def test_an_unusable_session_is_not_kept_warm(house_of: MakeHouse, world: World, how: str) -> None:
+def test_an_unusable_session_is_not_kept_warm(
+    house_of: MakeHouse, world: World, how: str
+) -> None:
     house = house_of(keep_warm=lambda _held: "12:34")
     (held,) = house.acquire(ANDROID)
     held.unusable = how == "lost"
@@ -475,7 +548,9 @@ def test_an_unusable_session_is_not_kept_warm(house_of: MakeHouse, world: World,
     assert world.statuses() == ["stopped"]
 
 
-def test_an_error_of_one_device_stops_the_others_that_still_boot_for_the_test(house: House, world: World) -> None:
+def test_an_error_of_one_device_stops_the_others_that_still_boot_for_the_test(
+    house: House, world: World
+) -> None:
     refused: Fault = lambda _request, _carry_out: httpx.Response(400)  # noqa: E731  # a word for it
     house.prefetch(ANDROID)
     assert answered(world, "create", 1)
@@ -487,7 +562,9 @@ def test_an_error_of_one_device_stops_the_others_that_still_boot_for_the_test(ho
     assert world.statuses() == ["stopped"]
 
 
-def test_an_unused_session_that_cannot_be_stopped_is_an_error(house: House, world: World) -> None:
+def test_an_unused_session_that_cannot_be_stopped_is_an_error(
+    house: House, world: World
+) -> None:
     house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
@@ -505,7 +582,9 @@ class Full:
         self._world, self._most = world, most
         world.faults["create"] = [self] * 50
 
-    def __call__(self, request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def __call__(
+        self, request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         statuses = self._world.statuses()
         self.seen.append(statuses)
         if len(statuses) - statuses.count("stopped") < self._most:
@@ -513,40 +592,58 @@ class Full:
         return busy(request, carry_out)
 
 
-def test_idle_sessions_make_room_if_the_service_has_no_capacity(house: House, world: World) -> None:
+def test_idle_sessions_make_room_if_the_service_has_no_capacity(
+    house: House, world: World
+) -> None:
     Full(world, 2)
     kept, idle = house.acquire(ANDROID, FRESH[0])
     house.pool.release([idle], lambda _need: True)
 
     house.acquire(IOS)
 
-    assert world.requests.count("create") == 5  # asked once more before anything is given up
+    assert (
+        world.requests.count("create") == 5
+    )  # asked once more before anything is given up
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
     assert str(kept.session.status) == "in-progress"
 
 
-def test_a_process_that_waits_for_capacity_holds_no_session(house: House, world: World) -> None:
+def test_a_process_that_waits_for_capacity_holds_no_session(
+    house: House, world: World
+) -> None:
     full = Full(world, 2)
     other = house.acquire(FRESH[0])[0].session
 
-    def end_other(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def end_other(
+        request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         world.held.stop(str(other.id), "its run has ended")
         return full(request, carry_out)
 
     world.faults["create"][5] = end_other
     taken = house.acquire(ANDROID, IOS)
 
-    assert full.seen[4] == ["in-progress", "stopped"]  # what was to be used beside what is refused again
-    assert [str(held.session.status) for held in taken] == ["in-progress", "in-progress"]
+    assert full.seen[4] == [
+        "in-progress",
+        "stopped",
+    ]  # what was to be used beside what is refused again
+    assert [str(held.session.status) for held in taken] == [
+        "in-progress",
+        "in-progress",
+    ]
     assert len({held.session.id for held in taken}) == 2
 
 
-def test_a_wait_for_capacity_that_times_out_leaves_nothing(house: House, world: World) -> None:
+def test_a_wait_for_capacity_that_times_out_leaves_nothing(
+    house: House, world: World
+) -> None:
     Full(world, 2)
     other = house.acquire(FRESH[0])[0]
     began = world.clock()
 
-    with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 120 s"):
+    with pytest.raises(
+        LeaseTimeoutError, match="the service had no capacity for 120 s"
+    ):
         house.acquire(ANDROID, IOS, timeout_seconds=120)
 
     assert world.clock() - began == pytest.approx(120)

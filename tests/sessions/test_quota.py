@@ -115,9 +115,13 @@ def release(slots: list[Slot]) -> None:
 
 
 @contextmanager
-def another_process(program: str, directory: Path, count: int) -> Generator[subprocess.Popen[str]]:
+def another_process(
+    program: str, directory: Path, count: int
+) -> Generator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", program, str(directory), str(count)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "taken\n"
@@ -196,7 +200,9 @@ def test_slots_that_cannot_be_released_are_waited_for(slots_of: MakeSlots) -> No
     held, clock = slots_of().acquire(2), FakeClock()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).acquire(1, lambda: False)
+        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).acquire(
+            1, lambda: False
+        )
 
     assert clock() == pytest.approx(10)
     release(held)
@@ -222,13 +228,17 @@ def test_a_claim_on_two_slots_is_not_overtaken_by_a_claim_on_one(
 
 
 @pytest.mark.timing
-def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: MakeSlots) -> None:
+def test_many_claims_on_several_slots_are_all_served_within_the_limit(
+    slots_of: MakeSlots,
+) -> None:
     held, most_held, problems = 0, 0, list[str]()
     counting = threading.Lock()
 
     def take_again_and_again(count: int) -> None:
         nonlocal held, most_held
-        slots = slots_of(3, clock=time.monotonic, sleep=lambda _seconds: time.sleep(0.001))
+        slots = slots_of(
+            3, clock=time.monotonic, sleep=lambda _seconds: time.sleep(0.001)
+        )
         for _ in range(20):
             try:
                 taken = slots.acquire(count)
@@ -242,7 +252,10 @@ def test_many_claims_on_several_slots_are_all_served_within_the_limit(slots_of: 
                 held -= count
             release(taken)
 
-    threads = [threading.Thread(target=take_again_and_again, args=(count,)) for count in (1, 2, 2, 3, 3)]
+    threads = [
+        threading.Thread(target=take_again_and_again, args=(count,))
+        for count in (1, 2, 2, 3, 3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -271,7 +284,10 @@ def test_a_timeout_names_the_limit_the_holders_and_the_fix(slots_of: MakeSlots) 
 def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
     held = slots_of(holder="run a").acquire(1) + slots_of(holder="run b").acquire(1)
 
-    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\);"):
+    with pytest.raises(
+        LeaseTimeoutError,
+        match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\);",
+    ):
         slots_of().acquire(1)
     release(held)
 
@@ -285,13 +301,21 @@ def test_a_slot_names_its_current_holder_only(slots_of: MakeSlots) -> None:
     release(held)
 
 
-def test_a_run_that_released_its_slots_leaves_nothing(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_a_run_that_released_its_slots_leaves_nothing(
+    slots_of: MakeSlots, tmp_path: Path
+) -> None:
     release(slots_of().acquire(2))
 
-    assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == ["0.lock", "1.lock", "turn.lock"]
+    assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == [
+        "0.lock",
+        "1.lock",
+        "turn.lock",
+    ]
 
 
-def test_a_holder_with_an_unreadable_name_still_counts(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_a_holder_with_an_unreadable_name_still_counts(
+    slots_of: MakeSlots, tmp_path: Path
+) -> None:
     held = slots_of(1).acquire(1)
     (tmp_path / "slots" / "0.txt").unlink()
 
@@ -312,12 +336,16 @@ class Timed(Recorder):
         super().progress(text)
 
 
-def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(slots_of: MakeSlots) -> None:
+def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(
+    slots_of: MakeSlots,
+) -> None:
     held, clock = slots_of(1, "run a").acquire(1), FakeClock()
     reporter = Timed(clock)
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70).acquire(1)
+        slots_of(
+            1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70
+        ).acquire(1)
 
     assert reporter.seconds == pytest.approx([5, 35, 65], abs=1)
     assert reporter.lines[0] == (
@@ -340,7 +368,10 @@ def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
 def test_more_slots_than_the_limit_are_refused_immediately(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
-    with pytest.raises(ConfigError, match=r"3 sessions are needed at once, but .* allows 2: increase it"):
+    with pytest.raises(
+        ConfigError,
+        match=r"3 sessions are needed at once, but .* allows 2: increase it",
+    ):
         slots_of(clock=clock).acquire(3)
 
     assert clock() == 0
@@ -358,7 +389,9 @@ def test_releasing_a_slot_twice_does_not_free_another(slots_of: MakeSlots) -> No
     release(held)
 
 
-def test_another_thread_can_release_a_slot(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+def test_another_thread_can_release_a_slot(
+    slots_of: MakeSlots, are_free: Callable[[int], bool]
+) -> None:
     slots = slots_of().acquire(2)
 
     thread = threading.Thread(target=release, args=(slots,))
@@ -368,9 +401,14 @@ def test_another_thread_can_release_a_slot(slots_of: MakeSlots, are_free: Callab
     assert are_free(2)
 
 
-def test_a_killed_process_frees_its_slots(slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path) -> None:
+def test_a_killed_process_frees_its_slots(
+    slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path
+) -> None:
     with another_process(HOLDS, tmp_path / "slots", 2) as process:
-        with pytest.raises(LeaseTimeoutError, match=rf"in use: 2 by run other \(process {process.pid}\)"):
+        with pytest.raises(
+            LeaseTimeoutError,
+            match=rf"in use: 2 by run other \(process {process.pid}\)",
+        ):
             slots_of().acquire(2)
         assert not are_free(1)
 
@@ -386,7 +424,9 @@ def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
 ) -> None:
     with another_process(FORKS, tmp_path / "slots", 2) as parent:
         assert not are_free(1)
-        assert (tmp_path / "slots" / "0.txt").read_text() == f"run other (process {parent.pid})"
+        assert (
+            tmp_path / "slots" / "0.txt"
+        ).read_text() == f"run other (process {parent.pid})"
 
         parent.kill()
         parent.wait()
@@ -394,7 +434,9 @@ def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
         assert are_free(2)  # the child lives on until its input ends
 
 
-def test_an_interrupted_wait_leaves_no_slot_taken(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+def test_an_interrupted_wait_leaves_no_slot_taken(
+    slots_of: MakeSlots, are_free: Callable[[int], bool]
+) -> None:
     (held,) = slots_of().acquire(1)
 
     def interrupt(_seconds: float) -> None:
@@ -416,7 +458,9 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     others = slots_of().acquire(2)
     release(others[: 2 - held])  # the first, so that it is taken and given back again
     point = 0
-    while interrupt := interrupted(lambda: slots_of(timeout_seconds=0).acquire(2), at=point):
+    while interrupt := interrupted(
+        lambda: slots_of(timeout_seconds=0).acquire(2), at=point
+    ):
         assert are_free(2 - held), f"not after the interrupt at point {point}"
         del interrupt  # only now, since what it refers to is freed with it
         point += 1
@@ -446,7 +490,9 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
 
     before, here = sys.gettrace(), inspect.currentframe()
     assert here is not None
-    here.f_trace_opcodes = True  # else the first trace of a process has none of them on Python 3.12.1
+    here.f_trace_opcodes = (
+        True  # else the first trace of a process has none of them on Python 3.12.1
+    )
     sys.settrace(enter)
     try:
         taken = act()
@@ -477,7 +523,9 @@ def points_of(code: CodeType) -> frozenset[int]:
     return frozenset(points)
 
 
-def test_runs_with_different_limits_never_exceed_the_highest(slots_of: MakeSlots) -> None:
+def test_runs_with_different_limits_never_exceed_the_highest(
+    slots_of: MakeSlots,
+) -> None:
     (first,), second = slots_of(1, "small").acquire(1), slots_of(3, "great").acquire(2)
 
     with pytest.raises(LeaseTimeoutError, match="in use: 1 by small"):
@@ -489,10 +537,16 @@ def test_runs_with_different_limits_never_exceed_the_highest(slots_of: MakeSlots
     release([*slots_of(1).acquire(1), *second])
 
 
-def test_each_service_has_its_own_slots_whose_name_does_not_reveal_its_url(tmp_path: Path) -> None:
+def test_each_service_has_its_own_slots_whose_name_does_not_reveal_its_url(
+    tmp_path: Path,
+) -> None:
     one, same, other = (
         slots_directory(tmp_path, url)
-        for url in ("https://devices.example/api", "https://Devices.example/api/", "https://other.example/api")
+        for url in (
+            "https://devices.example/api",
+            "https://Devices.example/api/",
+            "https://other.example/api",
+        )
     )
 
     assert one == same != other
@@ -505,31 +559,56 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT).acquire(1)
+        held = Slots(
+            directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT
+        ).acquire(1)
     finally:
         os.umask(before)
 
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.rglob("*")]}
-    assert modes == {"state": 0o700, "slots": 0o700, "0.lock": 0o600, "0.txt": 0o600, "turn.lock": 0o600}
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.rglob("*")]
+    }
+    assert modes == {
+        "state": 0o700,
+        "slots": 0o700,
+        "0.lock": 0o600,
+        "0.txt": 0o600,
+        "turn.lock": 0o600,
+    }
     release(held)
 
 
 def test_an_unusable_slots_directory_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, reporter=SILENT)
+    slots = Slots(
+        tmp_path / "state" / "slots",
+        1,
+        holder="run a",
+        timeout_seconds=60,
+        reporter=SILENT,
+    )
 
-    with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be enforced: .*state.*--device-state-dir"):
+    with pytest.raises(
+        ConfigError,
+        match=r"--device-max-sessions cannot be enforced: .*state.*--device-state-dir",
+    ):
         slots.acquire(1)
 
 
-def test_a_run_in_another_process_continues_when_a_slot_is_released(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_a_run_in_another_process_continues_when_a_slot_is_released(
+    slots_of: MakeSlots, tmp_path: Path
+) -> None:
     held = slots_of().acquire(2)
     command = [sys.executable, "-c", HOLDS, str(tmp_path / "slots"), "1"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             held.pop().release()
             words = tmp_path / "slots" / "1.txt"
-            assert eventually(lambda: words.exists() and "run other" in words.read_text())
+            assert eventually(
+                lambda: words.exists() and "run other" in words.read_text()
+            )
         finally:
             process.kill()
     release(held)

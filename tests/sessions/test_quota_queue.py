@@ -62,7 +62,11 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 @pytest.fixture(params=["files", "redis"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where the slots are: a directory, or a server."""
-    return str(tmp_path / "slots" if request.param == "files" else request.getfixturevalue("redis_url"))
+    return str(
+        tmp_path / "slots"
+        if request.param == "files"
+        else request.getfixturevalue("redis_url")
+    )
 
 
 @pytest.fixture
@@ -74,7 +78,13 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         is_real: bool = False,
     ) -> Slots:
-        terms = RedisConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, slot_seconds=SLOT_SECONDS)
+        terms = RedisConfig(
+            address,
+            "DEVICE_SLOTS_URL",
+            str(tmp_path),
+            SILENT,
+            slot_seconds=SLOT_SECONDS,
+        )
         clock = FakeClock()
 
         def pause(seconds: float) -> None:
@@ -110,10 +120,14 @@ def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
 
 
 @contextmanager
-def another_process(address: str, key: Path, most: int) -> Generator["subprocess.Popen[str]"]:
+def another_process(
+    address: str, key: Path, most: int
+) -> Generator["subprocess.Popen[str]"]:
     """Run a process that takes a slot, reports it, and keeps it."""
     command = [sys.executable, "-c", TAKES, address, str(key), str(most)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -135,7 +149,9 @@ def in_turn(*acts: Callable[[], object]) -> Callable[[float], None]:
     return pause
 
 
-def test_waiting_claims_are_served_in_order(slots_of: MakeSlots, place_of_next: Callable[[int], int]) -> None:
+def test_waiting_claims_are_served_in_order(
+    slots_of: MakeSlots, place_of_next: Callable[[int], int]
+) -> None:
     (held,), served = slots_of(1).acquire(1), list[int]()
 
     def is_place_of_next(place: int) -> bool:
@@ -165,7 +181,10 @@ def test_a_claim_on_two_slots_does_not_starve(slots_of: MakeSlots) -> None:
         held.pop().release()
         passed.append(slots_of(2).try_acquire(1))
 
-    both = slots_of(2, sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again)).acquire(2)
+    both = slots_of(
+        2,
+        sleep=in_turn(give_one_back_and_take_it_again, give_one_back_and_take_it_again),
+    ).acquire(2)
 
     assert passed == [None, None]
     assert len(both) == 2
@@ -215,12 +234,16 @@ def test_a_try_takes_slots_immediately_or_not_at_all(slots_of: MakeSlots) -> Non
     release([*first, *second])
 
 
-def test_a_process_with_a_slot_in_use_is_served_before_those_without(slots_of: MakeSlots) -> None:
+def test_a_process_with_a_slot_in_use_is_served_before_those_without(
+    slots_of: MakeSlots,
+) -> None:
     other, process = slots_of(2).acquire(1), slots_of(2)
     in_use, more = process.acquire(1), list[Slot]()
     acts = (
         lambda: release(other),
-        lambda: more.extend(process.acquire(1)),  # else both would wait until their time is over
+        lambda: more.extend(
+            process.acquire(1)
+        ),  # else both would wait until their time is over
         lambda: release([*in_use, *more]),
     )
 
@@ -252,7 +275,9 @@ def test_idle_slots_are_released_only_for_claims_served_earlier(
     slots_of: MakeSlots, place_of_next: Callable[[int], int]
 ) -> None:
     taken = list[Slot]()
-    first = threading.Thread(target=lambda: taken.extend(slots_of(3, is_real=True).acquire(1)))
+    first = threading.Thread(
+        target=lambda: taken.extend(slots_of(3, is_real=True).acquire(1))
+    )
 
     def until_the_first_is_served(_seconds: float) -> None:
         assert eventually(lambda: bool(taken))
@@ -273,7 +298,9 @@ def test_idle_slots_are_released_only_for_claims_served_earlier(
     release([*idle, *taken, *mine])
 
 
-def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(slots_of: MakeSlots) -> None:
+def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(
+    slots_of: MakeSlots,
+) -> None:
     held, more = slots_of(1).acquire(1), list[object]()
 
     def take_what_is_not_waited_for() -> None:
@@ -281,14 +308,19 @@ def test_a_claim_with_a_lower_limit_does_not_block_one_with_a_higher_limit(slots
         more.append(taken)
         release(taken or ())
 
-    one = slots_of(1, sleep=in_turn(take_what_is_not_waited_for, lambda: release(held))).acquire(1)
+    one = slots_of(
+        1, sleep=in_turn(take_what_is_not_waited_for, lambda: release(held))
+    ).acquire(1)
 
     assert more != [None]
     release(one)
 
 
 def test_a_killed_waiter_loses_its_place(
-    slots_of: MakeSlots, address: str, tmp_path: Path, place_of_next: Callable[[int], int]
+    slots_of: MakeSlots,
+    address: str,
+    tmp_path: Path,
+    place_of_next: Callable[[int], int],
 ) -> None:
     (held,) = slots_of(1).acquire(1)
     with another_process(address, tmp_path, 1) as process:
@@ -300,7 +332,9 @@ def test_a_killed_waiter_loses_its_place(
         release(slots_of(1, is_real=True).acquire(1))
 
 
-def test_a_killed_holder_releases_its_slots(slots_of: MakeSlots, address: str, tmp_path: Path) -> None:
+def test_a_killed_holder_releases_its_slots(
+    slots_of: MakeSlots, address: str, tmp_path: Path
+) -> None:
     with another_process(address, tmp_path, 1) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "taken\n"

@@ -45,7 +45,13 @@ class Machine:
     """A process on some machine that renews its slots on request."""
 
     def __init__(
-        self, url: str, key: str, *, slot_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
+        self,
+        url: str,
+        key: str,
+        *,
+        slot_seconds: float = 30,
+        source: str = "DEVICE_SLOTS_URL",
+        **more: Any,
     ) -> None:
         self.recorder = Recorder()
         self.warnings = self.recorder.notes
@@ -110,7 +116,9 @@ def machine(running_server: RedisServer, tmp_path: Path) -> Callable[[], Machine
 
 
 @pytest.fixture
-def held_slots(running_server: RedisServer, tmp_path: Path) -> Generator[Callable[[], dict[str, str]]]:
+def held_slots(
+    running_server: RedisServer, tmp_path: Path
+) -> Generator[Callable[[], dict[str, str]]]:
     """Return which slots there are on the server."""
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         yield lambda: slots_on(client, tmp_path.name)
@@ -126,7 +134,9 @@ def release(slots: Iterable[Slot]) -> None:
 
 
 def ends(slots: dict[str, str]) -> list[int]:
-    return [int(float(re.findall(r'"ends":([\d.e+]+)', text)[0])) for text in slots.values()]
+    return [
+        int(float(re.findall(r'"ends":([\d.e+]+)', text)[0])) for text in slots.values()
+    ]
 
 
 def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
@@ -143,7 +153,8 @@ def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) ->
     held = machine().slots(holder="run b gw1").acquire(1)
 
     with pytest.raises(
-        LeaseTimeoutError, match=rf"in use: 1 by run b gw1 \(process {os.getpid()} on .+\); position in .*: 1"
+        LeaseTimeoutError,
+        match=rf"in use: 1 by run b gw1 \(process {os.getpid()} on .+\); position in .*: 1",
     ):
         machine().slots().acquire(1)
     release(held)
@@ -163,7 +174,9 @@ def test_a_released_slot_is_removed_from_the_server(
     assert held_slots() == {}
 
 
-def test_a_slot_is_renewed_repeatedly(machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]) -> None:
+def test_a_slot_is_renewed_repeatedly(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+) -> None:
     here = machine()
     held = here.slots(2).acquire(2)
     before = max(ends(held_slots()))
@@ -173,7 +186,9 @@ def test_a_slot_is_renewed_repeatedly(machine: Callable[[], Machine], held_slots
 
 
 def test_a_slot_that_the_server_lost_is_reclaimed(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
+    machine: Callable[[], Machine],
+    held_slots: Callable[[], dict[str, str]],
+    running_server: RedisServer,
 ) -> None:
     here = machine()
     held = here.slots().acquire(1)
@@ -188,7 +203,9 @@ def test_a_slot_that_the_server_lost_is_reclaimed(
 
 
 def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
+    machine: Callable[[], Machine],
+    held_slots: Callable[[], dict[str, str]],
+    running_server: RedisServer,
 ) -> None:
     here, there = machine(), machine()
     (lost,) = here.slots().acquire(1)
@@ -240,7 +257,9 @@ def test_all_data_expires_a_day_after_the_last_run(
         machine().slots(timeout_seconds=1).acquire(1)
 
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
-        keys = [f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")]
+        keys = [
+            f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")
+        ]
         assert all(0 < client.ttl(key) <= 24 * 3600 for key in keys)
     release(held)
 
@@ -254,7 +273,13 @@ def test_each_attempt_renews_the_queue_place(
         class Look(Recorder):
             def progress(self, text: str) -> None:
                 assert "waited" in text
-                seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
+                seen.extend(
+                    ends(
+                        dict[str, str](
+                            client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue")
+                        )
+                    )
+                )
 
         with pytest.raises(LeaseTimeoutError):
             machine().slots(timeout_seconds=70, reporter=Look()).acquire(1)
@@ -291,7 +316,9 @@ def test_after_a_day_the_server_has_no_data(
         machine().slots().acquire(1)
 
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
-        left: dict[str, Any] = {key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")}
+        left: dict[str, Any] = {
+            key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")
+        }
 
     assert len(left) == 2
     assert all(0 < seconds <= 86_400 for seconds in left.values())
@@ -299,7 +326,9 @@ def test_after_a_day_the_server_has_no_data(
 
 
 def test_no_repr_contains_the_url() -> None:
-    terms = RedisConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
+    terms = RedisConfig(
+        "redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT
+    )
 
     assert "sesame" not in repr(terms)
 
@@ -308,16 +337,22 @@ def test_a_server_that_never_responds_is_a_configuration_error(tmp_path: Path) -
     here = Machine("redis://user:open-sesame@127.0.0.1:1", tmp_path.name)
 
     with pytest.raises(
-        ConfigError, match=r"--device-max-sessions cannot be enforced: .* of DEVICE_SLOTS_URL does not"
+        ConfigError,
+        match=r"--device-max-sessions cannot be enforced: .* of DEVICE_SLOTS_URL does not",
     ) as it:
         here.slots().acquire(1)
 
     assert "sesame" not in str(it.value)
 
 
-def test_a_wrong_password_is_a_configuration_error_that_does_not_show_it(tmp_path: Path) -> None:
+def test_a_wrong_password_is_a_configuration_error_that_does_not_show_it(
+    tmp_path: Path,
+) -> None:
     with redis_server(tmp_path, "--requirepass", "open-sesame") as server:
-        right, wrong = (server.url.replace("//", f"//:{password}@") for password in ("open-sesame", "open-barley"))
+        right, wrong = (
+            server.url.replace("//", f"//:{password}@")
+            for password in ("open-sesame", "open-barley")
+        )
         release(Machine(right, "key").slots().acquire(1))
 
         with pytest.raises(ConfigError, match="DEVICE_SLOTS_URL") as caught:
@@ -326,16 +361,23 @@ def test_a_wrong_password_is_a_configuration_error_that_does_not_show_it(tmp_pat
     assert "open-" not in str(caught.value)
 
 
-def test_a_server_that_goes_away_is_waited_for_and_then_reported(own_server: RedisServer) -> None:
+def test_a_server_that_goes_away_is_waited_for_and_then_reported(
+    own_server: RedisServer,
+) -> None:
     here = Machine(own_server.url, "key")
     release(here.slots().acquire(1))
     own_server.stop()
 
-    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not respond"):
+    with pytest.raises(
+        LeaseTimeoutError,
+        match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not respond",
+    ):
         here.slots().acquire(1)
 
 
-def test_after_one_timeout_other_tests_do_not_wait_for_the_server(own_server: RedisServer) -> None:
+def test_after_one_timeout_other_tests_do_not_wait_for_the_server(
+    own_server: RedisServer,
+) -> None:
     here = Machine(own_server.url, "key")
     release(here.slots().acquire(1))
     own_server.stop()
@@ -343,14 +385,19 @@ def test_after_one_timeout_other_tests_do_not_wait_for_the_server(own_server: Re
         here.slots().acquire(1)
 
     for _ in range(2):
-        with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
+        with pytest.raises(
+            LeaseTimeoutError,
+            match="an earlier test has waited for it until its timeout",
+        ):
             here.slots(timeout_seconds=10_000).acquire(1)
 
     own_server.start()
     release(here.slots().acquire(1))
 
 
-def test_after_one_timeout_other_processes_of_the_run_do_not_wait(own_server: RedisServer) -> None:
+def test_after_one_timeout_other_processes_of_the_run_do_not_wait(
+    own_server: RedisServer,
+) -> None:
     breaker = Breaker(2, FakeClock())
     workers = [Machine(own_server.url, "key", gate=Gate(breaker)) for _ in range(2)]
     for worker in workers:
@@ -359,7 +406,9 @@ def test_after_one_timeout_other_processes_of_the_run_do_not_wait(own_server: Re
     with pytest.raises(LeaseTimeoutError, match=r"waited \d s"):
         workers[0].slots().acquire(1)
 
-    with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
+    with pytest.raises(
+        LeaseTimeoutError, match="an earlier test has waited for it until its timeout"
+    ):
         workers[1].slots(timeout_seconds=10_000).acquire(1)
 
     own_server.start()
@@ -385,7 +434,9 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
     own_server.start()
     here.renew()
     with redis.Redis(port=own_server.port, decode_responses=True) as client:
-        assert eventually(lambda: list(slots_on(client, "key")) == ["0"])  # taken up again
+        assert eventually(
+            lambda: list(slots_on(client, "key")) == ["0"]
+        )  # taken up again
     assert len(here.warnings) == 1
 
     own_server.stop()
@@ -396,26 +447,50 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
-def test_a_forked_child_does_not_release_its_parents_slots(running_server: RedisServer, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKS, running_server.url, tmp_path.name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+def test_a_forked_child_does_not_release_its_parents_slots(
+    running_server: RedisServer, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        FORKS,
+        running_server.url,
+        tmp_path.name,
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         try:
             assert parent.stdout is not None
             assert parent.stdout.readline() == "0 True\n"
-            assert Machine(running_server.url, tmp_path.name).slots().try_acquire(1) is None
+            assert (
+                Machine(running_server.url, tmp_path.name).slots().try_acquire(1)
+                is None
+            )
         finally:
             parent.kill()
 
 
 @pytest.mark.parametrize("name", ["localhost", "elsewhere.example"])
-def test_a_tls_server_needs_a_trusted_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_tls_server_needs_a_trusted_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    with redis_server(tmp_path) as server, tls_relay(server.port, authority.issue_cert(name)) as port:
+    with (
+        redis_server(tmp_path) as server,
+        tls_relay(server.port, authority.issue_cert(name)) as port,
+    ):
         url = f"rediss://localhost:{port}"
         with pytest.raises(ConfigError, match="certificate"):
             Machine(url, "key").slots().acquire(1)
 
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        with nullcontext() if name == "localhost" else pytest.raises(ConfigError, match="mismatch"):
+        with (
+            nullcontext()
+            if name == "localhost"
+            else pytest.raises(ConfigError, match="mismatch")
+        ):
             release(Machine(url, "key").slots().acquire(1))

@@ -12,7 +12,14 @@ import pytest
 from pytest_device.sessions.ledger import STOPPED, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.reaper_clients import RUN, created_ids, owning_elsewhere, reaper_client, reapers, request_at
+from tests.sessions.reaper_clients import (
+    RUN,
+    created_ids,
+    owning_elsewhere,
+    reaper_client,
+    reapers,
+    request_at,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -42,7 +49,9 @@ def kill_group(process: "subprocess.Popen[str]") -> None:
     process.wait()
 
 
-def test_the_sessions_of_a_killed_process_group_are_stopped(service: FaultyService, tmp_path: Path) -> None:
+def test_the_sessions_of_a_killed_process_group_are_stopped(
+    service: FaultyService, tmp_path: Path
+) -> None:
     with owning_elsewhere(service, tmp_path, sessions=3) as process:
         created = created_ids(process)
 
@@ -69,7 +78,9 @@ def test_a_session_whose_owner_was_killed_during_the_create_call_is_stopped(
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 
-def test_a_failed_stop_is_retried_after_the_owner_is_gone(service: FaultyService, tmp_path: Path) -> None:
+def test_a_failed_stop_is_retried_after_the_owner_is_gone(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("stop", "lose-request")
     service.add_fault("stop", "reply", status=503, body="{}", skip=0)
     with owning_elsewhere(service, tmp_path) as process:
@@ -95,9 +106,15 @@ def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
         child.kill()
 
 
-def test_the_end_of_a_followed_process_counts_as_the_end_of_the_owner(service: FaultyService, tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as controller:
-        with reaper_client(service, tmp_path, ReaperConfig(follow=(controller.pid,))) as client:
+def test_the_end_of_a_followed_process_counts_as_the_end_of_the_owner(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE
+    ) as controller:
+        with reaper_client(
+            service, tmp_path, ReaperConfig(follow=(controller.pid,))
+        ) as client:
             client.create(request_at(service))
 
             controller.kill()
@@ -106,13 +123,17 @@ def test_the_end_of_a_followed_process_counts_as_the_end_of_the_owner(service: F
         controller.wait()
 
 
-def test_the_reaper_is_detached_from_the_runs_processes(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_is_detached_from_the_runs_processes(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
     with reaper_client(service, tmp_path) as client:
         client.create(request_at(service))
         reaper = the_reaper(mark)
 
         assert reaper.ppid() != os.getpid()
-        assert reaper.pid not in [child.pid for child in psutil.Process().children(recursive=True)]
+        assert reaper.pid not in [
+            child.pid for child in psutil.Process().children(recursive=True)
+        ]
         assert os.getsid(reaper.pid) != os.getsid(0)
         assert os.getpgid(reaper.pid) != os.getpgid(0)
         assert reaper.cwd() == "/"
@@ -127,15 +148,21 @@ def test_the_reaper_does_not_expose_the_token(
         reaper = the_reaper(mark)
         everyone = [reaper, *reaper.children()]
 
-        assert not any(service.token in text for one in everyone for text in one.cmdline())
-        assert not any(service.token in text for one in everyone for text in one.environ().values())
+        assert not any(
+            service.token in text for one in everyone for text in one.cmdline()
+        )
+        assert not any(
+            service.token in text for one in everyone for text in one.environ().values()
+        )
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert any(path.suffix == ".json" for path in files)
         assert not any(service.token.encode() in path.read_bytes() for path in files)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_reaper_uses_little_memory(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_uses_little_memory(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
     with reaper_client(service, tmp_path) as client:
         idle = resident_kb(the_reaper(mark))
         client.create(request_at(service))
@@ -158,7 +185,9 @@ def test_signals_that_end_a_run_do_not_end_the_reaper(
         assert the_reaper(mark).pid == reaper.pid
 
 
-def test_the_reaper_ends_with_an_owner_that_left_nothing(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_the_reaper_ends_with_an_owner_that_left_nothing(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
     with reaper_client(service, tmp_path) as client:
         the_reaper(mark)
 

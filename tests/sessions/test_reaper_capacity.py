@@ -16,12 +16,23 @@ from pytest_device.sessions.events import CreateUnknown, Event
 from pytest_device.sessions.ledger import LOST, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, RUN, Served, reaper_client, reaper_client_at, request_at
+from tests.sessions.reaper_clients import (
+    DETACHED,
+    IN_THE_RUN,
+    RUN,
+    Served,
+    reaper_client,
+    reaper_client_at,
+    request_at,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 
-IN_30: Mapping[str, Any] = {"body": '{"message": "full"}', "headers": {"Retry-After": "30"}}
+IN_30: Mapping[str, Any] = {
+    "body": '{"message": "full"}',
+    "headers": {"Retry-After": "30"},
+}
 
 
 def entries(state_dir: Path) -> list[Entry]:
@@ -43,7 +54,9 @@ def test_a_refusal_has_its_retry_time_and_leaves_nothing(
         assert (entries(tmp_path), client.pending(), client.close(5)) == ([], 0, [])
 
 
-def test_after_a_refusal_the_same_call_creates_a_session(service: FaultyService, tmp_path: Path) -> None:
+def test_after_a_refusal_the_same_call_creates_a_session(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("create", "reply", status=429)
     with reaper_client(service, tmp_path) as client:
         with pytest.raises(NoCapacityError):
@@ -56,7 +69,9 @@ def test_after_a_refusal_the_same_call_creates_a_session(service: FaultyService,
     assert service.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("fault", [{"body": "<html>"} | {"headers": {"Retry-After": "5"}}, {"body": "busy"}])
+@pytest.mark.parametrize(
+    "fault", [{"body": "<html>"} | {"headers": {"Retry-After": "5"}}, {"body": "busy"}]
+)
 def test_a_503_from_a_gateway_stays_in_the_ledger_as_lost(
     service: FaultyService, tmp_path: Path, fault: Mapping[str, Any]
 ) -> None:
@@ -69,7 +84,9 @@ def test_a_503_from_a_gateway_stays_in_the_ledger_as_lost(
         assert [entry.state for entry in entries(tmp_path)] == [LOST]
 
 
-def test_a_stop_is_not_retried_before_the_requested_time(service: FaultyService, tmp_path: Path) -> None:
+def test_a_stop_is_not_retried_before_the_requested_time(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
     with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1.2)) as client:
         session = client.create(request_at(service))
@@ -77,7 +94,9 @@ def test_a_stop_is_not_retried_before_the_requested_time(service: FaultyService,
         with pytest.raises(StopDelayedError, match="503"):
             client.stop(session.id)
 
-        assert [status for operation, status in service.requests() if operation == "stop"] == [503]
+        assert [
+            status for operation, status in service.requests() if operation == "stop"
+        ] == [503]
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 
@@ -116,12 +135,16 @@ def slow() -> Generator[Slow]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(("headers", "reported"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])])
+@pytest.mark.parametrize(
+    ("headers", "reported"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])]
+)
 def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
     slow: Slow, tmp_path: Path, headers: dict[str, str], reported: list[type[Event]]
 ) -> None:
     slow.headers = headers
-    served = Served(f"http://127.0.0.1:{slow.server_port}", "open-sesame-open", str(UUID(int=1)))
+    served = Served(
+        f"http://127.0.0.1:{slow.server_port}", "open-sesame-open", str(UUID(int=1))
+    )
 
     def interrupt() -> None:
         slow.asked.wait(30)

@@ -11,9 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.errors import ForbiddenError, NotFoundError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.errors import (
+    ForbiddenError,
+    NotFoundError,
+    StopDelayedError,
+    TransportError,
+    UnexpectedReplyError,
+)
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Gone, StopFailed, Stopped, detail_of, session_id_of
+from pytest_device.sessions.events import (
+    Gone,
+    StopFailed,
+    Stopped,
+    detail_of,
+    session_id_of,
+)
 from pytest_device.sessions.ledger import KEPT, LIVE, LOST, REQUESTED, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
@@ -33,7 +45,9 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 NOT_FOUND = '{"errors": [{"code": "NOT_FOUND"}]}'
-either_way = pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"])
+either_way = pytest.mark.parametrize(
+    "config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"]
+)
 
 
 def entries(state_dir: Path) -> list[Entry]:
@@ -52,7 +66,11 @@ def next_reaper(mark: str, former: int = 0) -> int:
 
     def found() -> list[int]:
         with suppress(ProcessLookupError):  # a sender that ended in this moment
-            return [process.pid for process in reapers(mark) if os.getsid(process.pid) != former]
+            return [
+                process.pid
+                for process in reapers(mark)
+                if os.getsid(process.pid) != former
+            ]
         return []
 
     assert eventually(lambda: len(found()) == 1)
@@ -74,8 +92,16 @@ def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
     with reaper_client(service, tmp_path, config) as client:
         session = client.create(request_at(service, "my test"))
         (entry,) = entries(tmp_path)
-        assert (entry.session_id, entry.state, entry.name) == (str(session.id), LIVE, "my test")
-        assert (entry.service, entry.url, entry.minutes) == (service.url, session.url, 15)
+        assert (entry.session_id, entry.state, entry.name) == (
+            str(session.id),
+            LIVE,
+            "my test",
+        )
+        assert (entry.service, entry.url, entry.minutes) == (
+            service.url,
+            session.url,
+            15,
+        )
 
         assert client.stop(session.id).status == "stopped"
 
@@ -84,7 +110,9 @@ def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
         assert client.close(5) == []
 
 
-def test_a_session_is_in_the_ledger_before_its_create_call(service: FaultyService, tmp_path: Path) -> None:
+def test_a_session_is_in_the_ledger_before_its_create_call(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("create", "delay", seconds=0.5)
     with reaper_client(service, tmp_path) as client:
         creating = threading.Thread(target=client.create, args=(request_at(service),))
@@ -95,18 +123,24 @@ def test_a_session_is_in_the_ledger_before_its_create_call(service: FaultyServic
 
 
 @either_way
-def test_closing_stops_the_remaining_sessions(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
+def test_closing_stops_the_remaining_sessions(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     with reaper_client(service, tmp_path, config) as client:
         session = client.create(request_at(service))
 
         events = client.close(10)
 
-    assert [(type(event), session_id_of(event)) for event in events] == [(Stopped, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [
+        (Stopped, str(session.id))
+    ]
     assert service.statuses() == ["stopped"]
     assert not (tmp_path / "runs" / RUN).exists()
 
 
-def test_fifty_sessions_are_stopped_concurrently(service: FaultyService, tmp_path: Path) -> None:
+def test_fifty_sessions_are_stopped_concurrently(
+    service: FaultyService, tmp_path: Path
+) -> None:
     with reaper_client(service, tmp_path) as client:
         for _ in range(50):
             client.create(request_at(service))
@@ -167,7 +201,12 @@ def test_a_404_from_a_gateway_does_not_prove_that_a_session_stopped(
         assert client.stop(session.id).status == "stopped"
 
     assert service.statuses() == ["stopped"]
-    assert [operation for operation, _ in service.requests()] == ["create", "stop", "get", "stop"]
+    assert [operation for operation, _ in service.requests()] == [
+        "create",
+        "stop",
+        "get",
+        "stop",
+    ]
 
 
 def test_a_create_call_that_a_killed_reaper_never_received_is_not_reported_as_lost(
@@ -209,7 +248,9 @@ def test_a_session_with_a_damaged_create_response_is_stopped(
         assert client.stop(broken.value.session_id).status == "stopped"
 
 
-def test_a_slow_stop_continues_during_the_next_test(service: FaultyService, tmp_path: Path) -> None:
+def test_a_slow_stop_continues_during_the_next_test(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("stop", "reply", status=503, body="{}", times=3)
     with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1)) as client:
         session = client.create(request_at(service))
@@ -251,16 +292,28 @@ def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
 
         assert client.stop(session.id).status == "stopped"
 
-        assert [operation for operation, _ in service.requests()] == ["create", "stop", "get"]
+        assert [operation for operation, _ in service.requests()] == [
+            "create",
+            "stop",
+            "get",
+        ]
         assert entries(tmp_path) == []
 
 
 @either_way
-@pytest.mark.parametrize(("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, LIVE])])
+@pytest.mark.parametrize(
+    ("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, LIVE])]
+)
 def test_a_known_session_is_gone_after_a_minute_of_404(
-    service: FaultyService, tmp_path: Path, config: ReaperConfig, gone_seconds: float, expected: list[object]
+    service: FaultyService,
+    tmp_path: Path,
+    config: ReaperConfig,
+    gone_seconds: float,
+    expected: list[object],
 ) -> None:
-    client = reaper_client_at(service, tmp_path, replace(config, gone_seconds=gone_seconds))
+    client = reaper_client_at(
+        service, tmp_path, replace(config, gone_seconds=gone_seconds)
+    )
     client.get(client.create(request_at(service)).id)
     for operation in ("stop", "get"):
         service.add_fault(operation, "reply", status=404, body=NOT_FOUND, times=None)
@@ -271,7 +324,9 @@ def test_a_known_session_is_gone_after_a_minute_of_404(
 
 
 @either_way
-@pytest.mark.parametrize(("status", "body"), [(404, "<html>no such page</html>"), (404, "{}")])
+@pytest.mark.parametrize(
+    ("status", "body"), [(404, "<html>no such page</html>"), (404, "{}")]
+)
 def test_only_the_services_own_404_makes_a_session_gone(
     service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int, body: str
 ) -> None:
@@ -288,7 +343,9 @@ def test_only_the_services_own_404_makes_a_session_gone(
 def test_a_session_that_no_poll_has_seen_is_never_gone(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
-    service.add_fault("create", "change", fields={"id": "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"})
+    service.add_fault(
+        "create", "change", fields={"id": "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"}
+    )
     with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
         client.create(request_at(service))
 
@@ -318,10 +375,16 @@ def test_a_session_that_cannot_be_stopped_in_time_is_reported_with_its_possible_
 
     (event,) = client.close(0.2)
 
-    assert (type(event), session_id_of(event), ref_of(event).url) == (StopFailed, str(session.id), session.url)
+    assert (type(event), session_id_of(event), ref_of(event).url) == (
+        StopFailed,
+        str(session.id),
+        session.url,
+    )
     assert "500" in detail_of(event)
     assert ref_of(event).minutes == 15
-    assert eventually(lambda: service.statuses() == ["stopped"])  # the thread goes on for as long as this process
+    assert eventually(
+        lambda: service.statuses() == ["stopped"]
+    )  # the thread goes on for as long as this process
 
 
 @either_way
@@ -329,7 +392,10 @@ def test_a_session_that_cannot_be_stopped_within_its_limit_is_given_up(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=None)
-    with reaper_client(service, tmp_path, config) as client, DeviceClient(service.url, service.token) as other:
+    with (
+        reaper_client(service, tmp_path, config) as client,
+        DeviceClient(service.url, service.token) as other,
+    ):
         session = other.create(request_at(service))
         client.register(entry_of(str(session.id), service, minutes=0))
 
@@ -349,7 +415,9 @@ def test_a_kept_session_keeps_running_and_is_recorded_as_kept(
         client.keep(session.id)
 
         assert client.close(5) == []
-    assert [(entry.session_id, entry.state) for entry in entries(tmp_path)] == [(str(session.id), KEPT)]
+    assert [(entry.session_id, entry.state) for entry in entries(tmp_path)] == [
+        (str(session.id), KEPT)
+    ]
     assert ("stop", 200) not in service.requests()
 
 
@@ -361,7 +429,9 @@ def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
         session = client.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
 
-        assert [(type(event), session_id_of(event)) for event in client.close(10)] == [(Stopped, str(session.id))]
+        assert [(type(event), session_id_of(event)) for event in client.close(10)] == [
+            (Stopped, str(session.id))
+        ]
 
     assert service.statuses() == ["stopped"]
     assert recorder.notes == []
@@ -408,7 +478,9 @@ def test_a_reaper_killed_during_a_create_call_leaves_its_result_unknown(
         assert client.leaves_unknown(lost.value)
 
 
-def test_no_process_is_started_if_the_reaper_is_disabled(service: FaultyService, tmp_path: Path, mark: str) -> None:
+def test_no_process_is_started_if_the_reaper_is_disabled(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
     with reaper_client(service, tmp_path, IN_THE_RUN) as client:
         session = client.create(request_at(service))
 
@@ -416,7 +488,9 @@ def test_no_process_is_started_if_the_reaper_is_disabled(service: FaultyService,
         assert client.stop(session.id).status == "stopped"
 
 
-def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(service: FaultyService, tmp_path: Path) -> None:
+def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(
+    service: FaultyService, tmp_path: Path
+) -> None:
     recorder = Recorder()
     with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
         created = [client.create(request_at(service)) for _ in range(2)]
@@ -427,4 +501,6 @@ def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(service: Fau
             client.stop(session.id)
 
     assert service.statuses() == ["stopped"] * 2
-    assert [text.partition(" (")[0] for text in recorder.notes] == ["the ledger cannot be written"]
+    assert [text.partition(" (")[0] for text in recorder.notes] == [
+        "the ledger cannot be written"
+    ]

@@ -19,12 +19,20 @@ from pytest_device.errors import TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.reaper.http import MAX_BYTES, send
-from pytest_device.sessions.reaper.messages import Answer, Call, Endpoint, NoReply, Reply
+from pytest_device.sessions.reaper.messages import (
+    Answer,
+    Call,
+    Endpoint,
+    NoReply,
+    Reply,
+)
 from tests.waiting import eventually
 
 TOKEN = "open-sesame-open"
 BODY: Final = b'{"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"}}'
-GZIPPED: Final = gzip.compress(BODY, mtime=0)  # else the names of the tests depend on the time
+GZIPPED: Final = gzip.compress(
+    BODY, mtime=0
+)  # else the names of the tests depend on the time
 DEFLATED: Final = zlib.compress(BODY)
 BARE: Final = DEFLATED[2:-4]
 """As some servers send it."""
@@ -53,7 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
-        self.server.asked.append((self.path, self.headers["Authorization"], self.rfile.read(length).decode()))
+        self.server.asked.append(
+            (self.path, self.headers["Authorization"], self.rfile.read(length).decode())
+        )
         self.wfile.write(self.server.first)
         self.send_response(self.server.status)
         for name, value in self.server.headers.items():
@@ -90,7 +100,9 @@ def cafile(authority: trustme.CA, tmp_path: Path) -> str:
 class Proxy:
     """Accepts one CONNECT and forwards bytes in both directions."""
 
-    def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
+    def __init__(
+        self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n"
+    ) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.head = b""
@@ -122,21 +134,30 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
         return
 
 
-def test_a_call_reaches_a_service_with_a_trusted_certificate(far: Far, cafile: str) -> None:
+def test_a_call_reaches_a_service_with_a_trusted_certificate(
+    far: Far, cafile: str
+) -> None:
     seen = bytearray()
 
     answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, seen)
 
     assert (answer, bytes(seen)) == (Reply(200, b"{}"), b"{}")
     ((path, authorization, body),) = far.asked
-    assert (path, authorization, json.loads(body)) == ("/base/v2/x", f"Bearer {TOKEN}", {"a": 1})
+    assert (path, authorization, json.loads(body)) == (
+        "/base/v2/x",
+        f"Bearer {TOKEN}",
+        {"a": 1},
+    )
 
 
 def test_the_certificate_variables_apply_to_a_service_on_this_machine(
     far: Far, cafile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = far.url.removesuffix("/base")
-    with DeviceClient(url, TOKEN) as client, pytest.raises(TransportError, match=r"(?i)certificate"):
+    with (
+        DeviceClient(url, TOKEN) as client,
+        pytest.raises(TransportError, match=r"(?i)certificate"),
+    ):
         client.stop("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
     monkeypatch.setenv("SSL_CERT_FILE", cafile)
 
@@ -152,7 +173,10 @@ def test_a_silent_service_has_as_long_as_the_call_may_take() -> None:
     call = CALL._replace(seconds=0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = Endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN)
-        threading.Thread(target=lambda: answers.append(send(endpoint, call, bytearray())), daemon=True).start()
+        threading.Thread(
+            target=lambda: answers.append(send(endpoint, call, bytearray())),
+            daemon=True,
+        ).start()
 
         assert eventually(lambda: bool(answers), 20)
 
@@ -168,9 +192,13 @@ def test_nothing_is_sent_to_a_service_with_an_untrusted_certificate(far: Far) ->
     assert far.asked == []
 
 
-def test_a_proxy_gets_its_credentials_but_nothing_of_the_call(far: Far, cafile: str) -> None:
+def test_a_proxy_gets_its_credentials_but_nothing_of_the_call(
+    far: Far, cafile: str
+) -> None:
     proxy = Proxy()
-    endpoint = Endpoint(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
+    endpoint = Endpoint(
+        far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile
+    )
 
     assert send(endpoint, CALL, bytearray()) == Reply(200, b"{}")
 
@@ -182,7 +210,11 @@ def test_a_proxy_gets_its_credentials_but_nothing_of_the_call(far: Far, cafile: 
 def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 
-    answer = send(Endpoint(far.url, TOKEN, f"http://127.0.0.1:{proxy.port}", cafile), CALL, bytearray())
+    answer = send(
+        Endpoint(far.url, TOKEN, f"http://127.0.0.1:{proxy.port}", cafile),
+        CALL,
+        bytearray(),
+    )
 
     assert isinstance(answer, NoReply)
     assert not answer.sent
@@ -193,25 +225,38 @@ def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> N
 def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
     far.status, far.headers = 307, {"Location": far.url, "Content-Length": "2"}
 
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(307, b"{}")
+    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
+        307, b"{}"
+    )
 
     assert len(far.asked) == 1
 
 
 def test_interim_responses_are_skipped(far: Far, cafile: str) -> None:
-    far.first = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+    far.first = (
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+    )
 
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(200, b"{}")
+    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
+        200, b"{}"
+    )
 
 
 @pytest.mark.parametrize(
     ("encoding", "packed"),
     [("gzip", GZIPPED), ("X-GZip", GZIPPED), ("deflate", DEFLATED), ("deflate", BARE)],
 )
-def test_responses_compressed_by_proxies_are_decompressed(far: Far, cafile: str, encoding: str, packed: bytes) -> None:
-    far.headers, far.body = {"Content-Encoding": encoding, "Content-Length": str(len(packed))}, packed
+def test_responses_compressed_by_proxies_are_decompressed(
+    far: Far, cafile: str, encoding: str, packed: bytes
+) -> None:
+    far.headers, far.body = (
+        {"Content-Encoding": encoding, "Content-Length": str(len(packed))},
+        packed,
+    )
 
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(200, BODY)
+    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
+        200, BODY
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,8 +265,16 @@ def test_responses_compressed_by_proxies_are_decompressed(far: Far, cafile: str,
         ({"Content-Length": str(MAX_BYTES + 1)}, b" " * (MAX_BYTES + 1), "larger than"),
         ({"Content-Length": "9"}, b'{"id"', "4 bytes are missing"),
         ({"Content-Length": "2", "Content-Encoding": "br"}, b"{}", "compressed ('br')"),
-        ({"Content-Encoding": "gzip"}, GZIPPED[:-9], "the compressed response is truncated"),
-        ({"Content-Encoding": "deflate"}, BODY, "compressed as deflate, but cannot be decompressed"),
+        (
+            {"Content-Encoding": "gzip"},
+            GZIPPED[:-9],
+            "the compressed response is truncated",
+        ),
+        (
+            {"Content-Encoding": "deflate"},
+            BODY,
+            "compressed as deflate, but cannot be decompressed",
+        ),
         (
             {"Content-Encoding": "gzip"},
             gzip.compress(bytes(2 * MAX_BYTES), mtime=0),

@@ -15,14 +15,29 @@ from pytest_device.sessions.retry_policy import (
 )
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
-SESSION = {"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c", "url": "https://devices.example/1"}}
+SESSION = {
+    "data": {
+        "id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",
+        "url": "https://devices.example/1",
+    }
+}
 
 
 @pytest.mark.parametrize(
     ("attempts", "asked", "seconds"),
-    [(1, None, 0.5), (2, None, 1.0), (3, 0.0, 2.0), (1, 2.0, 2.0), (4, 2.0, 4.0), (6, None, 15.0), (1, 3600.0, 15.0)],
+    [
+        (1, None, 0.5),
+        (2, None, 1.0),
+        (3, 0.0, 2.0),
+        (1, 2.0, 2.0),
+        (4, 2.0, 4.0),
+        (6, None, 15.0),
+        (1, 3600.0, 15.0),
+    ],
 )
-def test_pauses_grow_and_respect_retry_after_up_to_a_limit(attempts: int, asked: float | None, seconds: float) -> None:
+def test_pauses_grow_and_respect_retry_after_up_to_a_limit(
+    attempts: int, asked: float | None, seconds: float
+) -> None:
     assert pause_after(attempts, asked) == seconds
 
 
@@ -31,7 +46,8 @@ def test_after_days_a_stop_is_retried_as_often_as_after_a_minute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "is_temporary"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
+    ("status", "is_temporary"),
+    [(400, False), (404, False), (408, True), (429, True), (500, True)],
 )
 def test_temporary_failures_are_retried(status: int, *, is_temporary: bool) -> None:
     assert is_temporary_status(status) is is_temporary
@@ -46,11 +62,17 @@ def test_temporary_failures_are_retried(status: int, *, is_temporary: bool) -> N
         (503, b"", 0.0),
         (503, b"busy", 12.0),
         (503, b'{"message": "no device is free"}', 12.0),
-        (503, b'{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}', None),
+        (
+            503,
+            b'{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}',
+            None,
+        ),
         (503, b'{"code": "NO_CAPACITY"}', None),
     ],
 )
-def test_a_service_without_capacity_has_created_nothing(status: int, body: bytes, seconds: float | None) -> None:
+def test_a_service_without_capacity_has_created_nothing(
+    status: int, body: bytes, seconds: float | None
+) -> None:
     assert has_no_capacity(status, body, seconds)
     assert created_nothing(status, body, seconds)
 
@@ -60,7 +82,10 @@ def test_a_service_without_capacity_has_created_nothing(status: int, body: bytes
     [
         (b"", None),
         (b"busy", None),
-        (b"upstream connect error or disconnect/reset before headers. reset reason: connection termination", None),
+        (
+            b"upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+            None,
+        ),
         (b'{"message": "Service Unavailable"}', None),
         (b'{"code": 503, "message": "upstream request timeout"}', None),
         (b"<html><title>503 Backend fetch failed</title>Guru Meditation", 5.0),
@@ -70,7 +95,9 @@ def test_a_service_without_capacity_has_created_nothing(status: int, body: bytes
         (b'busy {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"', 5.0),
     ],
 )
-def test_a_503_that_may_come_from_a_gateway_proves_nothing(body: bytes, seconds: float | None) -> None:
+def test_a_503_that_may_come_from_a_gateway_proves_nothing(
+    body: bytes, seconds: float | None
+) -> None:
     assert not has_no_capacity(503, body, seconds)
     assert not created_nothing(503, body, seconds)
 
@@ -110,7 +137,19 @@ def test_retry_after_can_be_seconds_or_a_date(value: str, seconds: float) -> Non
 
 
 @pytest.mark.parametrize(
-    "value", [None, "", "soon", "-5", "1e9", "9" * 5000, "١٢", "nan", "Fri, 99 Jan 99999 08:00:00 GMT", "\xff"]
+    "value",
+    [
+        None,
+        "",
+        "soon",
+        "-5",
+        "1e9",
+        "9" * 5000,
+        "١٢",
+        "nan",
+        "Fri, 99 Jan 99999 08:00:00 GMT",
+        "\xff",
+    ],
 )
 def test_an_invalid_retry_after_is_ignored(value: str | None) -> None:
     assert retry_after(value, None, NOW) is None

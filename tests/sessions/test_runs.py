@@ -15,7 +15,15 @@ import pytest
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import OwnRun, PastRun, new_run, past_runs
 
-ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+ENTRY = Entry(
+    "0" * 32,
+    "main",
+    "https://devices.example",
+    "ios argent",
+    "a test",
+    "2026-01-01T00:00:00+00:00",
+    35,
+)
 
 JOINS = """
 import sys
@@ -32,7 +40,9 @@ sys.stdin.read()
 def another_process(state_dir: Path) -> Generator[tuple[subprocess.Popen[str], str]]:
     """Provide a process that belongs to the run, and its owner's name."""
     command = [sys.executable, "-c", JOINS, str(state_dir)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             yield process, process.stdout.readline().strip()
@@ -82,7 +92,9 @@ def test_one_live_owner_of_several_keeps_the_run_alive(tmp_path: Path) -> None:
     run.leave()
 
 
-def test_checking_a_live_run_does_not_make_its_dead_owners_appear_alive(tmp_path: Path) -> None:
+def test_checking_a_live_run_does_not_make_its_dead_owners_appear_alive(
+    tmp_path: Path,
+) -> None:
     with another_process(tmp_path) as (process, owner):
         process.kill()
         process.wait()
@@ -155,7 +167,10 @@ def test_only_this_user_can_read_the_directory(tmp_path: Path) -> None:
     finally:
         os.umask(before)
 
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*")}
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "state").rglob("*")
+    }
     assert modes == {"runs": 0o700, "a-run": 0o700, f"{run.owner}.lock": 0o600}
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     run.leave()

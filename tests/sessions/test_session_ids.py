@@ -20,12 +20,24 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.session_id import SessionId
 from tests.contract.document import example_session
-from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, RUN, Served, entry_of, reaper_client_at, request_at
+from tests.sessions.reaper_clients import (
+    DETACHED,
+    IN_THE_RUN,
+    RUN,
+    Served,
+    entry_of,
+    reaper_client_at,
+    request_at,
+)
 
 ID = UUID("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 TOKEN = "open-sesame-open"
-spellings = pytest.mark.parametrize("text", [str(ID).upper(), ID.hex.upper(), f"{{{ID}}}", ID.urn])
-either_way = pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"])
+spellings = pytest.mark.parametrize(
+    "text", [str(ID).upper(), ID.hex.upper(), f"{{{ID}}}", ID.urn]
+)
+either_way = pytest.mark.parametrize(
+    "config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"]
+)
 
 
 class Exact(ThreadingHTTPServer):
@@ -38,12 +50,18 @@ class Exact(ThreadingHTTPServer):
         self.text, self.status = text, "in-progress"
         self.found: dict[str, Any] = {}
         """What a lookup says instead."""
-        self.served = Served(f"http://127.0.0.1:{self.server_port}", TOKEN, str(UUID(int=1)))
+        self.served = Served(
+            f"http://127.0.0.1:{self.server_port}", TOKEN, str(UUID(int=1))
+        )
 
     def session(self) -> dict[str, Any]:
         details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {}}
         return example_session(
-            id=self.text, status=self.status, platform="android", type="appium", remoteConfig=details
+            id=self.text,
+            status=self.status,
+            platform="android",
+            type="appium",
+            remoteConfig=details,
         )
 
     def reply(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
@@ -56,7 +74,11 @@ class Exact(ThreadingHTTPServer):
             case ("POST", ""):
                 pass
             case _:
-                return 404, {"errors": [{"code": "NOT_FOUND", "message": f"no session at {path}"}]}
+                return 404, {
+                    "errors": [
+                        {"code": "NOT_FOUND", "message": f"no session at {path}"}
+                    ]
+                }
         return 200, {"data": self.session()}
 
 
@@ -118,7 +140,9 @@ def test_an_id_keeps_its_spelling_from_creation(exact: Exact) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 @either_way
 @spellings
-def test_reaper_and_ledger_keep_the_spelling_of_an_id(exact: Exact, tmp_path: Path, config: ReaperConfig) -> None:
+def test_reaper_and_ledger_keep_the_spelling_of_an_id(
+    exact: Exact, tmp_path: Path, config: ReaperConfig
+) -> None:
     client = reaper_client_at(exact.served, tmp_path, config)
     try:
         created = client.create(request_at(exact.served))
@@ -128,27 +152,42 @@ def test_reaper_and_ledger_keep_the_spelling_of_an_id(exact: Exact, tmp_path: Pa
         client.close(10)
 
     assert entry.session_id == exact.text
-    assert (stopped.id, stopped.status, exact.status) == (created.id, "stopped", "stopped")
+    assert (stopped.id, stopped.status, exact.status) == (
+        created.id,
+        "stopped",
+        "stopped",
+    )
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(exact: Exact, tmp_path: Path) -> None:
+def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(
+    exact: Exact, tmp_path: Path
+) -> None:
     ledger = tmp_path / "runs" / RUN
     ledger.mkdir(parents=True)
     at = exact.served
     Ledger(str(ledger)).write(entry_of(exact.text, at))
 
-    outcome = stop_known(tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(str(ID))})), 5)
+    outcome = stop_known(
+        tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(str(ID))})), 5
+    )
 
     assert not list(outcome.problems())
     assert exact.status == "stopped"
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_a_session_that_is_in_no_ledger_is_stopped_by_its_id_as_typed(exact: Exact, tmp_path: Path) -> None:
+def test_a_session_that_is_in_no_ledger_is_stopped_by_its_id_as_typed(
+    exact: Exact, tmp_path: Path
+) -> None:
     at = exact.served
 
-    outcome = stop_known(tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(exact.text)})), 5)
+    outcome = stop_known(
+        tmp_path,
+        Endpoint(at.url, at.token),
+        Choice(frozenset({SessionId(exact.text)})),
+        5,
+    )
 
     assert not list(outcome.problems())
     assert exact.status == "stopped"

@@ -10,7 +10,14 @@ from uuid import uuid4
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import CreateUnknown, Kept, StopFailed, Stopped, detail_of, session_id_of
+from pytest_device.sessions.events import (
+    CreateUnknown,
+    Kept,
+    StopFailed,
+    Stopped,
+    detail_of,
+    session_id_of,
+)
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, REQUESTED, STOPPED, Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, account_of, past_runs
@@ -24,7 +31,9 @@ RECENTLY = "2999-01-01T00:00:00+00:00"
 class Past:
     """Runs with leftover sessions, in a state directory and at a service."""
 
-    def __init__(self, service: FaultyService, client: DeviceClient, state_dir: Path) -> None:
+    def __init__(
+        self, service: FaultyService, client: DeviceClient, state_dir: Path
+    ) -> None:
         self.faults, self.state_dir = service, state_dir
         self.service = Endpoint(service.url, service.token)
         self._client = client
@@ -51,7 +60,9 @@ class Past:
         return sweep(self.state_dir, self.service, but="", timeout_seconds=5)
 
     def entries(self) -> list[Entry]:
-        return [entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]]
+        return [
+            entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]
+        ]
 
 
 @pytest.fixture
@@ -140,12 +151,16 @@ def test_a_session_at_another_service_is_reported_and_left_alone(past: Past) -> 
 
     (note,) = past.sweep().notes()
 
-    assert "1 session of earlier runs at another service (https://other.example)" in note
+    assert (
+        "1 session of earlier runs at another service (https://other.example)" in note
+    )
     assert past.entries() == [entry]
     assert ("stop", 200) not in past.faults.requests()
 
 
-def test_a_create_call_without_a_response_is_reported_until_its_limit(past: Past) -> None:
+def test_a_create_call_without_a_response_is_reported_until_its_limit(
+    past: Past,
+) -> None:
     answered = past.entry()._replace(session_id="", state=REQUESTED, name="lost one")
     past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
     past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
@@ -156,7 +171,9 @@ def test_a_create_call_without_a_response_is_reported_until_its_limit(past: Past
     assert [entry.asked_at for entry in past.entries()] == ["2999-01-01T00:00:00+00:00"]
 
 
-def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(past: Past) -> None:
+def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
+    past: Past,
+) -> None:
     past.left(past.entry(state=STOPPED), past.entry(state=GONE))
 
     assert list(past.sweep().notes()) == [
@@ -167,20 +184,28 @@ def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(past: Pa
     assert list(past.sweep().notes()) == []
 
 
-def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(past: Past) -> None:
+def test_a_session_that_cannot_be_stopped_is_reported_and_stays_in_the_ledger(
+    past: Past,
+) -> None:
     past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
     past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     (note,) = past.sweep().notes()
 
-    assert note.startswith("could not stop a session left by an earlier run: android appium: ")
+    assert note.startswith(
+        "could not stop a session left by an earlier run: android appium: "
+    )
     assert note.endswith("\n    https://devices.example/1")
     assert past.entries() == [entry]
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(past: Past, *, elsewhere: bool) -> None:
-    past.left(past.entry(service="https://other.example" if elsewhere else past.service.url))
+def test_a_session_that_must_have_ended_long_ago_is_no_longer_reported(
+    past: Past, *, elsewhere: bool
+) -> None:
+    past.left(
+        past.entry(service="https://other.example" if elsewhere else past.service.url)
+    )
     past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     past.sweep()
@@ -210,7 +235,9 @@ def test_a_session_that_the_service_no_longer_knows_is_removed(past: Past) -> No
 
 
 @pytest.mark.parametrize("state", [LIVE, KEPT])
-def test_a_session_created_with_another_token_is_reported_and_left_alone(past: Past, state: str) -> None:
+def test_a_session_created_with_another_token_is_reported_and_left_alone(
+    past: Past, state: str
+) -> None:
     account = account_of(past.state_dir, "another token")
     past.left(entry := past.entry(state=state, asked_at=RECENTLY, account=account))
     past.left(mine := past.entry(account=account_of(past.state_dir, past.faults.token)))
@@ -226,8 +253,14 @@ def test_a_session_created_with_another_token_is_reported_and_left_alone(past: P
 
 
 @pytest.mark.parametrize("state", [LIVE, KEPT])
-def test_an_unknown_session_stays_in_the_ledger_until_its_limit(past: Past, state: str) -> None:
-    past.left(entry := past.entry(state=state, asked_at=RECENTLY)._replace(session_id=str(uuid4())))
+def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
+    past: Past, state: str
+) -> None:
+    past.left(
+        entry := past.entry(state=state, asked_at=RECENTLY)._replace(
+            session_id=str(uuid4())
+        )
+    )
 
     notes = list(past.sweep().notes())
 
@@ -248,7 +281,10 @@ def test_every_sweep_reports_a_damaged_file(past: Past) -> None:
 
 
 def test_other_sessions_are_stopped_even_if_one_cannot_be(past: Past) -> None:
-    entries = [*[past.entry() for _ in range(2)], past.entry()._replace(session_id=str(uuid4()))]
+    entries = [
+        *[past.entry() for _ in range(2)],
+        past.entry()._replace(session_id=str(uuid4())),
+    ]
 
     events = stop_all(past.service, entries, 5)
 
@@ -256,8 +292,14 @@ def test_other_sessions_are_stopped_even_if_one_cannot_be(past: Past) -> None:
     assert past.faults.statuses().count("stopped") == 2
 
 
-def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(past: Past) -> None:
-    left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
+def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
+    past: Past,
+) -> None:
+    left, stopped, kept = (
+        past.entry(owner="gw0"),
+        past.entry(owner="gw1", state=STOPPED),
+        past.entry(state=KEPT),
+    )
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
     events = reconcile(run, past.service, known=(), until=time.monotonic() + 5)
@@ -271,10 +313,17 @@ def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(past: Pa
     run.leave()
 
 
-def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(past: Past) -> None:
+def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(
+    past: Past,
+) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
-    assert reconcile(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
+    assert (
+        reconcile(
+            run, past.service, known={entry.session_id}, until=time.monotonic() + 5
+        )
+        == []
+    )
 
     run.leave()
 
@@ -286,12 +335,20 @@ def test_sessions_of_a_live_process_are_not_reconciled_by_others(past: Past) -> 
     assert reconcile(run, past.service, known=(), until=time.monotonic() + 5) == []
 
     assert len(past.faults.statuses()) == 1
-    assert "stopped" not in past.faults.statuses()  # the requests may have a late one of the test before
+    assert (
+        "stopped" not in past.faults.statuses()
+    )  # the requests may have a late one of the test before
     run.leave()
 
 
-def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(past: Past) -> None:
-    run = past.live(past.entry(owner="gw0")._replace(session_id="", state=REQUESTED, name="lost one"))
+def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(
+    past: Past,
+) -> None:
+    run = past.live(
+        past.entry(owner="gw0")._replace(
+            session_id="", state=REQUESTED, name="lost one"
+        )
+    )
 
     (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)
 

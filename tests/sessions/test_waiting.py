@@ -5,11 +5,23 @@ from collections.abc import Callable, Sequence
 import httpx
 import pytest
 
-from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
+from pytest_device.errors import (
+    LeaseTimeoutError,
+    NoCapacityError,
+    SessionTimeoutError,
+    StatusError,
+)
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.events import Created, CreateUnknown, Ready, StateChanged, detail_of, session_id_of
+from pytest_device.sessions.events import (
+    Created,
+    CreateUnknown,
+    Ready,
+    StateChanged,
+    detail_of,
+    session_id_of,
+)
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -19,7 +31,11 @@ from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World, ref_of
 
 REQUEST = SessionRequest.from_arguments(
-    app_id=APP_ID, platform="android", type="appium", name="a test", max_duration_minutes=20
+    app_id=APP_ID,
+    platform="android",
+    type="appium",
+    name="a test",
+    max_duration_minutes=20,
 )
 HTML = "<html><title>503 Backend fetch failed</title>"
 CODE = '{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}'
@@ -27,7 +43,9 @@ CODE = '{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}'
 
 def answer(status: int, body: str = "", *, after: str | None = None) -> Fault:
     headers = {} if after is None else {"Retry-After": after}
-    return lambda _request, _carry_out: httpx.Response(status, text=body, headers=headers)
+    return lambda _request, _carry_out: httpx.Response(
+        status, text=body, headers=headers
+    )
 
 
 class Watched:
@@ -43,27 +61,50 @@ class Watched:
         times = self.times.setdefault(operation, [])
 
         def timed(fault: Fault) -> Fault:
-            def strike(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+            def strike(
+                request: httpx.Request, carry_out: Callable[[], httpx.Response]
+            ) -> httpx.Response:
                 times.append(self.world.clock() - self._began)
                 return fault(request, carry_out)
 
             return strike
 
-        self.world.faults[operation] = [timed(fault) for fault in (*faults, *[carried_out] * 50)]
+        self.world.faults[operation] = [
+            timed(fault) for fault in (*faults, *[carried_out] * 50)
+        ]
 
     def lease(
-        self, *, timeout_seconds: float = 900.0, jitter: float = 0.0, random: Callable[[], float] = lambda: 0.5
+        self,
+        *,
+        timeout_seconds: float = 900.0,
+        jitter: float = 0.0,
+        random: Callable[[], float] = lambda: 0.5,
     ) -> Session:
-        policy = WaitPolicy(timeout_seconds=timeout_seconds, jitter=jitter, random=random)
+        policy = WaitPolicy(
+            timeout_seconds=timeout_seconds, jitter=jitter, random=random
+        )
         clock, recorder = self.world.clock, Recorder(self.world.events)
-        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, reporter=recorder) as session:
+        with lease(
+            self.client,
+            REQUEST,
+            policy=policy,
+            clock=clock,
+            sleep=clock.sleep,
+            reporter=recorder,
+        ) as session:
             return session
 
     def states(self) -> Sequence[str]:
-        return [detail_of(event) for event in self.world.events if isinstance(event, StateChanged)]
+        return [
+            detail_of(event)
+            for event in self.world.events
+            if isinstance(event, StateChanged)
+        ]
 
 
-def carried_out(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+def carried_out(
+    _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+) -> httpx.Response:
     return carry_out()
 
 
@@ -74,9 +115,16 @@ def watched(client: DeviceClient, world: World) -> Watched:
 
 @pytest.mark.parametrize(
     "refusal",
-    [answer(429, after="12"), answer(503, after="12"), answer(503, CODE, after="12"), answer(429, HTML, after="12")],
+    [
+        answer(429, after="12"),
+        answer(503, after="12"),
+        answer(503, CODE, after="12"),
+        answer(429, HTML, after="12"),
+    ],
 )
-def test_a_temporarily_refused_create_is_retried_at_the_requested_time(watched: Watched, refusal: Fault) -> None:
+def test_a_temporarily_refused_create_is_retried_at_the_requested_time(
+    watched: Watched, refusal: Fault
+) -> None:
     watched.fault("create", refusal, refusal)
 
     watched.lease()
@@ -86,8 +134,13 @@ def test_a_temporarily_refused_create_is_retried_at_the_requested_time(watched: 
 
 
 def test_a_retry_date_is_waited_for(watched: Watched) -> None:
-    def fault(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
-        headers = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": "Fri, 15 Jan 2027 08:00:40 GMT"}
+    def fault(
+        _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
+        headers = {
+            "Date": "Fri, 15 Jan 2027 08:00:00 GMT",
+            "Retry-After": "Fri, 15 Jan 2027 08:00:40 GMT",
+        }
         return httpx.Response(503, headers=headers)
 
     watched.fault("create", fault)
@@ -98,7 +151,9 @@ def test_a_retry_date_is_waited_for(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("refusal", [answer(429), answer(503, CODE)])
-def test_without_a_retry_after_the_pauses_grow_up_to_a_limit(watched: Watched, refusal: Fault) -> None:
+def test_without_a_retry_after_the_pauses_grow_up_to_a_limit(
+    watched: Watched, refusal: Fault
+) -> None:
     watched.fault("create", *[refusal] * 6)
 
     watched.lease()
@@ -122,8 +177,12 @@ def test_a_retry_after_of_zero_is_extended_to_a_second(watched: Watched) -> None
     assert watched.times["create"] == [0, 1]
 
 
-@pytest.mark.parametrize(("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)])
-def test_requests_with_a_retry_after_are_spread(watched: Watched, number: float, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)]
+)
+def test_requests_with_a_retry_after_are_spread(
+    watched: Watched, number: float, pause: float
+) -> None:
     watched.fault("create", answer(429, after="100"))
 
     watched.lease(jitter=0.1, random=lambda: number)
@@ -132,7 +191,9 @@ def test_requests_with_a_retry_after_are_spread(watched: Watched, number: float,
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 2.5), (0.5, 5.0), (1.0, 7.5)])
-def test_requests_without_a_retry_after_are_spread(watched: Watched, number: float, pause: float) -> None:
+def test_requests_without_a_retry_after_are_spread(
+    watched: Watched, number: float, pause: float
+) -> None:
     watched.fault("create", answer(429))
 
     watched.lease(random=lambda: number)
@@ -140,18 +201,27 @@ def test_requests_without_a_retry_after_are_spread(watched: Watched, number: flo
     assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
 
 
-def test_the_wait_for_capacity_is_reported_immediately_and_then_from_time_to_time(watched: Watched) -> None:
+def test_the_wait_for_capacity_is_reported_immediately_and_then_from_time_to_time(
+    watched: Watched,
+) -> None:
     watched.fault("create", *[answer(429, after="12")] * 6)
 
     watched.lease()
 
     text = "the service has no capacity (429), retrying in 12 s"
     reported = [event for event in watched.world.events if detail_of(event) == text]
-    assert [(ref_of(event).waited_seconds, session_id_of(event)) for event in reported] == [(0, ""), (36, "")]
+    assert [
+        (ref_of(event).waited_seconds, session_id_of(event)) for event in reported
+    ] == [(0, ""), (36, "")]
 
 
-def test_a_timeout_without_capacity_is_reported_with_the_last_response(watched: Watched) -> None:
-    watched.fault("create", *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9)
+def test_a_timeout_without_capacity_is_reported_with_the_last_response(
+    watched: Watched,
+) -> None:
+    watched.fault(
+        "create",
+        *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9,
+    )
 
     with pytest.raises(LeaseTimeoutError) as caught:
         watched.lease(timeout_seconds=50)
@@ -178,9 +248,17 @@ def test_the_wait_timeout_includes_queueing_and_booting(watched: Watched) -> Non
 
 @pytest.mark.parametrize(
     "fault",
-    [answer(503), answer(503, HTML, after="5"), answer(500, after="5"), answer(502), answer(504, CODE, after="5")],
+    [
+        answer(503),
+        answer(503, HTML, after="5"),
+        answer(500, after="5"),
+        answer(502),
+        answer(504, CODE, after="5"),
+    ],
 )
-def test_a_create_call_is_not_repeated_after_a_gateways_error(watched: Watched, fault: Fault) -> None:
+def test_a_create_call_is_not_repeated_after_a_gateways_error(
+    watched: Watched, fault: Fault
+) -> None:
     watched.fault("create", fault)
 
     with pytest.raises(StatusError) as caught:
@@ -192,9 +270,13 @@ def test_a_create_call_is_not_repeated_after_a_gateways_error(watched: Watched, 
 
 
 def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(
+        _request: httpx.Request, carry_out: Callable[[], httpx.Response]
+    ) -> httpx.Response:
         carry_out()
-        return httpx.Response(429, headers={"Content-Length": "536"}, stream=httpx.ByteStream(b"{}"))
+        return httpx.Response(
+            429, headers={"Content-Length": "536"}, stream=httpx.ByteStream(b"{}")
+        )
 
     watched.fault("create", fault)
 
@@ -211,7 +293,9 @@ def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
         watched.lease()
 
 
-def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(client: DeviceClient, world: World) -> None:
+def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [answer(429, '{"message": "later"}', after="33")]
 
     with pytest.raises(NoCapacityError, match="later") as caught:
@@ -222,7 +306,9 @@ def test_a_client_without_a_pool_raises_the_refusal_with_its_retry_time(client: 
 
 
 def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> DeviceSession:
-    return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
+    return DeviceSession(
+        DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock)
+    )
 
 
 def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_error_changes(
@@ -233,7 +319,11 @@ def test_a_failed_poll_is_reported_at_once_then_every_30_seconds_and_when_the_er
 
     watched.lease()
 
-    reported = [(event, detail_of(event)) for event in watched.world.events if isinstance(event, StateChanged)]
+    reported = [
+        (event, detail_of(event))
+        for event in watched.world.events
+        if isinstance(event, StateChanged)
+    ]
     said = [(ref_of(event).waited_seconds, text[-4:]) for event, text in reported]
     assert said == [(5, "down"), (35, "down"), (55, "away")]
 
@@ -260,7 +350,9 @@ def test_a_session_waiting_for_capacity_reports_it_and_retries_only_when_due(
     session.stop()
 
 
-def test_a_session_is_not_requested_after_its_timeout(client: DeviceClient, world: World) -> None:
+def test_a_session_is_not_requested_after_its_timeout(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(timeout_seconds=20, jitter=0)
     session = session_of(client, world, policy)
@@ -273,7 +365,9 @@ def test_a_session_is_not_requested_after_its_timeout(client: DeviceClient, worl
     assert world.requests == ["create"]
 
 
-def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, world: World) -> None:
+def test_a_session_that_was_never_created_needs_no_stop(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [answer(429, after="20")]
     session = session_of(client, world, WaitPolicy())
     session.advance()
@@ -283,12 +377,16 @@ def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, wo
     assert world.requests == ["create"]
 
 
-def test_the_remaining_cost_of_a_session_counts_from_its_creation(watched: Watched) -> None:
+def test_the_remaining_cost_of_a_session_counts_from_its_creation(
+    watched: Watched,
+) -> None:
     watched.fault("create", answer(429, after="300"))
 
     watched.lease()
 
-    created = next(event for event in watched.world.events if isinstance(event, Created))
+    created = next(
+        event for event in watched.world.events if isinstance(event, Created)
+    )
     assert (created.session.waited_seconds, created.session.minutes) == (300, 25)
 
 
@@ -317,7 +415,9 @@ def test_postponed_polls_end_at_the_wait_timeout(watched: Watched) -> None:
     assert watched.times["get"] == [5, 60]
 
 
-@pytest.mark.parametrize(("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])])
+@pytest.mark.parametrize(
+    ("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])]
+)
 def test_a_stop_respects_retry_after_up_to_a_limit(
     watched: Watched, client: DeviceClient, world: World, after: str, times: list[float]
 ) -> None:
@@ -331,7 +431,9 @@ def test_a_stop_respects_retry_after_up_to_a_limit(
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 4.5), (0.5, 5.0), (1.0, 5.5)])
-def test_polls_are_spread_by_a_tenth(watched: Watched, number: float, pause: float) -> None:
+def test_polls_are_spread_by_a_tenth(
+    watched: Watched, number: float, pause: float
+) -> None:
     watched.fault("get")
 
     watched.lease(jitter=WaitPolicy().jitter, random=lambda: number)
@@ -342,7 +444,12 @@ def test_polls_are_spread_by_a_tenth(watched: Watched, number: float, pause: flo
 def test_polls_follow_past_boots_if_learned(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
-        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+        client,
+        REQUEST,
+        policy=policy,
+        clock=world.clock,
+        sleep=world.clock.sleep,
+        reporter=Recorder(world.events),
     ):
         pass
 
@@ -352,11 +459,18 @@ def test_polls_follow_past_boots_if_learned(client: DeviceClient, world: World) 
     assert ready.boot_key == "android appium"
 
 
-def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(client: DeviceClient, world: World) -> None:
+def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
+    client: DeviceClient, world: World
+) -> None:
     world.faults["create"] = [answer(429, after="100")]
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
-        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+        client,
+        REQUEST,
+        policy=policy,
+        clock=world.clock,
+        sleep=world.clock.sleep,
+        reporter=Recorder(world.events),
     ):
         pass
 
@@ -364,11 +478,23 @@ def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(client: Dev
     assert 112 <= ready.session.waited_seconds < 113
 
 
-def test_past_boots_change_nothing_with_fixed_polling(client: DeviceClient, world: World) -> None:
+def test_past_boots_change_nothing_with_fixed_polling(
+    client: DeviceClient, world: World
+) -> None:
     policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
     with lease(
-        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+        client,
+        REQUEST,
+        policy=policy,
+        clock=world.clock,
+        sleep=world.clock.sleep,
+        reporter=Recorder(world.events),
     ):
         pass
 
-    assert next(event for event in world.events if isinstance(event, Ready)).session.waited_seconds == 15
+    assert (
+        next(
+            event for event in world.events if isinstance(event, Ready)
+        ).session.waited_seconds
+        == 15
+    )

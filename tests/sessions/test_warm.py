@@ -50,7 +50,15 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 
-ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+ENTRY = Entry(
+    "0" * 32,
+    "main",
+    "https://devices.example",
+    "ios argent",
+    "a test",
+    "2026-01-01T00:00:00+00:00",
+    35,
+)
 SOON = timedelta(seconds=0.3)
 REFUSAL = {"effect": "reply", "status": 403, "body": "{}", "times": None}
 
@@ -126,7 +134,11 @@ class Run:
             self.close()
 
     def kinds(self) -> list[type[Event]]:
-        return [type(event) for event in self.events if not isinstance(event, StateChanged | Ready)]
+        return [
+            type(event)
+            for event in self.events
+            if not isinstance(event, StateChanged | Ready)
+        ]
 
 
 class Runs:
@@ -135,7 +147,13 @@ class Runs:
     def __init__(self, at: FaultyService, state_dir: Path, open_: ExitStack) -> None:
         self.at, self.state_dir, self._open = at, state_dir, open_
 
-    def start(self, minutes: int = 10, *, has_room: bool = True, watched: ReaperConfig = DETACHED) -> Run:
+    def start(
+        self,
+        minutes: int = 10,
+        *,
+        has_room: bool = True,
+        watched: ReaperConfig = DETACHED,
+    ) -> Run:
         run = Run(self.at, self.state_dir, minutes, watched, has_room=has_room)
         self._open.callback(run.end)
         return run
@@ -147,7 +165,13 @@ class Runs:
         run.close()
         return session_id
 
-    def ending(self, need: DeviceRequirement, after: timedelta, *, watched: ReaperConfig = DETACHED) -> str:
+    def ending(
+        self,
+        need: DeviceRequirement,
+        after: timedelta,
+        *,
+        watched: ReaperConfig = DETACHED,
+    ) -> str:
         """Let a finished run keep a session warm for this long; return its ID."""
         run = self.start(watched=watched)
         session_id = self.keep(run, need, after)
@@ -159,13 +183,18 @@ class Runs:
         held, now = run.acquire(need), datetime.now(UTC)
         wanted = request_digest(need, self.state_dir)
         assert run.owner.keep_warm(
-            held.session.id, until=now + after, ends=now + timedelta(hours=1), request_digest=wanted
+            held.session.id,
+            until=now + after,
+            ends=now + timedelta(hours=1),
+            request_digest=wanted,
         )
         run.pool.keep(held)
         return str(held.session.id)
 
     def entries(self) -> list[Entry]:
-        return [entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]]
+        return [
+            entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]
+        ]
 
     def states(self) -> list[str]:
         return [entry.state for entry in self.entries()]
@@ -176,8 +205,12 @@ class Runs:
 
 
 @pytest.fixture
-def runs(service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Runs]:
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")  # by which the reapers of this test are known
+def runs(
+    service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Runs]:
+    monkeypatch.setenv(
+        "PATH", f"{os.environ['PATH']}:{tmp_path}"
+    )  # by which the reapers of this test are known
     with ExitStack() as open_:
         yield Runs(service, tmp_path / "state", open_)
     for reaper in reapers(str(tmp_path)):
@@ -189,12 +222,24 @@ def need(service: FaultyService) -> DeviceRequirement:
     return need_at(service)
 
 
-def need_at(at: FaultyService, among: str = "run", minutes: int = 1, **arguments: object) -> DeviceRequirement:
-    given = {"platform": "android", "type": "appium", "name": "a test", "max_duration_minutes": 30, **arguments}
-    return DeviceRequirement(SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes)
+def need_at(
+    at: FaultyService, among: str = "run", minutes: int = 1, **arguments: object
+) -> DeviceRequirement:
+    given = {
+        "platform": "android",
+        "type": "appium",
+        "name": "a test",
+        "max_duration_minutes": 30,
+        **arguments,
+    }
+    return DeviceRequirement(
+        SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes
+    )
 
 
-def test_the_next_run_with_an_equal_requirement_takes_over_the_session(runs: Runs, need: DeviceRequirement) -> None:
+def test_the_next_run_with_an_equal_requirement_takes_over_the_session(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     first = runs.start()
     session_id = first.use(need)
     assert runs.states() == [WARM]
@@ -204,27 +249,41 @@ def test_the_next_run_with_an_equal_requirement_takes_over_the_session(runs: Run
     held = second.acquire(need)
 
     assert str(held.session.id) == session_id
-    assert [(entry.session_id, entry.owner, entry.state) for entry in runs.entries()] == [
-        (session_id, second.run.owner, LIVE)
-    ]
+    assert [
+        (entry.session_id, entry.owner, entry.state) for entry in runs.entries()
+    ] == [(session_id, second.run.owner, LIVE)]
     assert (first.kinds(), second.kinds()) == ([Created, KeptWarm], [TakenOver])
     assert runs.at.statuses() == ["in-progress"]
 
 
-@pytest.mark.parametrize(("minutes", "idle", "is_taken_over"), [(30, 15, True), (19, 15, False), (30, 9, False)])
+@pytest.mark.parametrize(
+    ("minutes", "idle", "is_taken_over"),
+    [(30, 15, True), (19, 15, False), (30, 9, False)],
+)
 def test_another_name_does_not_prevent_a_takeover_but_shorter_limits_do(
     runs: Runs, minutes: int, idle: int, *, is_taken_over: bool
 ) -> None:
-    session_id = runs.left(need_at(runs.at, max_duration_minutes=20, max_idle_time_minutes=10))
+    session_id = runs.left(
+        need_at(runs.at, max_duration_minutes=20, max_idle_time_minutes=10)
+    )
 
-    other = need_at(runs.at, name="another test", max_duration_minutes=minutes, max_idle_time_minutes=idle)
+    other = need_at(
+        runs.at,
+        name="another test",
+        max_duration_minutes=minutes,
+        max_idle_time_minutes=idle,
+    )
 
     assert (runs.start().use(other) == session_id) is is_taken_over
 
 
 @pytest.mark.parametrize(
     ("among", "arguments"),
-    [("run", {"platform": "ios"}), ("run", {"device_identifier": "Pixel 8"}), ("module test_a.py", {})],
+    [
+        ("run", {"platform": "ios"}),
+        ("run", {"device_identifier": "Pixel 8"}),
+        ("module test_a.py", {}),
+    ],
 )
 def test_another_requirement_gets_its_own_session(
     runs: Runs, need: DeviceRequirement, among: str, arguments: dict[str, Any]
@@ -234,7 +293,9 @@ def test_another_requirement_gets_its_own_session(
     assert runs.start().use(need_at(runs.at, among, **arguments)) != session_id
 
 
-def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(runs: Runs) -> None:
+def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(
+    runs: Runs,
+) -> None:
     fresh = need_at(runs.at, "test test_a.py::test_x")
 
     assert runs.left(fresh) != runs.left(fresh)
@@ -252,7 +313,9 @@ def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) ->
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_an_expired_session_is_not_reported_as_warm(runs: Runs, need: DeviceRequirement) -> None:
+def test_an_expired_session_is_not_reported_as_warm(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     run = runs.start()
     held = run.acquire(need)
     runs.at.expire(str(held.session.id))
@@ -274,7 +337,9 @@ def test_a_session_with_too_little_time_for_a_test_is_not_kept_warm(runs: Runs) 
 
 
 @pytest.mark.parametrize(("idle", "minutes"), [(3, 3), (20, 10)])
-def test_a_session_is_not_kept_warm_beyond_its_idle_limit(runs: Runs, idle: int, minutes: int) -> None:
+def test_a_session_is_not_kept_warm_beyond_its_idle_limit(
+    runs: Runs, idle: int, minutes: int
+) -> None:
     runs.start(10).use(need_at(runs.at, max_idle_time_minutes=idle))
 
     (entry,) = runs.entries()
@@ -293,7 +358,9 @@ def test_a_session_with_too_little_time_for_a_test_is_not_taken_over(
     assert (run.use(need_at(runs.at, minutes=minutes)) == session_id) is is_taken_over
 
 
-def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     session_id = runs.left(need)
     run = runs.start()
     run.problem = "its Appium server does not answer"
@@ -301,10 +368,14 @@ def test_a_warm_session_with_a_dead_controller_is_stopped_and_replaced(runs: Run
     assert run.use(need) != session_id
 
     assert runs.at.statuses()[0] == "stopped"
-    assert detail_of(run.events[0]).endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
+    assert detail_of(run.events[0]).endswith(
+        f"{session_id}, which was kept warm: its Appium server does not answer"
+    )
 
 
-def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(runs: Runs, need: DeviceRequirement) -> None:
+def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     session_id = runs.left(need)
     runs.at.expire(session_id)
 
@@ -314,12 +385,17 @@ def test_an_ended_warm_session_is_skipped_and_removed_by_the_sweep(runs: Runs, n
     assert session_id not in [entry.session_id for entry in runs.entries()]
 
 
-def test_concurrent_runs_never_take_over_the_same_session(runs: Runs, need: DeviceRequirement) -> None:
+def test_concurrent_runs_never_take_over_the_same_session(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
     starting = [runs.start(watched=IN_THE_RUN) for _ in range(4)]
     threads = [
-        threading.Thread(target=lambda run=run: had.append(str(run.acquire(need).session.id))) for run in starting
+        threading.Thread(
+            target=lambda run=run: had.append(str(run.acquire(need).session.id))
+        )
+        for run in starting
     ]
 
     for thread in threads:
@@ -331,7 +407,9 @@ def test_concurrent_runs_never_take_over_the_same_session(runs: Runs, need: Devi
     assert left < set(had)
 
 
-def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_late_claim_gets_nothing_and_has_nothing_to_stop(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     runs.left(need)
     ((entry, ledger),) = left_warm(runs.state_dir, runs.at.url, datetime.now(UTC))
     first, second = runs.start(), runs.start()
@@ -362,7 +440,9 @@ def test_only_one_of_many_claims_on_an_entry_succeeds(tmp_path: Path) -> None:
         thread.join(60)
 
     assert sorted(had) == [False] * 7 + [True]
-    assert [entry.state for ledger in [warm, *others] for entry in ledger.read()[0]] == [LIVE]
+    assert [
+        entry.state for ledger in [warm, *others] for entry in ledger.read()[0]
+    ] == [LIVE]
 
 
 def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
@@ -375,7 +455,10 @@ def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
 
     assert eventually(lambda: not reapers(str(tmp_path)))
     assert runs.entries() == []
-    assert list(sweep(runs.state_dir, runs.service, but="", timeout_seconds=5).notes()) == []
+    assert (
+        list(sweep(runs.state_dir, runs.service, but="", timeout_seconds=5).notes())
+        == []
+    )
 
 
 def moved(path: Path) -> None:
@@ -384,7 +467,10 @@ def moved(path: Path) -> None:
 
 @pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
 def test_a_warm_session_without_an_entry_is_stopped_immediately(
-    runs: Runs, need: DeviceRequirement, tmp_path: Path, takes_away: Callable[[Path], object]
+    runs: Runs,
+    need: DeviceRequirement,
+    tmp_path: Path,
+    takes_away: Callable[[Path], object],
 ) -> None:
     runs.left(need)
 
@@ -394,17 +480,24 @@ def test_a_warm_session_without_an_entry_is_stopped_immediately(
     assert eventually(lambda: not reapers(str(tmp_path)))
 
 
-@pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)])
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)],
+)
 def test_a_run_reports_a_warm_session_that_expires_before_its_end(
     runs: Runs, need: DeviceRequirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start()
     runs.at.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
-    assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
+    assert eventually(
+        lambda: "stop" in [operation for operation, _ in runs.at.requests()]
+    )
     assert eventually(lambda: run.owner.pending() == 1)
 
-    assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [
+        (kind, session_id)
+    ]
 
 
 def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
@@ -417,7 +510,9 @@ def test_the_successor_of_a_killed_reaper_stops_an_expired_warm_session(
     former.kill()
 
     assert eventually(lambda: runs.at.statuses() == ["stopped"])
-    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [
+        (Stopped, session_id)
+    ]
 
 
 def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
@@ -449,7 +544,9 @@ def test_the_reaper_of_a_finished_run_ends_once_another_run_claimed_the_session(
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_a_taken_over_session_is_supervised_by_its_new_run(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> None:
+def test_a_taken_over_session_is_supervised_by_its_new_run(
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
+) -> None:
     runs.left(need)
     (former,) = reapers(str(tmp_path))
     second = runs.start()
@@ -461,22 +558,31 @@ def test_a_taken_over_session_is_supervised_by_its_new_run(runs: Runs, need: Dev
     assert eventually(lambda: runs.at.statuses() == ["stopped"])
 
 
-@pytest.mark.parametrize(("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")])
+@pytest.mark.parametrize(
+    ("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")]
+)
 def test_a_sweep_stops_an_expired_warm_session(
     runs: Runs, need: DeviceRequirement, after: timedelta, status: str
 ) -> None:
     session_id = runs.ending(need, after, watched=IN_THE_RUN)
     assert eventually(
-        lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until) or status != "stopped"
+        lambda: (
+            datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
+            or status != "stopped"
+        )
     )
 
     swept = sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
 
     assert runs.at.statuses() == [status]
-    assert [session_id_of(event) for event in swept.stopped] == ([session_id] if status == "stopped" else [])
+    assert [session_id_of(event) for event in swept.stopped] == (
+        [session_id] if status == "stopped" else []
+    )
 
 
-def test_a_session_claimed_by_a_dead_run_is_swept(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_session_claimed_by_a_dead_run_is_swept(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     runs.left(need, watched=IN_THE_RUN)
     (run,) = past_runs(runs.state_dir)
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
@@ -487,31 +593,43 @@ def test_a_session_claimed_by_a_dead_run_is_swept(runs: Runs, need: DeviceRequir
     assert runs.entries() == []
 
 
-def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_warm_session_is_listed_with_its_time_and_stopped_on_request(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     session_id = runs.left(need)
     with opened(runs.state_dir) as ((known,), _damaged):
         until = datetime.fromisoformat(known.entry.until).astimezone()
-        assert f"{session_id}  kept warm until {until:%H:%M} (run finished)" in next(known.lines())
+        assert f"{session_id}  kept warm until {until:%H:%M} (run finished)" in next(
+            known.lines()
+        )
         assert known.to_json()["until"] == known.entry.until
 
     outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)
 
-    assert [(type(event), session_id_of(event)) for event in outcome.stopped] == [(Stopped, session_id)]
+    assert [(type(event), session_id_of(event)) for event in outcome.stopped] == [
+        (Stopped, session_id)
+    ]
     assert runs.at.statuses() == ["stopped"]
     assert runs.entries() == []
 
 
-def test_warm_sessions_of_an_interrupted_run_are_stopped(runs: Runs, need: DeviceRequirement) -> None:
+def test_warm_sessions_of_an_interrupted_run_are_stopped(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     run = runs.start()
     session_id = run.use(need)
 
     run.warm.end()
 
-    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [
+        (Stopped, session_id)
+    ]
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_sessions_already_claimed_by_others_are_left_alone(runs: Runs, need: DeviceRequirement) -> None:
+def test_sessions_already_claimed_by_others_are_left_alone(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     first, second = runs.start(), runs.start()
     first.use(need)
     second.acquire(need)
@@ -528,21 +646,35 @@ def test_warm_sessions_of_workers_are_reported_or_stopped_with_the_run(
 ) -> None:
     run = runs.start()
     session = run.acquire(need).session
-    entry = entry_of(str(session.id), runs.at, owner="gw0", until="2999-01-01T00:00:00+00:00")
+    entry = entry_of(
+        str(session.id), runs.at, owner="gw0", until="2999-01-01T00:00:00+00:00"
+    )
     run.run.ledger.keep_warm(entry)
 
-    events = reconcile(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
+    events = reconcile(
+        run.run,
+        runs.service,
+        known=(),
+        until=time.monotonic() + 5,
+        leaves_warm=leaves_warm,
+    )
 
-    assert [(type(event), session_id_of(event)) for event in events] == [(kind, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [
+        (kind, str(session.id))
+    ]
 
 
-def test_with_a_session_limit_a_warm_session_makes_room(runs: Runs, need: DeviceRequirement) -> None:
+def test_with_a_session_limit_a_warm_session_makes_room(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     session_id = runs.left(need)
     run = runs.start(has_room=False)
 
     run.acquire(need_at(runs.at, platform="ios"))
 
-    assert {session["id"]: session["status"] for session in runs.at.sessions()}[session_id] == "stopped"
+    assert {session["id"]: session["status"] for session in runs.at.sessions()}[
+        session_id
+    ] == "stopped"
 
 
 @pytest.mark.parametrize("is_ahead", [True, False])
@@ -561,7 +693,9 @@ def test_a_session_about_to_be_taken_over_does_not_make_room(
     assert runs.at.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_fresh_device_can_replace_a_warm_one(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_fresh_device_can_replace_a_warm_one(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     runs.left(need)
 
     runs.start(has_room=False).acquire(need_at(runs.at, "test test_a.py::test_x"))
@@ -569,14 +703,18 @@ def test_a_fresh_device_can_replace_a_warm_one(runs: Runs, need: DeviceRequireme
     assert runs.at.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_run_that_stops_its_own_warm_session_reports_its_end(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_run_that_stops_its_own_warm_session_reports_its_end(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     run = runs.start(has_room=False)
     session_id = run.use(need)
 
     run.acquire(need_at(runs.at, platform="ios"))
 
     assert [
-        type(event) for event in run.events if session_id_of(event) == session_id and not isinstance(event, Ready)
+        type(event)
+        for event in run.events
+        if session_id_of(event) == session_id and not isinstance(event, Ready)
     ] == [
         Created,
         KeptWarm,
@@ -627,7 +765,9 @@ def test_an_unanswered_claim_is_not_reported_as_the_runs_session(
     assert eventually(lambda: runs.at.statuses() == ["stopped", "stopped"])
 
 
-def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run, psutil.Process]:
+def broken_off(
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
+) -> tuple[Run, psutil.Process]:
     """Interrupt the takeover by a run whose reaper is suspended; return both."""
     formers, run = reapers(str(tmp_path)), runs.start()
     run.acquire(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
@@ -646,7 +786,9 @@ def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run
     return run, reaper
 
 
-def test_a_process_without_a_ledger_keeps_nothing_warm(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_process_without_a_ledger_keeps_nothing_warm(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     run = Run(runs.at, runs.state_dir, 10, IN_THE_RUN, has_ledger=False)
 
     run.use(need)
@@ -656,7 +798,9 @@ def test_a_process_without_a_ledger_keeps_nothing_warm(runs: Runs, need: DeviceR
     run.run.leave()
 
 
-def test_the_time_of_use_counts_from_the_takeover(runs: Runs, need: DeviceRequirement) -> None:
+def test_the_time_of_use_counts_from_the_takeover(
+    runs: Runs, need: DeviceRequirement
+) -> None:
     runs.left(need)
     run = runs.start()
     held = run.acquire(need)
@@ -673,13 +817,21 @@ def test_the_time_of_use_counts_from_the_takeover(runs: Runs, need: DeviceRequir
 
 def test_the_ledger_reveals_nothing_of_a_request(runs: Runs) -> None:
     secret = need_at(
-        runs.at, application_archive_url="https://cdn.example/app?sig=s3cret", launch_args=["--password=s3cret"]
+        runs.at,
+        application_archive_url="https://cdn.example/app?sig=s3cret",
+        launch_args=["--password=s3cret"],
     )
     runs.left(secret)
 
-    assert all("s3cret" not in path.read_text(errors="replace") for path in runs.state_dir.rglob("*") if path.is_file())
+    assert all(
+        "s3cret" not in path.read_text(errors="replace")
+        for path in runs.state_dir.rglob("*")
+        if path.is_file()
+    )
     (entry,) = runs.entries()
-    assert entry.request_digest != request_digest(secret, runs.state_dir.parent)  # another user's key
+    assert entry.request_digest != request_digest(
+        secret, runs.state_dir.parent
+    )  # another user's key
     assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 

@@ -17,10 +17,14 @@ def tls_relay(port: int, certificate: trustme.LeafCert) -> Generator[int]:
     certificate.configure_cert(context)
     ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
         try:
-            await asyncio.gather(_pass_on(reader, to_server), _pass_on(from_server, writer))
+            await asyncio.gather(
+                _pass_on(reader, to_server), _pass_on(from_server, writer)
+            )
         finally:
             for end in (to_server, writer):
                 end.transport.abort()
@@ -28,7 +32,9 @@ def tls_relay(port: int, certificate: trustme.LeafCert) -> Generator[int]:
     async def serve() -> None:
         server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
         over = asyncio.Event()
-        ready.set_result((server.sockets[0].getsockname()[1], asyncio.get_running_loop(), over))
+        ready.set_result(
+            (server.sockets[0].getsockname()[1], asyncio.get_running_loop(), over)
+        )
         await over.wait()
         server.close()
 

@@ -41,7 +41,12 @@ from pytest_device import (
     WaitPolicy,
     lease,
 )
-from pytest_device.notifications import DailyTrigger, DevicePush, NotificationCenter, PushMessage
+from pytest_device.notifications import (
+    DailyTrigger,
+    DevicePush,
+    NotificationCenter,
+    PushMessage,
+)
 from pytest_device.notifications.endpoint import PushEndpoint
 
 
@@ -71,7 +76,9 @@ def test_shows_its_picture(device_session: Session) -> None:
 
 @pytest.mark.device("alice", platform="android", type="appium")
 @pytest.mark.device("bob", platform="ios", type="appium", share=Share.TEST)
-def test_chats(device_sessions: Mapping[str, Session], device_drivers: Mapping[str, WebDriver]) -> None:
+def test_chats(
+    device_sessions: Mapping[str, Session], device_drivers: Mapping[str, WebDriver]
+) -> None:
     assert device_drivers["alice"].page_source != device_drivers["bob"].page_source
     assert (device_sessions["alice"].url or "").startswith("https://")
 
@@ -84,13 +91,17 @@ def test_has_a_room(
     device_process_environment: Mapping[str, str],
     device_artifacts_dir: Path,
 ) -> None:
-    (device_artifacts_dir / f"{device_platform.value}.txt").write_text(device_preview_url or "")
+    (device_artifacts_dir / f"{device_platform.value}.txt").write_text(
+        device_preview_url or ""
+    )
     assert device_environment.keys() == device_process_environment.keys()
 
 
 @pytest.fixture(scope="module")
 def tablet(device_lease: DeviceLease) -> Iterator[Session]:
-    with device_lease(platform="ios", device_identifier="tablet", max_duration_minutes=20) as session:
+    with device_lease(
+        platform="ios", device_identifier="tablet", max_duration_minutes=20
+    ) as session:
         yield session
 
 
@@ -101,13 +112,20 @@ def page(device_client: SessionClient, app_id: UUID) -> str:
 
 
 @pytest.fixture
-def device_request_defaults(device_request_defaults: DeviceArguments) -> DeviceArguments:
-    return {**device_request_defaults, "application_archive_url": "https://builds.example/app.apk"}
+def device_request_defaults(
+    device_request_defaults: DeviceArguments,
+) -> DeviceArguments:
+    return {
+        **device_request_defaults,
+        "application_archive_url": "https://builds.example/app.apk",
+    }
 
 
 @pytest.fixture
 def device_appium_options() -> UiAutomator2Options:
-    return UiAutomator2Options().load_capabilities({"appium:autoGrantPermissions": True})
+    return UiAutomator2Options().load_capabilities(
+        {"appium:autoGrantPermissions": True}
+    )
 
 
 @pytest.fixture
@@ -120,7 +138,9 @@ def device_wait_policy(device_wait_policy: WaitPolicy) -> WaitPolicy:
     return replace(device_wait_policy, timeout_seconds=1200)
 
 
-def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any]) -> None:
+def pytest_device_request(
+    item: pytest.Item, name: str, arguments: dict[str, Any]
+) -> None:
     arguments.setdefault("name", f"{item.name} {name}")
 
 
@@ -128,16 +148,27 @@ def pytest_device_stopping(device_session: Session) -> None:
     assert device_session.status is Status.IN_PROGRESS
 
 
-def pytest_device_infrastructure_error(error: DeviceError, device_session: Session | None) -> None:
-    assert device_session is None or isinstance(error, ControllerError | LeaseTimeoutError | StopDelayedError)
+def pytest_device_infrastructure_error(
+    error: DeviceError, device_session: Session | None
+) -> None:
+    assert device_session is None or isinstance(
+        error, ControllerError | LeaseTimeoutError | StopDelayedError
+    )
 
 
 def request(app_id: UUID) -> SessionRequest:
-    return SessionRequest(app_id=app_id, platform=Platform.ANDROID, type=SessionType.APPIUM, name="nightly")
+    return SessionRequest(
+        app_id=app_id,
+        platform=Platform.ANDROID,
+        type=SessionType.APPIUM,
+        name="nightly",
+    )
 
 
 def appium_url(client: DeviceClient, app_id: UUID) -> str | None:
-    with lease(client, request(app_id), policy=WaitPolicy(timeout_seconds=60)) as session:
+    with lease(
+        client, request(app_id), policy=WaitPolicy(timeout_seconds=60)
+    ) as session:
         match session.remote_config:
             case AppiumConfig(appium_url=url):
                 return url
@@ -168,17 +199,28 @@ def reason(error: DeviceError) -> str:
 
 
 def pushes(
-    device_push: DevicePush, device_notifications: NotificationCenter, device_push_endpoint: PushEndpoint
+    device_push: DevicePush,
+    device_notifications: NotificationCenter,
+    device_push_endpoint: PushEndpoint,
 ) -> str:
     device_push.send({"title": "News", "data": {"url": "/notes/7"}})
     device_push.tap(device_push.wait_shown("News"), action="reply", text="yes")
-    device_push.send(PushMessage(title="News"), application_id=device_push_endpoint.base_url)
-    device_notifications.schedule({"content": {"title": "News"}, "trigger": DailyTrigger(9, 30)})
+    device_push.send(
+        PushMessage(title="News"), application_id=device_push_endpoint.base_url
+    )
+    device_notifications.schedule(
+        {"content": {"title": "News"}, "trigger": DailyTrigger(9, 30)}
+    )
     DailyTrigger("9", 30)  # type: ignore[arg-type]
     return device_push.wait_opened("/notes/7")
 
 
-def misuse(client: DeviceClient, session: Session, error: DeviceError, device_lease: DeviceLease) -> list[object]:
+def misuse(
+    client: DeviceClient,
+    session: Session,
+    error: DeviceError,
+    device_lease: DeviceLease,
+) -> list[object]:
     device_lease(platfrom="ios")  # type: ignore[call-arg]
     device_lease(platform="windows")  # type: ignore[arg-type]
     SessionRequest(platform=Platform.IOS)  # type: ignore[call-arg]

@@ -30,7 +30,13 @@ def day(month: int) -> datetime:
 
 
 def update(name: str, month: int, **facts: Any) -> Update:
-    known = {"runtime_version": "1", "platform": "ios", "scope": SCOPE, "assets": GOOD, "signature": "valid"}
+    known = {
+        "runtime_version": "1",
+        "platform": "ios",
+        "scope": SCOPE,
+        "assets": GOOD,
+        "signature": "valid",
+    }
     return Update(name, created_at=day(month), **{**known, **facts})
 
 
@@ -49,8 +55,12 @@ UPDATES: Final = {
     )
 }
 BUILDS: Final = {
-    "build 1": Build("ios", "1", None, update("embedded 1", 2, signature="missing"), SCOPE),
-    "build 2": Build("ios", "2", None, update("embedded 2", 4, runtime_version="2"), SCOPE),
+    "build 1": Build(
+        "ios", "1", None, update("embedded 1", 2, signature="missing"), SCOPE
+    ),
+    "build 2": Build(
+        "ios", "2", None, update("embedded 2", 4, runtime_version="2"), SCOPE
+    ),
 }
 LOADS: Final = {"1": {"old", "v1", "v2", "embedded 1"}, "2": {"for 2", "embedded 2"}}
 """What may run, by the runtime version of the build."""
@@ -61,13 +71,20 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "on load, waits": {"fallbackToCacheTimeout": 5000, "maxUpdatesToKeep": 1},
     "on load": {},
     "never": {"checkAutomatically": "NEVER"},
-    "without the embedded one": {"useEmbeddedUpdate": False, "fallbackToCacheTimeout": 5000},
+    "without the embedded one": {
+        "useEmbeddedUpdate": False,
+        "fallbackToCacheTimeout": 5000,
+    },
     "disabled": {"enabled": False},
 }
 
 
 def settings_of(config: str) -> UpdateSettings:
-    updates = {"url": SCOPE, "codeSigningCertificate": "certificate.pem", **CONFIGS[config]}
+    updates = {
+        "url": SCOPE,
+        "codeSigningCertificate": "certificate.pem",
+        **CONFIGS[config],
+    }
     return UpdateSettings.from_config({"updates": updates})
 
 
@@ -98,13 +115,19 @@ def letters(config: str) -> dict[str, Callable[[LaunchModel], Result]]:
     settings = settings_of(config)
     builds = {name: replace(build, settings=settings) for name, build in BUILDS.items()}
     return {
-        **{f"launch: {name}": methodcaller("launch", offer) for name, offer in offers.items()},
+        **{
+            f"launch: {name}": methodcaller("launch", offer)
+            for name, offer in offers.items()
+        },
         **{f"check: {name}": methodcaller("check", offers[name]) for name in ASKED},
         **{f"fetch: {name}": methodcaller("fetch", offers[name]) for name in ASKED},
         "launch: storage error": methodcaller("launch", storage_error=True),
         "reload": methodcaller("reload"),
         "emergency": methodcaller("emergency", "boom"),
-        **{f"install: {name}": methodcaller("install", build) for name, build in builds.items()},
+        **{
+            f"install: {name}": methodcaller("install", build)
+            for name, build in builds.items()
+        },
     }
 
 
@@ -121,7 +144,9 @@ class Step:
         return (one.update_id for one in self.events if isinstance(one, Launched))
 
     def fell_back(self) -> list[str]:
-        return [one.update_id for one in self.events if isinstance(one, EmergencyFallback)]
+        return [
+            one.update_id for one in self.events if isinstance(one, EmergencyFallback)
+        ]
 
     def has(self, kind: type) -> bool:
         return any(isinstance(one, kind) for one in self.events)
@@ -139,12 +164,16 @@ class Step:
     def may_run(self) -> set[str]:
         """Return which stored updates can run, by the table."""
         since = self.after.rolled_back_at
-        fit = {one.id for one in self.after.stored} & LOADS[self.after.build.runtime_version or ""] - self.after.failed
+        fit = {one.id for one in self.after.stored} & LOADS[
+            self.after.build.runtime_version or ""
+        ] - self.after.failed
         return {one for one in fit if since is None or CREATED[one] > since}
 
 
 def launches_only_what_fits(step: Step) -> bool:
-    return all(one in LOADS[step.after.build.runtime_version or ""] for one in step.launched())
+    return all(
+        one in LOADS[step.after.build.runtime_version or ""] for one in step.launched()
+    )
 
 
 def can_always_launch_the_embedded_one(step: Step) -> bool:
@@ -158,13 +187,25 @@ def _launches_the_embedded_one(state: LaunchModel) -> bool:
 
 
 def keeps_the_running_one(step: Step) -> bool:
-    return step.runs() in (None, step.embedded(), *(one.id for one in step.after.stored))
+    return step.runs() in (
+        None,
+        step.embedded(),
+        *(one.id for one in step.after.stored),
+    )
 
 
 def falls_back_once_for_each_failing_update(step: Step) -> bool:
-    new = [one for one in step.fell_back() if one not in step.before.failed and one in step.after.failed]
-    downloaded = step.before.running is not None and step.before.running.id != step.embedded()
-    return new == step.fell_back() and len(new) == int(step.letter == "emergency" and downloaded)
+    new = [
+        one
+        for one in step.fell_back()
+        if one not in step.before.failed and one in step.after.failed
+    ]
+    downloaded = (
+        step.before.running is not None and step.before.running.id != step.embedded()
+    )
+    return new == step.fell_back() and len(new) == int(
+        step.letter == "emergency" and downloaded
+    )
 
 
 def never_forgets_a_failing_update(step: Step) -> bool:
@@ -177,15 +218,22 @@ def never_launches_a_failing_update_again(step: Step) -> bool:
 
 def an_emergency_runs_the_embedded_one_and_names_its_reason(step: Step) -> bool:
     in_emergency = step.after.emergency_reason is not None
-    return (not in_emergency or step.runs() == step.embedded()) and (not step.fell_back() or in_emergency)
+    return (not in_emergency or step.runs() == step.embedded()) and (
+        not step.fell_back() or in_emergency
+    )
 
 
 def a_check_downloads_nothing(step: Step) -> bool:
-    return not step.letter.startswith("check") or step.after.stored == step.before.stored
+    return (
+        not step.letter.startswith("check") or step.after.stored == step.before.stored
+    )
 
 
 def a_download_changes_nothing_that_runs(step: Step) -> bool:
-    return not step.letter.startswith(("check", "fetch")) or step.after.running == step.before.running
+    return (
+        not step.letter.startswith(("check", "fetch"))
+        or step.after.running == step.before.running
+    )
 
 
 def a_start_takes_the_newest_that_may_run(step: Step) -> bool:
@@ -207,34 +255,61 @@ def a_slow_download_waits_for_the_next_launch(step: Step) -> bool:
 
 
 def a_fast_download_is_launched_if_the_launch_may_wait(step: Step) -> bool:
-    is_due = step.is_on() and step.after.settings.fallback_to_cache_timeout and "v2" in step.may_run()
+    is_due = (
+        step.is_on()
+        and step.after.settings.fallback_to_cache_timeout
+        and "v2" in step.may_run()
+    )
     return step.letter != "launch: v2, fast" or not is_due or step.runs() == "v2"
 
 
 def what_is_downloaded_is_complete(step: Step) -> bool:
     new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
-    return not new or not any(word in step.letter for word in ("half", "damaged", "time-out", "roll-back", "nothing"))
+    return not new or not any(
+        word in step.letter
+        for word in ("half", "damaged", "time-out", "roll-back", "nothing")
+    )
 
 
 def what_is_fetched_is_newer_than_what_runs(step: Step) -> bool:
     new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
     runs = step.runs()
-    return not step.letter.startswith("fetch") or runs is None or all(CREATED[one] > CREATED[runs] for one in new)
+    return (
+        not step.letter.startswith("fetch")
+        or runs is None
+        or all(CREATED[one] > CREATED[runs] for one in new)
+    )
 
 
 def only_the_policy_on_load_downloads_at_a_launch(step: Step) -> bool:
     new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
-    return not step.letter.startswith("launch") or not new or step.after.settings.check_automatically == "ON_LOAD"
+    return (
+        not step.letter.startswith("launch")
+        or not new
+        or step.after.settings.check_automatically == "ON_LOAD"
+    )
 
 
 def a_roll_back_that_is_newer_than_what_runs_is_kept(step: Step) -> bool:
-    checks = step.letter == "launch: a roll-back" and step.is_on() and not step.has(NotSpecified)
-    is_due = checks and step.after.settings.check_automatically == "ON_LOAD" and CREATED[step.runs() or ""] < day(4)
+    checks = (
+        step.letter == "launch: a roll-back"
+        and step.is_on()
+        and not step.has(NotSpecified)
+    )
+    is_due = (
+        checks
+        and step.after.settings.check_automatically == "ON_LOAD"
+        and CREATED[step.runs() or ""] < day(4)
+    )
     return not is_due or step.after.rolled_back_at == day(4)
 
 
 def disabled_updates_refuse_to_check_and_to_fetch(step: Step) -> bool:
-    return step.is_on() or not step.letter.startswith(("check", "fetch")) or step.has(Rejected)
+    return (
+        step.is_on()
+        or not step.letter.startswith(("check", "fetch"))
+        or step.has(Rejected)
+    )
 
 
 def disabled_updates_run_the_embedded_one_only(step: Step) -> bool:
@@ -243,11 +318,18 @@ def disabled_updates_run_the_embedded_one_only(step: Step) -> bool:
 
 def a_roll_back_ends_what_is_older(step: Step) -> bool:
     since = step.before.rolled_back_at
-    return since is None or all(CREATED[one] > since or one == step.embedded() for one in step.launched())
+    return since is None or all(
+        CREATED[one] > since or one == step.embedded() for one in step.launched()
+    )
 
 
 def cleaning_spares_the_running_and_all_newer_ones(step: Step) -> bool:
-    gone = [one for event in step.events if isinstance(event, Cleaned) for one in event.update_ids]
+    gone = [
+        one
+        for event in step.events
+        if isinstance(event, Cleaned)
+        for one in event.update_ids
+    ]
     runs = step.runs()
     return all(runs is not None and CREATED[one] < CREATED[runs] for one in gone)
 
@@ -255,7 +337,9 @@ def cleaning_spares_the_running_and_all_newer_ones(step: Step) -> bool:
 def cleaning_leaves_as_many_as_are_to_be_kept(step: Step) -> bool:
     if not any(step.launched()) or not step.is_on():
         return True
-    older = [one for one in step.after.stored if CREATED[one.id] < CREATED[step.runs() or ""]]
+    older = [
+        one for one in step.after.stored if CREATED[one.id] < CREATED[step.runs() or ""]
+    ]
     return len(older) < step.after.settings.max_updates_to_keep
 
 
@@ -289,7 +373,11 @@ MUTANTS: Final = {
         "one for one in model.stored",
         launches_only_what_fits,
     ),
-    "stores what must not load": ("if offer.update is None or reasons:", "if offer.update is None:", None),
+    "stores what must not load": (
+        "if offer.update is None or reasons:",
+        "if offer.update is None:",
+        None,
+    ),
     "stores half of a download": (
         "if offer.error or not offer.complete:",
         "if offer.error:",
@@ -340,7 +428,11 @@ MUTANTS: Final = {
         "if False:",
         a_roll_back_ends_what_is_older,
     ),
-    "deletes what is newer": ("_time(one) < _time(running)", "one is not running", None),
+    "deletes what is newer": (
+        "_time(one) < _time(running)",
+        "one is not running",
+        None,
+    ),
     "takes no roll-back": (
         "if _is_new_roll_back(model, offer, current):",
         "if False:",
@@ -361,6 +453,10 @@ MUTANTS: Final = {
         "is_update_available=model.is_update_available",
         nothing_newer_is_available_after_a_reload,
     ),
-    "stays in an emergency": ("stored=stored, emergency_reason=None)", "stored=stored)", None),
+    "stays in an emergency": (
+        "stored=stored, emergency_reason=None)",
+        "stored=stored)",
+        None,
+    ),
 }
 """Mutations of the code: the text, its replacement, and an invariant that has to break (None: any)."""

@@ -15,7 +15,9 @@ DATA: Final = Path(__file__).with_name("data")
 URL: Final = "https://u.example/manifest"
 SETTINGS: Final = UpdateSettings.from_config({"updates": {"url": URL}})
 ASSET: Final = Asset("bundle", "h1", "h1", True)
-EMBEDDED: Final = Update("e", "1.0", "ios", datetime(2026, 1, 1, tzinfo=UTC), URL, [ASSET], "missing")
+EMBEDDED: Final = Update(
+    "e", "1.0", "ios", datetime(2026, 1, 1, tzinfo=UTC), URL, [ASSET], "missing"
+)
 UPDATE: Final = replace(EMBEDDED, id="u", created_at=datetime(2026, 2, 1, tzinfo=UTC))
 BUILD: Final = Build("ios", "1.0", SETTINGS, EMBEDDED, URL)
 
@@ -33,7 +35,11 @@ def reference_signing() -> CodeSigning:
 
 
 def export(
-    directory: Path, bundle: str = "v1", *, logo: bytes = b"logo", platforms: tuple[str, ...] = ("ios",)
+    directory: Path,
+    bundle: str = "v1",
+    *,
+    logo: bytes = b"logo",
+    platforms: tuple[str, ...] = ("ios",),
 ) -> Path:
     """Write an export as the ecosystem's tool lays it out; an asset's name is its MD5."""
     name = hashlib.md5(logo, usedforsecurity=False).hexdigest()
@@ -44,7 +50,10 @@ def export(
         path = f"static/js/{platform}/index-0123.hbc"
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(f"{platform} {bundle}")
-        parts[platform] = {"bundle": path, "assets": [{"path": f"assets/{name}", "ext": "png"}] * 2}
+        parts[platform] = {
+            "bundle": path,
+            "assets": [{"path": f"assets/{name}", "ext": "png"}] * 2,
+        }
     metadata = {"version": 0, "bundler": "metro", "fileMetadata": parts}
     (directory / "metadata.json").write_text(json.dumps(metadata))
     return directory

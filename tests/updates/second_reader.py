@@ -31,7 +31,9 @@ def read(answer: httpx.Response, vendor: str = "vendor") -> Read | None:
         assert kind == "application/json"
         signature = answer.headers.get(f"{vendor}-signature")
         return Read("manifest", json.loads(answer.content), answer.content, signature)
-    whole = message_from_bytes(f"MIME-Version: 1.0\r\nContent-Type: {kind}\r\n\r\n".encode() + answer.content)
+    whole = message_from_bytes(
+        f"MIME-Version: 1.0\r\nContent-Type: {kind}\r\n\r\n".encode() + answer.content
+    )
     assert whole.is_multipart()
     assert not whole.defects
     parts: Any = whole.get_payload()
@@ -47,15 +49,24 @@ def read(answer: httpx.Response, vendor: str = "vendor") -> Read | None:
 
 def is_signed(part: Read, certificate: str, keyid: str) -> bool:
     """Return whether a part is signed by the key of a certificate; raises what cryptography does if it is wrong."""
-    fields = re.fullmatch(r'sig="([A-Za-z0-9+/=]+)", keyid="([^"]*)", alg="rsa-v1_5-sha256"', part.signature or "")
+    fields = re.fullmatch(
+        r'sig="([A-Za-z0-9+/=]+)", keyid="([^"]*)", alg="rsa-v1_5-sha256"',
+        part.signature or "",
+    )
     key = x509.load_pem_x509_certificate(certificate.encode()).public_key()
     if fields is None or fields[2] != keyid:
         return False
     assert isinstance(key, rsa.RSAPublicKey)
-    key.verify(base64.b64decode(fields[1]), part.body, padding.PKCS1v15(), hashes.SHA256())
+    key.verify(
+        base64.b64decode(fields[1]), part.body, padding.PKCS1v15(), hashes.SHA256()
+    )
     return True
 
 
 def hash_of(content: bytes) -> str:
     """Return what the manifest states of a file."""
-    return base64.b64encode(hashlib.sha256(content).digest()).decode().translate(str.maketrans("+/", "-_", "="))
+    return (
+        base64.b64encode(hashlib.sha256(content).digest())
+        .decode()
+        .translate(str.maketrans("+/", "-_", "="))
+    )

@@ -43,13 +43,25 @@ def apk(root: Path, **parts: object) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
     monkeypatch.chdir(tmp_path)
     put(tmp_path / "app", project_files(CONFIG))
     export(tmp_path / "dist", platforms=("ios", "android"))
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
-        status = main(["updates", "check", "--app", "app", "--update", "dist", *map(str, arguments)])
+        status = main(
+            [
+                "updates",
+                "check",
+                "--app",
+                "app",
+                "--update",
+                "dist",
+                *map(str, arguments),
+            ]
+        )
         assert sys.__stdout__
         sys.__stdout__.flush()  # annotations are printed past what captures
         printed = capfd.readouterr()
@@ -59,7 +71,9 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
 
 def simulator_build(root: Path) -> Path:
-    files = {f"Notes.app/Own.bundle/{name}": content for name, content in in_build().items()}
+    files = {
+        f"Notes.app/Own.bundle/{name}": content for name, content in in_build().items()
+    }
     put(root, {"Notes.app/Info.plist": "", **files})
     return root / "Notes.app"
 
@@ -71,7 +85,10 @@ def tarball(root: Path) -> Path:
 
 
 def ipa(root: Path) -> Path:
-    files = {f"Payload/Notes.app/Own.bundle/{name}": content for name, content in in_build().items()}
+    files = {
+        f"Payload/Notes.app/Own.bundle/{name}": content
+        for name, content in in_build().items()
+    }
     return zipped(root / "notes.ipa", files)
 
 
@@ -82,7 +99,9 @@ def facts(root: Path, **changes: object) -> Path:
 
 
 @pytest.mark.parametrize("make", [apk, simulator_build, tarball, ipa, facts])
-def test_an_update_loads_on_a_build(make: Callable[[Path], Path], run: Run, tmp_path: Path) -> None:
+def test_an_update_loads_on_a_build(
+    make: Callable[[Path], Path], run: Run, tmp_path: Path
+) -> None:
     status, out, _ = run("--build", make(tmp_path))
 
     assert status == 0, out
@@ -93,7 +112,11 @@ def test_an_update_loads_on_a_build(make: Callable[[Path], Path], run: Run, tmp_
 def test_each_reason_is_an_error_with_its_fix(run: Run, tmp_path: Path) -> None:
     (asset,) = (tmp_path / "dist" / "assets").iterdir()
     asset.write_text("changed")
-    build = apk(tmp_path, config={**CONFIG, "version": "1.2.4"}, manifest={**MANIFEST, "commitTime": 4102444800000})
+    build = apk(
+        tmp_path,
+        config={**CONFIG, "version": "1.2.4"},
+        manifest={**MANIFEST, "commitTime": 4102444800000},
+    )
 
     status, out, _ = run("--build", build)
 
@@ -108,8 +131,13 @@ def test_a_missing_fact_is_unknown(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("--build", facts(tmp_path, running=None))
 
     assert status == 2
-    assert "warning: build.json: missing information: the update that the build runs" in out.replace(f"{tmp_path}/", "")
-    status, out, _ = run("--build", facts(tmp_path, running=None, platform="android", runtimeVersion="9"))
+    assert (
+        "warning: build.json: missing information: the update that the build runs"
+        in out.replace(f"{tmp_path}/", "")
+    )
+    status, out, _ = run(
+        "--build", facts(tmp_path, running=None, platform="android", runtimeVersion="9")
+    )
     assert status == 1
 
 
@@ -121,11 +149,18 @@ def test_the_formats_are_those_of_the_other_checks(run: Run, tmp_path: Path) -> 
     assert status == 1
     assert found["loads"] == {str(build): "no"}
     assert [one["id"] for one in found["findings"]] == ["update-runtime-version"]
-    assert run("--build", build, "--format", "github")[1].startswith("::error file=dist::")
+    assert run("--build", build, "--format", "github")[1].startswith(
+        "::error file=dist::"
+    )
 
 
 def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
-    status, out, _ = run("--build", apk(tmp_path), "--build", facts(tmp_path, platform="ios", runtimeVersion="9"))
+    status, out, _ = run(
+        "--build",
+        apk(tmp_path),
+        "--build",
+        facts(tmp_path, platform="ios", runtimeVersion="9"),
+    )
 
     assert status == 1
     assert "1 error," in out
@@ -133,7 +168,10 @@ def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
 
 def test_the_signing_key_must_match_the_certificate(run: Run, tmp_path: Path) -> None:
     key, certificate = reference_signing()
-    signed = {**CONFIG, "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"}}
+    signed = {
+        **CONFIG,
+        "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"},
+    }
     put(tmp_path / "app", {**project_files(signed), "cert.pem": certificate})
     put(tmp_path, {"key.pem": key, "broken.pem": "x"})
 
@@ -148,7 +186,12 @@ def test_the_signing_key_must_match_the_certificate(run: Run, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("wanted", "version"),
-    [({"policy": "fingerprint"}, None), ({"policy": "nativeVersion"}, "1.2.3(7)"), ("5", "5"), (None, None)],
+    [
+        ({"policy": "fingerprint"}, None),
+        ({"policy": "nativeVersion"}, "1.2.3(7)"),
+        ("5", "5"),
+        (None, None),
+    ],
 )
 def test_a_builds_runtime_version_comes_from_its_own_config(
     wanted: object, version: str | None, run: Run, tmp_path: Path
@@ -158,20 +201,42 @@ def test_a_builds_runtime_version_comes_from_its_own_config(
     status, out, _ = run("--build", apk(tmp_path, config=config))
 
     assert status == (2 if version is None else 1)
-    assert (f"that of the build {version!r}" if version else "the runtime version of the build") in out
+    assert (
+        f"that of the build {version!r}"
+        if version
+        else "the runtime version of the build"
+    ) in out
 
 
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
         (lambda root: root / "gone.apk", "does not exist"),
-        (lambda root: put(root, {"x.apk": "no archive"}) / "x.apk", "cannot be read: ReadError"),
-        (lambda root: facts(root, runtimVersion="1"), "has unknown keys: runtimVersion"),
+        (
+            lambda root: put(root, {"x.apk": "no archive"}) / "x.apk",
+            "cannot be read: ReadError",
+        ),
+        (
+            lambda root: facts(root, runtimVersion="1"),
+            "has unknown keys: runtimVersion",
+        ),
         (lambda root: facts(root, platform=1), "platform must be a string"),
-        (lambda root: facts(root, running="x"), "running must be an object with id and createdAt"),
-        (lambda root: facts(root, running={"createdAt": "today"}), "has an invalid creation time"),
-        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "contains an app.config that is not valid JSON"),
-        (lambda root: facts(root, updates={"url": 1}), "updates.url must be of type string"),
+        (
+            lambda root: facts(root, running="x"),
+            "running must be an object with id and createdAt",
+        ),
+        (
+            lambda root: facts(root, running={"createdAt": "today"}),
+            "has an invalid creation time",
+        ),
+        (
+            lambda root: zipped(root / "x.zip", {"a/app.config": "{"}),
+            "contains an app.config that is not valid JSON",
+        ),
+        (
+            lambda root: facts(root, updates={"url": 1}),
+            "updates.url must be of type string",
+        ),
     ],
 )
 def test_an_unreadable_build_is_a_usage_error(
@@ -189,11 +254,19 @@ def test_an_unreadable_build_is_a_usage_error(
         ({}, "has no fileMetadata for ios or android"),
         ({"fileMetadata": {"ios": {}}}, "must be an array"),
         ({"fileMetadata": {"ios": {"assets": []}}}, "names a file without a path"),
-        ({"fileMetadata": {"ios": {"bundle": "../app/app.json", "assets": []}}}, "outside of the export"),
-        ({"fileMetadata": {"ios": {"bundle": "/etc/passwd", "assets": []}}}, "outside of the export"),
+        (
+            {"fileMetadata": {"ios": {"bundle": "../app/app.json", "assets": []}}},
+            "outside of the export",
+        ),
+        (
+            {"fileMetadata": {"ios": {"bundle": "/etc/passwd", "assets": []}}},
+            "outside of the export",
+        ),
     ],
 )
-def test_an_unreadable_export_is_a_usage_error(metadata: object, problem: str, run: Run, tmp_path: Path) -> None:
+def test_an_unreadable_export_is_a_usage_error(
+    metadata: object, problem: str, run: Run, tmp_path: Path
+) -> None:
     put(tmp_path / "dist", {"metadata.json": metadata})
 
     status, _, err = run("--build", apk(tmp_path))

@@ -15,7 +15,9 @@ from pytest_device.updates.service import FailureKind
 from tests.docs_pages import DOCS
 from tests.updates.rows import DATA, SETTINGS
 
-NAMES: Final[dict[str, Any]] = json.loads((DATA / "document.json").read_text(encoding="utf-8"))
+NAMES: Final[dict[str, Any]] = json.loads(
+    (DATA / "document.json").read_text(encoding="utf-8")
+)
 PAGE: Final = (DOCS / "updates.md").read_text(encoding="utf-8")
 
 
@@ -30,7 +32,10 @@ def test_each_documented_operation_has_a_counterpart(name: str) -> None:
 
 
 def test_constants_and_state_have_the_documented_names() -> None:
-    for kind, names in ((Constants, NAMES["constants"]), (UpdatesState, NAMES["state"])):
+    for kind, names in (
+        (Constants, NAMES["constants"]),
+        (UpdatesState, NAMES["state"]),
+    ):
         assert [one.name for one in fields(kind)] == [*map(snake, names), "extra"]
         assert [name for name in names if f"`{name}`" not in PAGE] == []
 
@@ -42,8 +47,14 @@ def test_each_property_has_the_documented_default(name: str) -> None:
 
 def test_the_properties_are_listed_with_their_types_and_defaults() -> None:
     section = PAGE.split("\n## Settings\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (?:`([^`]*)` )?\|", section, flags=re.MULTILINE)
-    keys = {key.trail[1]: key for key in KEYS.values() if key.trail[0] == "updates" and len(key.trail) == 2}
+    rows = re.findall(
+        r"^\| `(\w+)` \| (\w+) \| (?:`([^`]*)` )?\|", section, flags=re.MULTILINE
+    )
+    keys = {
+        key.trail[1]: key
+        for key in KEYS.values()
+        if key.trail[0] == "updates" and len(key.trail) == 2
+    }
 
     assert [name for name, _, _ in rows] == list(keys)
     for name, kind, default in rows:
@@ -54,4 +65,6 @@ def test_the_properties_are_listed_with_their_types_and_defaults() -> None:
 def test_every_code_and_failure_is_on_the_page() -> None:
     codes = {*Code} - {Code.FAILED_BEFORE, Code.ROLLED_BACK}  # those of the model only
 
-    assert [name for name in (*codes, *get_args(FailureKind)) if f"`{name}`" not in PAGE] == []
+    assert [
+        name for name in (*codes, *get_args(FailureKind)) if f"`{name}`" not in PAGE
+    ] == []

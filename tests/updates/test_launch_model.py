@@ -81,7 +81,12 @@ def test_a_mutant_breaks_an_invariant(name: str) -> None:
     mutated = ModuleType(model.__name__)
     exec(compile(source.replace(text, replacement), name, "exec"), mutated.__dict__)
 
-    found = (one for config in CONFIGS for step in steps(config, mutated.LaunchModel) for one in broken(step))
+    found = (
+        one
+        for config in CONFIGS
+        for step in steps(config, mutated.LaunchModel)
+        for one in broken(step)
+    )
     assert any(invariant is None or one == invariant.__name__ for one in found)
 
 
@@ -89,7 +94,9 @@ V1, V2 = UPDATES["v1"], UPDATES["v2"]
 
 
 def fresh(config: str = "on load", **changes: Any) -> LaunchModel:
-    return LaunchModel(replace(BUILDS["build 1"], settings=settings_of(config)), **changes)
+    return LaunchModel(
+        replace(BUILDS["build 1"], settings=settings_of(config)), **changes
+    )
 
 
 def test_a_downloaded_update_is_pending_until_the_next_launch() -> None:
@@ -105,7 +112,11 @@ def test_a_downloaded_update_is_pending_until_the_next_launch() -> None:
 def test_a_check_downloads_nothing_and_a_reload_uses_what_was_fetched() -> None:
     model, _ = fresh().launch()
     model, events = model.check(Offer(V1))
-    assert (events, model.stored, model.is_update_available) == ((Checked(True),), (), True)
+    assert (events, model.stored, model.is_update_available) == (
+        (Checked(True),),
+        (),
+        True,
+    )
 
     model, events = model.fetch(Offer(V1))
     assert events == (Downloaded("v1"),)
@@ -133,12 +144,20 @@ def test_a_failing_update_falls_back_once() -> None:
 
 def test_unspecified_policies_are_reported_as_such() -> None:
     for policy in ("WIFI_ONLY", "ON_ERROR_RECOVERY"):
-        settings = UpdateSettings.from_config({"updates": {"url": SCOPE, "checkAutomatically": policy}})
-        _, events = LaunchModel(replace(BUILDS["build 1"], settings=settings)).launch(Offer(V1))
+        settings = UpdateSettings.from_config(
+            {"updates": {"url": SCOPE, "checkAutomatically": policy}}
+        )
+        _, events = LaunchModel(replace(BUILDS["build 1"], settings=settings)).launch(
+            Offer(V1)
+        )
 
         assert events == (NotSpecified(NOT_SPECIFIED[0]), Launched("embedded 1", True))
     _, events = fresh("without the embedded one").launch()
-    assert events == (Checked(False), NotSpecified(NOT_SPECIFIED[1]), Launched("embedded 1", True))
+    assert events == (
+        Checked(False),
+        NotSpecified(NOT_SPECIFIED[1]),
+        Launched("embedded 1", True),
+    )
 
 
 REFUSED = {
@@ -163,7 +182,9 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
 
 
 def test_an_offer_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match="an Offer has an Update, not a value of type str"):
+    with pytest.raises(
+        ConfigError, match="an Offer has an Update, not a value of type str"
+    ):
         Offer("v1")  # type: ignore[arg-type]
 
 
@@ -173,13 +194,22 @@ def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:
 
     assert model.check(damaged)[1] == (Checked(True),)
     assert model.check(Offer(replace(V1, assets=None)))[1] == (Checked(True),)
-    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, expected h"),))
+    assert model.fetch(damaged) == (
+        model,
+        (Rejected("fetch", "asset 'bundle' has the hash i, expected h"),),
+    )
     assert model.fetch(Offer(replace(V1, assets=None)))[0] == model
 
 
 def test_cleaning_keeps_other_scopes_and_equally_new_or_newer_updates() -> None:
-    same_time, foreign = replace(V2, id="twin"), replace(V1, id="foreign", scope="https://other.example")
-    older = tuple(replace(V1, id=f"v1.{n}", created_at=day(3) + timedelta(hours=n)) for n in range(3))
+    same_time, foreign = (
+        replace(V2, id="twin"),
+        replace(V1, id="foreign", scope="https://other.example"),
+    )
+    older = tuple(
+        replace(V1, id=f"v1.{n}", created_at=day(3) + timedelta(hours=n))
+        for n in range(3)
+    )
     model = fresh(stored=(*older, foreign, V2, same_time), failed=frozenset({"twin"}))
 
     model, events = model.launch()
@@ -190,14 +220,19 @@ def test_cleaning_keeps_other_scopes_and_equally_new_or_newer_updates() -> None:
 
 def test_cleaning_uses_the_builds_scope_if_the_running_update_has_none() -> None:
     embedded = replace(UPDATES["v2"], id="embedded", scope=None)
-    model = replace(fresh(stored=(UPDATES["old"], V1)), build=replace(fresh().build, running=embedded))
+    model = replace(
+        fresh(stored=(UPDATES["old"], V1)),
+        build=replace(fresh().build, running=embedded),
+    )
 
     assert model.launch()[1][-1] == Cleaned(("old",))
 
 
 def test_a_new_build_ignores_updates_of_the_old_one() -> None:
     model, _ = fresh().launch(Offer(V2))
-    model, _ = model.install(replace(BUILDS["build 2"], settings=settings_of("on load")))
+    model, _ = model.install(
+        replace(BUILDS["build 2"], settings=settings_of("on load"))
+    )
     model, events = model.launch(Offer(V2))
 
     assert Launched("embedded 2", True) in events
@@ -216,12 +251,26 @@ def test_overrides_are_refused_unless_a_setting_allows_them() -> None:
 
 
 def test_overrides_change_what_the_next_check_sends() -> None:
-    updates = {"url": SCOPE, "disableAntiBrickingMeasures": True, "requestHeaders": {"x-a": "0"}}
-    model = LaunchModel(replace(BUILDS["build 1"], settings=UpdateSettings.from_config({"updates": updates})))
+    updates = {
+        "url": SCOPE,
+        "disableAntiBrickingMeasures": True,
+        "requestHeaders": {"x-a": "0"},
+    }
+    model = LaunchModel(
+        replace(
+            BUILDS["build 1"], settings=UpdateSettings.from_config({"updates": updates})
+        )
+    )
     assert model.set_url_and_request_headers_override("nowhere", None)[1]
 
-    changed, events = model.set_url_and_request_headers_override("https://v.example", {"x-a": "1"})
-    assert (changed.url, changed.headers, events) == ("https://v.example", {"x-a": "1"}, ())
+    changed, events = model.set_url_and_request_headers_override(
+        "https://v.example", {"x-a": "1"}
+    )
+    assert (changed.url, changed.headers, events) == (
+        "https://v.example",
+        {"x-a": "1"},
+        (),
+    )
     changed, _ = changed.set_request_headers_override(None)
     assert (changed.url, changed.headers) == ("https://v.example", {"x-a": "0"})
     changed, _ = changed.set_url_and_request_headers_override(None, None)

@@ -11,8 +11,20 @@ import httpx
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.updates import Offer, Reply, UpdateRequest, published_protocol_v1, sign, signature_header
-from pytest_device.updates.protocol import Answer, ServedAsset, ServedRollBack, ServedUpdate
+from pytest_device.updates import (
+    Offer,
+    Reply,
+    UpdateRequest,
+    published_protocol_v1,
+    sign,
+    signature_header,
+)
+from pytest_device.updates.protocol import (
+    Answer,
+    ServedAsset,
+    ServedRollBack,
+    ServedUpdate,
+)
 from pytest_device.updates.values import UpdateError
 from tests.updates import second_reader
 from tests.updates.rows import reference_signing
@@ -26,7 +38,9 @@ UPDATE: Final = ServedUpdate(
     ID,
     NOW,
     "1.0",
-    ServedAsset("bundle", "h1", "application/javascript", "js", "https://u.example/assets/h1"),
+    ServedAsset(
+        "bundle", "h1", "application/javascript", "js", "https://u.example/assets/h1"
+    ),
     (ServedAsset("logo", "h2", "image/png", "png", "https://u.example/assets/h2"),),
     {"branch": "ü"},
     {"scopeKey": "@me/app"},
@@ -37,7 +51,9 @@ def signed(body: bytes) -> str:
     return sign(body, KEY)
 
 
-def reply(answer: Answer = UPDATE, request: UpdateRequest = REQUEST, **changes: Any) -> Reply:
+def reply(
+    answer: Answer = UPDATE, request: UpdateRequest = REQUEST, **changes: Any
+) -> Reply:
     return replace(PROTOCOL.write_reply(answer, request, signed), **changes)
 
 
@@ -52,7 +68,12 @@ def test_both_readers_read_an_update_as_written(takes_parts: bool) -> None:  # n
 
     update = PROTOCOL.read_reply(written, request, CERTIFICATE).update
     assert update
-    assert (update.id, update.runtime_version, update.platform, update.scope) == (ID, "1.0", "ios", "scope")
+    assert (update.id, update.runtime_version, update.platform, update.scope) == (
+        ID,
+        "1.0",
+        "ios",
+        "scope",
+    )
     assert (update.created_at, update.signature) == (NOW, "valid")
     assert [(one.key, one.hash, one.present) for one in update.assets or ()] == [
         ("bundle", "h1", None),
@@ -71,7 +92,9 @@ def test_a_request_is_read_as_written() -> None:
     headers = PROTOCOL.request_headers(request)
 
     assert PROTOCOL.read_request(headers) == request
-    assert headers["vendor-expect-signature"] == 'sig, keyid="root", alg="rsa-v1_5-sha256"'
+    assert (
+        headers["vendor-expect-signature"] == 'sig, keyid="root", alg="rsa-v1_5-sha256"'
+    )
     plain = UpdateRequest("android", "1.0", takes_parts=False)
     assert PROTOCOL.read_request(PROTOCOL.request_headers(plain)) == plain
     assert "acme-platform" in published_protocol_v1("acme").request_headers(plain)
@@ -93,11 +116,18 @@ def test_both_readers_read_no_update_and_a_rollback() -> None:
 def test_an_app_without_multipart_gets_a_status_instead_of_a_directive() -> None:
     request = replace(REQUEST, takes_parts=False)
 
-    assert (reply(None, request).status, reply(ServedRollBack(NOW), request).status) == (204, 406)
+    assert (
+        reply(None, request).status,
+        reply(ServedRollBack(NOW), request).status,
+    ) == (204, 406)
     assert PROTOCOL.read_reply(reply(None, request), request) == Offer()
 
 
-def state_of(written: Reply, request: UpdateRequest = REQUEST, certificate: str | None = CERTIFICATE) -> str | None:
+def state_of(
+    written: Reply,
+    request: UpdateRequest = REQUEST,
+    certificate: str | None = CERTIFICATE,
+) -> str | None:
     update = PROTOCOL.read_reply(written, request, certificate).update
     assert update
     return update.signature
@@ -107,16 +137,28 @@ def test_a_signature_is_valid_invalid_missing_or_not_verified() -> None:
     assert state_of(reply()) == "valid"
     assert state_of(reply(body=reply().body.replace(b'"1.0"', b'"2.0"'))) == "invalid"
     assert state_of(reply(), replace(REQUEST, keyid="other")) == "invalid"
-    assert state_of(reply(body=reply().body.replace(b'sig="', b"sig=")), certificate=CERTIFICATE) == "invalid"
+    assert (
+        state_of(
+            reply(body=reply().body.replace(b'sig="', b"sig=")), certificate=CERTIFICATE
+        )
+        == "invalid"
+    )
     assert state_of(PROTOCOL.write_reply(UPDATE, REQUEST, lambda _: None)) == "missing"
     assert "sig=" in (state_of(reply(), certificate=None) or "")
     with pytest.raises(UpdateError) as caught:
-        PROTOCOL.read_reply(PROTOCOL.write_reply(ServedRollBack(NOW), REQUEST, lambda _: None), REQUEST, CERTIFICATE)
+        PROTOCOL.read_reply(
+            PROTOCOL.write_reply(ServedRollBack(NOW), REQUEST, lambda _: None),
+            REQUEST,
+            CERTIFICATE,
+        )
     assert caught.value.code == "signature_missing"
 
 
 def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
-    assert signature_header("YQ==", "main") == 'sig="YQ==", keyid="main", alg="rsa-v1_5-sha256"'
+    assert (
+        signature_header("YQ==", "main")
+        == 'sig="YQ==", keyid="main", alg="rsa-v1_5-sha256"'
+    )
     with pytest.raises(ConfigError, match="must be printable ASCII"):
         signature_header("YQ==", "ü")
     with pytest.raises(ConfigError, match="must be printable ASCII"):
@@ -124,7 +166,9 @@ def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
 
 
 def test_a_folded_header_of_a_part_is_read_as_one_line() -> None:
-    folded = reply().body.replace(b'form-data; name="manifest"', b'form-data;\r\n name="manifest"')
+    folded = reply().body.replace(
+        b'form-data; name="manifest"', b'form-data;\r\n name="manifest"'
+    )
 
     assert state_of(reply(body=folded)) == "valid"
 
@@ -149,9 +193,15 @@ def in_json(manifest: object) -> Reply:
         (in_json({**MANIFEST, "createdAt": "today"}), "ISO 8601"),
         (in_json({**MANIFEST, "assets": {}}), "assets must be of type list"),
         (in_json({**MANIFEST, "assets": [1]}), "an asset must be an object"),
-        (in_json({**MANIFEST, "launchAsset": {"key": "x"}}), "an asset's url must be of type str"),
+        (
+            in_json({**MANIFEST, "launchAsset": {"key": "x"}}),
+            "an asset's url must be of type str",
+        ),
         (in_json({**MANIFEST, "metadata": []}), "metadata must be of type dict"),
-        (reply(body=reply(None).body.replace(b"noUpdate", b"someUpdate")), "signature of a directive is invalid"),
+        (
+            reply(body=reply(None).body.replace(b"noUpdate", b"someUpdate")),
+            "signature of a directive is invalid",
+        ),
     ],
 )
 def test_a_malformed_reply_is_a_typed_error(written: Reply, problem: str) -> None:
@@ -162,8 +212,16 @@ def test_a_malformed_reply_is_a_typed_error(written: Reply, problem: str) -> Non
 def test_an_unpublished_directive_is_refused() -> None:
     written = reply(None, replace(REQUEST, keyid=None))
 
-    with pytest.raises(UpdateError, match="'selfDestruct' is not in version 1") as caught:
-        PROTOCOL.read_reply(replace(written, body=written.body.replace(b"noUpdateAvailable", b"selfDestruct")), REQUEST)
+    with pytest.raises(
+        UpdateError, match="'selfDestruct' is not in version 1"
+    ) as caught:
+        PROTOCOL.read_reply(
+            replace(
+                written,
+                body=written.body.replace(b"noUpdateAvailable", b"selfDestruct"),
+            ),
+            REQUEST,
+        )
     assert caught.value.code == "not_specified"
 
 
@@ -180,11 +238,16 @@ def test_unknown_fields_of_a_manifest_are_kept() -> None:
         ({"vendor-protocol-version": "2"}, "is '2', must be 1"),
         ({"vendor-platform": "web"}, "must be ios or android"),
         ({"vendor-runtime-version": ""}, "vendor-runtime-version is missing"),
-        ({"vendor-expect-signature": "sig, keyid=1"}, "keyid in a structured field must be a string"),
+        (
+            {"vendor-expect-signature": "sig, keyid=1"},
+            "keyid in a structured field must be a string",
+        ),
         ({"vendor-expect-signature": "?"}, "structured field is malformed"),
     ],
 )
-def test_a_malformed_request_is_a_typed_error(changes: Mapping[str, str], problem: str) -> None:
+def test_a_malformed_request_is_a_typed_error(
+    changes: Mapping[str, str], problem: str
+) -> None:
     with pytest.raises(UpdateError, match=problem):
         PROTOCOL.read_request({**PROTOCOL.request_headers(REQUEST), **changes})
 
@@ -228,7 +291,10 @@ def test_a_thousand_mutated_manifests_raise_typed_errors_only() -> None:
             body = bytearray(good.body)
             for _ in range(random_.randrange(1, 9)):
                 body[random_.randrange(len(body))] = random_.randrange(256)
-            written = replace(good, body=bytes(body[: random_.randrange(len(body) // 2, len(body) + 1)]))
+            written = replace(
+                good,
+                body=bytes(body[: random_.randrange(len(body) // 2, len(body) + 1)]),
+            )
         try:
             PROTOCOL.read_reply(written, REQUEST, CERTIFICATE)
         except UpdateError:

@@ -11,14 +11,28 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 
 from pytest_device import ConfigError
-from pytest_device.updates import LaunchModel, Offer, Reply, Update, UpdateRequest, published_protocol_v1
+from pytest_device.updates import (
+    LaunchModel,
+    Offer,
+    Reply,
+    Update,
+    UpdateRequest,
+    published_protocol_v1,
+)
 from pytest_device.updates.service import DeviceUpdateService
 from tests.updates import second_reader
 from tests.updates.rows import BUILD, EMBEDDED, export, reference_signing
 
 KEY, CERTIFICATE = reference_signing()
-HEADERS = {"vendor-protocol-version": "1", "vendor-platform": "ios", "vendor-runtime-version": "1.0"}
-SIGNED = {**HEADERS, "vendor-expect-signature": 'sig, keyid="main", alg="rsa-v1_5-sha256"'}
+HEADERS = {
+    "vendor-protocol-version": "1",
+    "vendor-platform": "ios",
+    "vendor-runtime-version": "1.0",
+}
+SIGNED = {
+    **HEADERS,
+    "vendor-expect-signature": 'sig, keyid="main", alg="rsa-v1_5-sha256"',
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +52,15 @@ def published(service: DeviceUpdateService, tmp_path: Path) -> Update:
     return service.publish(export(tmp_path), runtime_version="1.0")["ios"]
 
 
-def ask(service: DeviceUpdateService, http: httpx.Client, **headers: str) -> httpx.Response:
-    named = {f"vendor-{name.replace('_', '-')}": value for name, value in headers.items()}
-    return http.get(service.url, headers={"accept": "multipart/mixed", **HEADERS, **named})
+def ask(
+    service: DeviceUpdateService, http: httpx.Client, **headers: str
+) -> httpx.Response:
+    named = {
+        f"vendor-{name.replace('_', '-')}": value for name, value in headers.items()
+    }
+    return http.get(
+        service.url, headers={"accept": "multipart/mixed", **HEADERS, **named}
+    )
 
 
 def manifest_id(answer: httpx.Response) -> str:
@@ -58,7 +78,10 @@ def test_an_app_gets_the_update_with_its_assets(
     assert part.content["runtimeVersion"] == "1.0"
     assert second_reader.is_signed(part, CERTIFICATE, "main")
     files = [part.content["launchAsset"], *part.content["assets"]]
-    assert [one["contentType"] for one in files] == ["application/javascript", "image/png"]
+    assert [one["contentType"] for one in files] == [
+        "application/javascript",
+        "image/png",
+    ]
     for one in files:
         answer = http.get(one["url"])
         assert second_reader.hash_of(answer.content) == one["hash"]
@@ -69,11 +92,21 @@ def test_an_app_gets_the_update_with_its_assets(
 def test_an_app_that_has_the_newest_update_gets_nothing(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
-    assert manifest_id(ask(service, http, current_update_id=published.id)) == "noUpdateAvailable"
+    assert (
+        manifest_id(ask(service, http, current_update_id=published.id))
+        == "noUpdateAvailable"
+    )
     assert ask(service, http, runtime_version="2.0").status_code == 200
-    for other in ({"runtime_version": "2.0"}, {"platform": "android"}, {"channel_name": "beta"}):
+    for other in (
+        {"runtime_version": "2.0"},
+        {"platform": "android"},
+        {"channel_name": "beta"},
+    ):
         assert manifest_id(ask(service, http, **other)) == "noUpdateAvailable"
-    json_only = http.get(service.url, headers={**HEADERS, "accept": "application/json", "vendor-platform": "android"})
+    json_only = http.get(
+        service.url,
+        headers={**HEADERS, "accept": "application/json", "vendor-platform": "android"},
+    )
     assert json_only.status_code == 204
 
 
@@ -93,7 +126,9 @@ def test_the_later_update_wins_even_within_a_millisecond(
 def test_channels_have_their_own_updates(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:
-    beta = service.publish(export(tmp_path / "b"), runtime_version="1.0", channel="beta")["ios"]
+    beta = service.publish(
+        export(tmp_path / "b"), runtime_version="1.0", channel="beta"
+    )["ios"]
 
     assert manifest_id(ask(service, http, channel_name="beta")) == beta.id
     assert manifest_id(ask(service, http)) == published.id
@@ -104,20 +139,31 @@ def test_a_rollback_reaches_apps_that_do_not_run_the_embedded_update(
 ) -> None:
     service.roll_back_to_embedded(runtime_version="1.0")
 
-    part = second_reader.read(ask(service, http, current_update_id=published.id, embedded_update_id="e"))
+    part = second_reader.read(
+        ask(service, http, current_update_id=published.id, embedded_update_id="e")
+    )
     assert part
     assert (part.name, part.content["type"]) == ("directive", "rollBackToEmbedded")
-    assert manifest_id(ask(service, http, current_update_id="e", embedded_update_id="e")) == "noUpdateAvailable"
+    assert (
+        manifest_id(ask(service, http, current_update_id="e", embedded_update_id="e"))
+        == "noUpdateAvailable"
+    )
 
 
 def test_a_share_of_devices_gets_an_update_consistently(
     service: DeviceUpdateService, http: httpx.Client, published: Update, tmp_path: Path
 ) -> None:
-    second = service.publish(export(tmp_path, "v2"), runtime_version="1.0", share=0.5)["ios"]
+    second = service.publish(export(tmp_path, "v2"), runtime_version="1.0", share=0.5)[
+        "ios"
+    ]
     names = [f"phone-{number}" for number in range(40)]
 
     def lucky() -> set[str]:
-        return {name for name in names if manifest_id(ask(service, http, client_id=name)) == second.id}
+        return {
+            name
+            for name in names
+            if manifest_id(ask(service, http, client_id=name)) == second.id
+        }
 
     half = lucky()
     assert 3 < len(half) < 37
@@ -161,7 +207,9 @@ def test_hashes_and_assets_can_be_broken_on_purpose(
     def asset() -> tuple[str, bytes]:
         part = second_reader.read(ask(service, http))
         assert part
-        return part.content["launchAsset"]["hash"], http.get(part.content["launchAsset"]["url"]).content
+        return part.content["launchAsset"]["hash"], http.get(
+            part.content["launchAsset"]["url"]
+        ).content
 
     for kind in ("wrong_hash", "corrupt_asset"):
         service.fail(kind)
@@ -172,7 +220,10 @@ def test_hashes_and_assets_can_be_broken_on_purpose(
     service.fail("half_body", on="asset")
     assert asset()[1] == b"ios"
     service.fail("corrupt_asset")
-    assert http.get(f"{service.local_url}/assets/{stated}").headers["cache-control"] == "no-store"
+    assert (
+        http.get(f"{service.local_url}/assets/{stated}").headers["cache-control"]
+        == "no-store"
+    )
     assert [one.failure for one in service.requests if one.failure] == [
         "wrong_hash",
         "corrupt_asset",
@@ -182,7 +233,9 @@ def test_hashes_and_assets_can_be_broken_on_purpose(
     assert service.wait_for_request(published.id).answer == published.id
 
 
-def test_the_service_fails_on_demand(service: DeviceUpdateService, http: httpx.Client, published: Update) -> None:
+def test_the_service_fails_on_demand(
+    service: DeviceUpdateService, http: httpx.Client, published: Update
+) -> None:
     service.fail("server_error", times=2)
     assert [ask(service, http).status_code for _ in range(3)] == [500, 500, 200]
     service.fail("half_body")
@@ -199,12 +252,22 @@ def test_the_service_fails_on_demand(service: DeviceUpdateService, http: httpx.C
 def test_the_service_records_the_requests_of_each_device(
     service: DeviceUpdateService, http: httpx.Client, published: Update
 ) -> None:
-    thread = threading.Thread(target=ask, args=(service, http), kwargs={"client_id": "phone", "channel_name": "x"})
+    thread = threading.Thread(
+        target=ask,
+        args=(service, http),
+        kwargs={"client_id": "phone", "channel_name": "x"},
+    )
     thread.start()
     seen = service.wait_for_request("nothing", device="phone")
     thread.join()
 
-    assert (seen.kind, seen.platform, seen.runtime_version, seen.channel, seen.status) == (
+    assert (
+        seen.kind,
+        seen.platform,
+        seen.runtime_version,
+        seen.channel,
+        seen.status,
+    ) == (
         "manifest",
         "ios",
         "1.0",
@@ -215,14 +278,21 @@ def test_the_service_records_the_requests_of_each_device(
     assert "at 127.0.0.1" in service.requests[-1].device
     assert service.requests[-1].answer == published.id
     with pytest.raises(
-        TimeoutError, match=r"no request with the answer 'roll-back' within 0 s; .* manifest nothing 200"
+        TimeoutError,
+        match=r"no request with the answer 'roll-back' within 0 s; .* manifest nothing 200",
     ):
         service.wait_for_request("roll-back", timeout_seconds=0)
-    assert service.wait_for_request(published.id, after=1).device == service.requests[-1].device
+    assert (
+        service.wait_for_request(published.id, after=1).device
+        == service.requests[-1].device
+    )
 
 
 def test_an_app_that_polls_in_a_tight_loop_is_named(http: httpx.Client) -> None:
-    times = iter(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=0.9 * number) for number in range(99))
+    times = iter(
+        datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=0.9 * number)
+        for number in range(99)
+    )
     with DeviceUpdateService(clock=lambda: next(times)) as service:
         for _ in range(10):
             ask(service, http, client_id="hasty")
@@ -239,34 +309,70 @@ def test_a_request_that_violates_the_protocol_is_refused_with_the_reason(
 ) -> None:
     answer = http.get(service.url)
 
-    assert (answer.status_code, answer.text) == (400, "the header vendor-protocol-version is missing\n")
+    assert (answer.status_code, answer.text) == (
+        400,
+        "the header vendor-protocol-version is missing\n",
+    )
     assert http.get(f"{service.local_url}/assets/unknown").status_code == 404
     assert [one.status for one in service.requests] == [400, 404]
 
 
-def test_devices_on_other_machines_get_the_public_url(http: httpx.Client, tmp_path: Path) -> None:
-    with DeviceUpdateService(public_url="https://tunnel.example/x/", vendor="acme") as service:
+def test_devices_on_other_machines_get_the_public_url(
+    http: httpx.Client, tmp_path: Path
+) -> None:
+    with DeviceUpdateService(
+        public_url="https://tunnel.example/x/", vendor="acme"
+    ) as service:
         service.publish(export(tmp_path), runtime_version="1.0")
         assert service.url == "https://tunnel.example/x/manifest"
-        headers = {name.replace("vendor", "acme"): value for name, value in HEADERS.items()}
-        part = second_reader.read(http.get(f"{service.local_url}/manifest", headers=headers), "acme")
+        headers = {
+            name.replace("vendor", "acme"): value for name, value in HEADERS.items()
+        }
+        part = second_reader.read(
+            http.get(f"{service.local_url}/manifest", headers=headers), "acme"
+        )
 
     assert part
-    assert part.content["launchAsset"]["url"].startswith("https://tunnel.example/x/assets/")
+    assert part.content["launchAsset"]["url"].startswith(
+        "https://tunnel.example/x/assets/"
+    )
 
 
-def test_an_invalid_update_cannot_be_published(service: DeviceUpdateService, tmp_path: Path) -> None:
+def test_an_invalid_update_cannot_be_published(
+    service: DeviceUpdateService, tmp_path: Path
+) -> None:
     for wrong, problem in (
-        (lambda: service.publish(tmp_path, runtime_version="1.0"), "has no metadata.json"),
-        (lambda: service.publish(export(tmp_path), runtime_version=".1"), "runtime_version '.1' is invalid"),
-        (lambda: service.publish(export(tmp_path), runtime_version="1", share=1.5), "share=1.5 must be 0 to 1"),
+        (
+            lambda: service.publish(tmp_path, runtime_version="1.0"),
+            "has no metadata.json",
+        ),
+        (
+            lambda: service.publish(export(tmp_path), runtime_version=".1"),
+            "runtime_version '.1' is invalid",
+        ),
+        (
+            lambda: service.publish(export(tmp_path), runtime_version="1", share=1.5),
+            "share=1.5 must be 0 to 1",
+        ),
         (lambda: service.publish(export(tmp_path), 1), "runtime_version 1 is invalid"),  # type: ignore[arg-type]
-        (lambda: service.publish(export(tmp_path), "1", share="1"), "share='1' must be"),  # type: ignore[arg-type]
-        (lambda: service.roll_back_to_embedded(".1"), "runtime_version '.1' is invalid"),
+        (
+            lambda: service.publish(export(tmp_path), "1", share="1"),
+            "share='1' must be",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: service.roll_back_to_embedded(".1"),
+            "runtime_version '.1' is invalid",
+        ),
         (lambda: service.roll_out("x", 1), "update 'x' is not published"),
-        (lambda: service.fail("corrupt_asset", on="manifest"), "does not apply to 'manifest'"),
+        (
+            lambda: service.fail("corrupt_asset", on="manifest"),
+            "does not apply to 'manifest'",
+        ),
         (lambda: service.fail("slow", times=0), "must be at least 1"),
-        (lambda: DeviceUpdateService(public_url="nowhere"), "public_url 'nowhere' must be a URL"),
+        (
+            lambda: DeviceUpdateService(public_url="nowhere"),
+            "public_url 'nowhere' must be a URL",
+        ),
     ):
         with pytest.raises(ConfigError, match=problem):
             wrong()
@@ -275,14 +381,24 @@ def test_an_invalid_update_cannot_be_published(service: DeviceUpdateService, tmp
         service.publish(tmp_path, runtime_version="1.0")
 
 
-def test_the_model_follows_the_service(service: DeviceUpdateService, http: httpx.Client, published: Update) -> None:
+def test_the_model_follows_the_service(
+    service: DeviceUpdateService, http: httpx.Client, published: Update
+) -> None:
     def offered(model: LaunchModel) -> Offer:
         assert model.running
-        offer = read(http.get(service.url, headers={**SIGNED, "vendor-current-update-id": model.running.id}))
-        files = tuple(
-            replace(one, actual_hash=one.hash, present=True) for one in (offer.update or EMBEDDED).assets or ()
+        offer = read(
+            http.get(
+                service.url,
+                headers={**SIGNED, "vendor-current-update-id": model.running.id},
+            )
         )
-        return replace(offer, update=offer.update and replace(offer.update, assets=files))
+        files = tuple(
+            replace(one, actual_hash=one.hash, present=True)
+            for one in (offer.update or EMBEDDED).assets or ()
+        )
+        return replace(
+            offer, update=offer.update and replace(offer.update, assets=files)
+        )
 
     model, _ = LaunchModel(BUILD).launch()
     model, _ = model.fetch(offered(model))

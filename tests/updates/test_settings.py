@@ -22,10 +22,14 @@ def test_settings_match_the_reference_case(row: Any) -> None:
     assert settings.enabled is expected["enabled"]
     assert settings.url == expected["url"]
     assert settings.fallback_to_cache_timeout == expected["timeout"]
-    assert settings.check_automatically == NATIVE.get(expected["check_native"], expected["check_native"])
+    assert settings.check_automatically == NATIVE.get(
+        expected["check_native"], expected["check_native"]
+    )
     assert settings.use_embedded_update is expected["use_embedded"]
     assert settings.enable_bsdiff_patch_support is expected["bsdiff"]
-    assert settings.disable_anti_bricking_measures is bool(expected["anti_bricking_disabled"])
+    assert settings.disable_anti_bricking_measures is bool(
+        expected["anti_bricking_disabled"]
+    )
     assert settings.request_headers == expected["headers"]
 
 
@@ -33,7 +37,9 @@ def test_the_default_of_bundle_diffs_depends_on_the_sdk() -> None:
     config = {"sdkVersion": "54.0.0", "updates": {"url": URL}}
 
     assert UpdateSettings.from_config(config).enable_bsdiff_patch_support is False
-    assert UpdateSettings.from_config(config, sdk=57).enable_bsdiff_patch_support is True
+    assert (
+        UpdateSettings.from_config(config, sdk=57).enable_bsdiff_patch_support is True
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,11 +54,20 @@ def test_the_default_of_bundle_diffs_depends_on_the_sdk() -> None:
         ({}, DisabledReason.URL_MISSING),
         *(
             ({"url": url}, DisabledReason.URL_INVALID)
-            for url in ("u.example", "ftp://u.example", "https://", "https:///x", "https://a b", "https://u:99999")
+            for url in (
+                "u.example",
+                "ftp://u.example",
+                "https://",
+                "https:///x",
+                "https://a b",
+                "https://u:99999",
+            )
         ),
     ],
 )
-def test_disabled_updates_have_a_reason(updates: dict[str, object], reason: DisabledReason | None) -> None:
+def test_disabled_updates_have_a_reason(
+    updates: dict[str, object], reason: DisabledReason | None
+) -> None:
     settings = UpdateSettings.from_config({"updates": updates})
 
     assert settings.disabled_reason is reason
@@ -84,8 +99,13 @@ def test_a_config_of_the_wrong_type_is_refused() -> None:
         UpdateSettings.from_config(None)  # type: ignore[arg-type]
 
 
-def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path) -> None:
-    put(tmp_path, {"package.json": {}, "app.json": {"vendor": {"updates": {"url": URL}}}})
+def test_a_project_without_runtime_and_sdk_version_has_no_updates(
+    tmp_path: Path,
+) -> None:
+    put(
+        tmp_path,
+        {"package.json": {}, "app.json": {"vendor": {"updates": {"url": URL}}}},
+    )
 
     settings = UpdateSettings.from_project(load_project(tmp_path), "android")
 
@@ -95,15 +115,21 @@ def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path
 
 
 def test_a_projects_settings_have_the_defaults_of_its_sdk(tmp_path: Path) -> None:
-    project = load_project(put(tmp_path, project_files({"sdkVersion": "54.0.0", "updates": {"url": URL}})))
+    project = load_project(
+        put(tmp_path, project_files({"sdkVersion": "54.0.0", "updates": {"url": URL}}))
+    )
 
     assert UpdateSettings.from_project(project, "ios").enabled is True
-    assert UpdateSettings.from_project(project, "ios").enable_bsdiff_patch_support is False
+    assert (
+        UpdateSettings.from_project(project, "ios").enable_bsdiff_patch_support is False
+    )
     with pytest.raises(ConfigError, match="must be ios or android"):
         UpdateSettings.from_project(project, "web")
 
 
 def test_headers_are_never_printed() -> None:
-    settings = UpdateSettings.from_config({"updates": {"url": URL, "requestHeaders": {"authorization": "s3cret"}}})
+    settings = UpdateSettings.from_config(
+        {"updates": {"url": URL, "requestHeaders": {"authorization": "s3cret"}}}
+    )
 
     assert "s3cret" not in repr(settings)

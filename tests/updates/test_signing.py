@@ -8,16 +8,29 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509.oid import NameOID
 
 from pytest_device import ConfigError
-from pytest_device.updates import CodeSigning, generate_code_signing, sign, validate_certificate, verify
+from pytest_device.updates import (
+    CodeSigning,
+    generate_code_signing,
+    sign,
+    validate_certificate,
+    verify,
+)
 from pytest_device.updates.values import CertificateError, UpdateError
 from tests.updates.rows import cases, reference_signing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-ERRORS = {"certificate_expired": "expired", "certificate_without_code_signing_usage": "wrong_usage"}
+ERRORS = {
+    "certificate_expired": "expired",
+    "certificate_without_code_signing_usage": "wrong_usage",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +42,9 @@ def signing() -> CodeSigning:
 def test_a_signature_matches_the_reference_case_byte_by_byte(row: Any) -> None:
     given = row["input"]
 
-    for message, expected in zip(given["messages"], row["output"]["signatures_base64"], strict=True):
+    for message, expected in zip(
+        given["messages"], row["output"]["signatures_base64"], strict=True
+    ):
         assert sign(message, given["private_key_pem"]) == expected
         assert sign(message.encode(), given["private_key_pem"].encode()) == expected
         verify(message.encode(), expected, given["certificate_pem"], now=NOW)
@@ -52,7 +67,10 @@ def test_a_generated_certificate_is_valid_for_its_period(signing: CodeSigning) -
     validate_certificate(certificate, key, now=NOW)
     verify(b"body", sign(b"body", key), certificate, now=NOW + timedelta(days=729))
 
-    for now, code in ((NOW - timedelta(seconds=1), "not_yet_valid"), (NOW + timedelta(days=731), "expired")):
+    for now, code in (
+        (NOW - timedelta(seconds=1), "not_yet_valid"),
+        (NOW + timedelta(days=731), "expired"),
+    ):
         with pytest.raises(CertificateError) as caught:
             validate_certificate(certificate, key, now=now)
         assert caught.value.code == code
@@ -63,15 +81,26 @@ def test_a_generated_certificate_is_valid_for_its_period(signing: CodeSigning) -
 
 
 def test_a_certificate_of_another_key_is_refused(signing: CodeSigning) -> None:
-    with pytest.raises(CertificateError, match="does not match the private key") as caught:
-        validate_certificate(signing.certificate, reference_signing().private_key, now=NOW)
+    with pytest.raises(
+        CertificateError, match="does not match the private key"
+    ) as caught:
+        validate_certificate(
+            signing.certificate, reference_signing().private_key, now=NOW
+        )
     assert caught.value.code == "key_mismatch"
 
 
 @pytest.mark.parametrize("change", ["body", "key", "cut", "no base64", "empty"])
 def test_a_wrong_signature_is_refused(change: str, signing: CodeSigning) -> None:
-    signature = sign(b"body", reference_signing().private_key if change == "key" else signing.private_key)
-    wrong = {"cut": signature[:-8], "no base64": signature[:-4] + "\u2713" * 4, "empty": ""}.get(change, signature)
+    signature = sign(
+        b"body",
+        reference_signing().private_key if change == "key" else signing.private_key,
+    )
+    wrong = {
+        "cut": signature[:-8],
+        "no base64": signature[:-4] + "\u2713" * 4,
+        "empty": "",
+    }.get(change, signature)
     body = b"Body" if change == "body" else b"body"
 
     with pytest.raises(UpdateError) as caught:
@@ -86,15 +115,26 @@ def damaged(pem: str) -> str:
 
 
 def of_another_algorithm() -> tuple[str, str]:
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=9))
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")]),
+    )
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, NOW, NOW + timedelta(days=9)
+    )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode(), pem.decode()
 
 
 def test_anything_but_a_certificate_or_key_is_malformed(signing: CodeSigning) -> None:
     other_certificate, other_key = of_another_algorithm()
-    bad = ("", "text", signing.private_key, damaged(signing.certificate), other_certificate)
+    bad = (
+        "",
+        "text",
+        signing.private_key,
+        damaged(signing.certificate),
+        other_certificate,
+    )
     for certificate in (*bad, None, Path("certificate.pem")):
         with pytest.raises(CertificateError) as caught:
             validate_certificate(certificate, now=NOW)  # type: ignore[arg-type]
@@ -119,16 +159,25 @@ def test_a_body_or_signature_of_the_wrong_type_is_refused(signing: CodeSigning) 
     "now",
     [datetime(2026, 6, 2), "2026-06-02", "2026-06-02T00:00:00Z"],  # noqa: DTZ001  # as some write it
 )
-def test_the_time_of_a_check_has_a_zone_or_counts_as_utc(now: Any, signing: CodeSigning) -> None:
+def test_the_time_of_a_check_has_a_zone_or_counts_as_utc(
+    now: Any, signing: CodeSigning
+) -> None:
     validate_certificate(signing.certificate, signing.private_key, now=now)
-    with pytest.raises(ConfigError, match="'tomorrow' must be a datetime or an ISO 8601 string"):
+    with pytest.raises(
+        ConfigError, match="'tomorrow' must be a datetime or an ISO 8601 string"
+    ):
         validate_certificate(signing.certificate, now="tomorrow")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("name", "years"),
-    [*(("x", years) for years in (0, -1, 1001, float("nan"), "1")), *((n, 1) for n in ("", "x" * 65, None, "\ud800"))],
+    [
+        *(("x", years) for years in (0, -1, 1001, float("nan"), "1")),
+        *((n, 1) for n in ("", "x" * 65, None, "\ud800")),
+    ],
 )
-def test_an_impossible_certificate_is_refused_by_argument(name: Any, years: Any) -> None:
+def test_an_impossible_certificate_is_refused_by_argument(
+    name: Any, years: Any
+) -> None:
     with pytest.raises(ConfigError, match=r"years=|common_name="):
         generate_code_signing(name, years)

@@ -10,11 +10,22 @@ from typing import Any
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.updates import NOTHING, Asset, Build, DisabledReason, Update, UpdateSettings, will_load
+from pytest_device.updates import (
+    NOTHING,
+    Asset,
+    Build,
+    DisabledReason,
+    Update,
+    UpdateSettings,
+    will_load,
+)
 from tests.updates.rows import ASSET, BUILD, EMBEDDED, SETTINGS, UPDATE, URL
 
 SIGNED = replace(
-    BUILD, settings=UpdateSettings.from_config({"updates": {"url": URL, "codeSigningCertificate": "cert.pem"}})
+    BUILD,
+    settings=UpdateSettings.from_config(
+        {"updates": {"url": URL, "codeSigningCertificate": "cert.pem"}}
+    ),
 )
 
 
@@ -22,7 +33,9 @@ def codes(update: Update, build: Build) -> list[str]:
     verdict = will_load(update, build)
     found = [str(reason.code) for reason in verdict.reasons]
     assert all(reason.detail for reason in verdict.reasons)
-    assert verdict.ok is ((None if {*found} == {"unknown"} else False) if found else True)
+    assert verdict.ok is (
+        (None if {*found} == {"unknown"} else False) if found else True
+    )
     return found
 
 
@@ -42,27 +55,53 @@ def with_settings(**updates: object) -> Build:
         (UPDATE, with_settings(url=URL, enabled=False), "disabled"),
         (UPDATE, with_settings(), "url_missing"),
         (UPDATE, with_settings(url="nowhere"), "url_invalid"),
-        (UPDATE, replace(BUILD, settings=SETTINGS.without(DisabledReason.NO_RUNTIME_VERSION)), "disabled"),
-        (UPDATE, replace(BUILD, settings=UpdateSettings(enabled=False, url=URL)), "disabled"),
+        (
+            UPDATE,
+            replace(
+                BUILD, settings=SETTINGS.without(DisabledReason.NO_RUNTIME_VERSION)
+            ),
+            "disabled",
+        ),
+        (
+            UPDATE,
+            replace(BUILD, settings=UpdateSettings(enabled=False, url=URL)),
+            "disabled",
+        ),
         (replace(UPDATE, platform="android"), BUILD, "platform"),
         (replace(UPDATE, runtime_version="1.0.0"), BUILD, "runtime_version"),
         (replace(UPDATE, scope="https://other.example"), BUILD, "scope"),
         (replace(UPDATE, signature="missing"), SIGNED, "signature_missing"),
         (replace(UPDATE, signature="invalid"), SIGNED, "signature_invalid"),
-        (replace(UPDATE, assets=[ASSET, Asset("logo", "h", None, False)]), BUILD, "asset_missing"),
-        (replace(UPDATE, assets=[ASSET, Asset("logo", "h", "i", True)]), BUILD, "asset_hash"),
+        (
+            replace(UPDATE, assets=[ASSET, Asset("logo", "h", None, False)]),
+            BUILD,
+            "asset_missing",
+        ),
+        (
+            replace(UPDATE, assets=[ASSET, Asset("logo", "h", "i", True)]),
+            BUILD,
+            "asset_hash",
+        ),
         (EMBEDDED, BUILD, "not_newer"),
         (replace(UPDATE, created_at=EMBEDDED.created_at), BUILD, "not_newer"),
         (UPDATE, replace(BUILD, running=replace(UPDATE, id="v")), "not_newer"),
     ],
 )
-def test_a_fact_against_an_update_is_a_reason(update: Update, build: Build, expected: str) -> None:
+def test_a_fact_against_an_update_is_a_reason(
+    update: Update, build: Build, expected: str
+) -> None:
     assert codes(update, build) == [expected]
 
 
 UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    *(({name: None}, {}) for name in ("runtime_version", "platform", "created_at", "scope", "assets")),
-    *(({}, {name: None}) for name in ("runtime_version", "platform", "settings", "running", "scope")),
+    *(
+        ({name: None}, {})
+        for name in ("runtime_version", "platform", "created_at", "scope", "assets")
+    ),
+    *(
+        ({}, {name: None})
+        for name in ("runtime_version", "platform", "settings", "running", "scope")
+    ),
     ({"assets": [Asset("logo", "h", "h", None)]}, {}),
     ({"assets": [Asset("logo", None, "h", True)]}, {}),
     ({"assets": [Asset("logo", "h", None, True)]}, {}),
@@ -73,8 +112,12 @@ UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("of_update", "of_build"), UNKNOWN)
-def test_a_missing_fact_is_unknown(of_update: dict[str, Any], of_build: dict[str, Any]) -> None:
-    assert codes(replace(UPDATE, **of_update), replace(BUILD, **of_build)) == ["unknown"]
+def test_a_missing_fact_is_unknown(
+    of_update: dict[str, Any], of_build: dict[str, Any]
+) -> None:
+    assert codes(replace(UPDATE, **of_update), replace(BUILD, **of_build)) == [
+        "unknown"
+    ]
 
 
 def test_without_facts_all_are_unknown() -> None:
@@ -94,14 +137,18 @@ def test_times_with_and_without_a_zone_compare() -> None:
 
 
 def test_a_creation_time_can_be_an_iso_8601_string() -> None:
-    assert Update("u", created_at="2026-01-01T00:00:00Z") == Update("u", created_at=EMBEDDED.created_at)  # type: ignore[arg-type]
+    assert Update("u", created_at="2026-01-01T00:00:00Z") == Update(
+        "u", created_at=EMBEDDED.created_at
+    )  # type: ignore[arg-type]
     for wrong in ("today", 1767225600000):
         with pytest.raises(ConfigError, match="must be a datetime"):
             Update("u", created_at=wrong)  # type: ignore[arg-type]
 
 
 def test_an_asset_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is not one"):
+    with pytest.raises(
+        ConfigError, match="assets must be Asset values: 'logo' is not one"
+    ):
         Update("u", assets=["logo"])  # type: ignore[list-item]
 
 
@@ -127,7 +174,9 @@ def test_will_load_needs_no_extra() -> None:
         "print(will_load(Update('u'), Build()).ok)\n"
         "try: sign(b'', 'key')\nexcept ConfigError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout.splitlines() == [
         "None",

@@ -30,7 +30,9 @@ Variable: TypeAlias = tuple[str, str]
 
 _CHUNK: Final = 4 * 1024 * 1024
 _OVERLAP: Final = 64 * 1024
-_DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-fA-F]{8}-[0-9a-fA-F-]{27})")
+_DEBUG_ID: Final = re.compile(
+    rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-fA-F]{8}-[0-9a-fA-F-]{27})"
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Bundle:
     findings: tuple[Finding, ...] = field(repr=False)
 
 
-def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ()) -> Bundle:
+def inspect_bundle(
+    path: Path, project: Project, *, allowed: Iterable[str] = ()
+) -> Bundle:
     """Search a file, archive or directory for values from the project's environment files, in all modes.
 
     A secret is the value, 8 characters or longer, of a variable that is neither public nor ``allowed``, unless a public
@@ -60,8 +64,14 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
     prefix = project.vendor.public_prefix
     public, secrets = _values(project, prefix)
     known = {value for _, value in public}
-    secrets = {(name, value) for name, value in secrets if value not in known and name not in set(allowed)}
-    long = {(name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH}
+    secrets = {
+        (name, value)
+        for name, value in secrets
+        if value not in known and name not in set(allowed)
+    }
+    long = {
+        (name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH
+    }
     search = _Search({one: spellings(one[1]) for one in long})
     count = sum(search.file(name, content) for name, content in _contents(path))
     leaks = sorted({(one[0], where) for one, where in search.found if one in secrets})
@@ -73,7 +83,10 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
         search.debug_ids,
         tuple(sorted({name for name, _ in (public | secrets) - long})),
         count,
-        (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search)),
+        (
+            *(_leak(path, name, where) for name, where in leaks),
+            *_disagreements(path, search),
+        ),
     )
 
 
@@ -81,8 +94,14 @@ def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]
     """Return the public and the other variables of all environment files, with every value they have."""
     word = project.vendor.word
     modes = [load_env(project.root, mode, {}, vendor=word) for mode in MODES]
-    loaded = {pair for env in modes for pair in env.from_files().items()} | set(project.env.from_files().items())
-    loaded |= {(name, project.env.values[name]) for name, _ in loaded if name in project.env.values}
+    loaded = {pair for env in modes for pair in env.from_files().items()} | set(
+        project.env.from_files().items()
+    )
+    loaded |= {
+        (name, project.env.values[name])
+        for name, _ in loaded
+        if name in project.env.values
+    }
     values = {(name, value) for name, value in loaded if value}
     public = {(name, value) for name, value in values if name.startswith(prefix)}
     return public, values - public
@@ -90,7 +109,12 @@ def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]
 
 def _leak(path: Path, name: str, where: str) -> Finding:
     fix = "read it on a server, revoke it and build again"
-    return failed("bundle-secret", path / where if where else path, f"contains the value of {name}", fix)
+    return failed(
+        "bundle-secret",
+        path / where if where else path,
+        f"contains the value of {name}",
+        fix,
+    )
 
 
 @dataclass
@@ -109,14 +133,19 @@ class _Search:
         while chunk := content.read(_CHUNK):
             self.total += len(chunk)
             if self.total > MAX_BYTES:
-                raise ProjectError(f"has more than {MAX_BYTES // 1024**3} GB of content", path=Path(name))
+                raise ProjectError(
+                    f"has more than {MAX_BYTES // 1024**3} GB of content",
+                    path=Path(name),
+                )
             self._text(name, tail + chunk)
             tail = chunk[-_OVERLAP:]
         return 1
 
     def _text(self, name: str, text: bytes) -> None:
         for variable, needles in self.needles.items():
-            if (variable, name) not in self.found and any(needle in text for needle in needles):
+            if (variable, name) not in self.found and any(
+                needle in text for needle in needles
+            ):
                 self.found.add((variable, name))
         for identifier in _DEBUG_ID.finditer(text):
             self.debug_ids[name] = identifier[1].decode().lower()
@@ -125,7 +154,10 @@ class _Search:
 def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
     """Yield the bundles with another debug ID than their map; bytecode has none, even if its map has one."""
     for name, identifier in search.debug_ids.items():
-        if f"{name}.map" in search.maps and (other := search.debug_ids.get(f"{name}.map")) != identifier:
+        if (
+            f"{name}.map" in search.maps
+            and (other := search.debug_ids.get(f"{name}.map")) != identifier
+        ):
             what = f"the map has {'a different' if other else 'no'} debug ID"
             yield failed("bundle-debug-id", path / name, what, "export both together")
 
@@ -133,7 +165,9 @@ def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
 def _contents(path: Path) -> Iterator[Entry]:
     """Yield the files under a path, including those in archives, with their relative names."""
     if not path.is_dir():
-        for name, content in _file(path, path.name):  # an archive is recognized by its name
+        for name, content in _file(
+            path, path.name
+        ):  # an archive is recognized by its name
             yield name.removeprefix(path.name).lstrip("/"), content
         return
     for directory, names, files in os.walk(path, onerror=_unsearched):
@@ -144,14 +178,23 @@ def _contents(path: Path) -> Iterator[Entry]:
 
 
 def _unsearched(error: OSError) -> None:
-    raise ProjectError(f"cannot be searched: {error.strerror}", path=Path(error.filename))
+    raise ProjectError(
+        f"cannot be searched: {error.strerror}", path=Path(error.filename)
+    )
 
 
 def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
         with open_file(path) as content:
             yield from _unpacked(name, content, 0)
-    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError) as error:
+    except (
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        RuntimeError,
+    ) as error:
         # RuntimeError: an archive that is encrypted, or compressed in an unknown way
         raise ProjectError(f"cannot be searched: {error}", path=path) from None
 

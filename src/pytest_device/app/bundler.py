@@ -16,9 +16,13 @@ STYLES: Final = ("scss", "sass", "css")
 CACHED_FILES: Final = ("postcss.config.json", "postcss.config.js", ".browserslistrc")
 """Files whose changes take effect only after ``--clear``, as do changes of ``browserslist`` in package.json."""
 
-Condition: TypeAlias = Literal["react-native", "browser", "node", "react-server", "workerd"]
+Condition: TypeAlias = Literal[
+    "react-native", "browser", "node", "react-server", "workerd"
+]
 
-_MODULE: Final = re.compile(r"(?:^|/)([^/]*)\.module(?:\.(native|ios|android|web))?\.(?:css|scss|sass)$")
+_MODULE: Final = re.compile(
+    r"(?:^|/)([^/]*)\.module(?:\.(native|ios|android|web))?\.(?:css|scss|sass)$"
+)
 _CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "ios": ("react-native",),
     "android": ("react-native",),
@@ -44,12 +48,18 @@ def css_module_name(file_name: str) -> CssModule | None:
 
 def style_candidates(name: str) -> list[str]:
     """Return the files that a style import can resolve to, in order of precedence."""
-    return [name] if name.endswith(tuple(f".{one}" for one in STYLES)) else [f"{name}.{one}" for one in STYLES]
+    return (
+        [name]
+        if name.endswith(tuple(f".{one}" for one in STYLES))
+        else [f"{name}.{one}" for one in STYLES]
+    )
 
 
 def debug_id(content: str | bytes) -> str:
     """Return the debug ID of a bundle: an MD5 hash of its content, formatted as a version 4 UUID."""
-    digest = hashlib.md5(content.encode() if isinstance(content, str) else content, usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(
+        content.encode() if isinstance(content, str) else content, usedforsecurity=False
+    ).hexdigest()
     variant = _VARIANTS[ord(digest[16]) % 4]
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:]}"
 
@@ -67,12 +77,17 @@ def export_target(
     Return None if the subpath isn't exported, and always before SDK 53, where the bundler ignores ``exports``.
     """
     if platform not in _CONDITIONS:
-        raise ConfigError(f"platform {platform!r} must be one of {', '.join(_CONDITIONS)}")
+        raise ConfigError(
+            f"platform {platform!r} must be one of {', '.join(_CONDITIONS)}"
+        )
     if sdk < 53:  # noqa: PLR2004  # the first release that reads exports
         return None
     holding = {*conditions, *_CONDITIONS[platform]}
     by_path = isinstance(exports, dict) and any(key.startswith(".") for key in exports)
-    return _target(at(exports, subpath) if by_path else exports if subpath == "." else None, holding)
+    return _target(
+        at(exports, subpath) if by_path else exports if subpath == "." else None,
+        holding,
+    )
 
 
 def _target(value: Json, holding: set[str]) -> str | None:
@@ -81,14 +96,20 @@ def _target(value: Json, holding: set[str]) -> str | None:
     if isinstance(value, list):
         return first(_target(one, holding) for one in value)
     if isinstance(value, dict):
-        return first(_target(one, holding) for condition, one in value.items() if condition in holding)
+        return first(
+            _target(one, holding)
+            for condition, one in value.items()
+            if condition in holding
+        )
     return None
 
 
 def check_resolution(result: Json) -> None:
     """Raise ConfigError unless the value is a valid return value of ``resolveRequest``."""
     kind = at(result, "type")
-    if kind == "empty" or (kind == "sourceFile" and isinstance(at(result, "filePath"), str)):
+    if kind == "empty" or (
+        kind == "sourceFile" and isinstance(at(result, "filePath"), str)
+    ):
         return
     raise ConfigError(
         f"resolveRequest returned {result!r}: it must return {{type: 'sourceFile', filePath}}, {{type: 'empty'}} "

@@ -63,7 +63,9 @@ class Document:
     def object(self) -> Object:
         """The top-level object. Raises ProjectError if the value is not an object."""
         if not isinstance(self.value, dict):
-            raise ProjectError("must be an object: { … }", path=self.path, line=1, column=1)
+            raise ProjectError(
+                "must be an object: { … }", path=self.path, line=1, column=1
+            )
         return self.value
 
     def place(self, *trail: str | int) -> Place | None:
@@ -77,7 +79,9 @@ class Document:
     def inside(self, *trail: str | int) -> int:
         """Return the offset just after the opening bracket of an existing array or object."""
         start = self._offsets[trail] if trail else 0
-        return next(offset + 1 for mark, offset in _marks(self.text, start) if mark in "[{")
+        return next(
+            offset + 1 for mark, offset in _marks(self.text, start) if mark in "[{"
+        )
 
     @cached_property
     def _starts(self) -> "list[int]":
@@ -114,7 +118,9 @@ def at(value: Json, *trail: str | int) -> Json:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
         else:
-            value = value[step] if isinstance(value, list) and step < len(value) else None
+            value = (
+                value[step] if isinstance(value, list) and step < len(value) else None
+            )
     return value
 
 
@@ -129,12 +135,18 @@ def text_at(value: Json, *trail: str) -> str | None:
 
 def _parsed(text: str, path: Path) -> Json:
     if not text.strip():
-        raise ProjectError("is empty, must be an object: { … }", code="EJSONEMPTY", path=path)
+        raise ProjectError(
+            "is empty, must be an object: { … }", code="EJSONEMPTY", path=path
+        )
     _check_depth(text, path)
     try:
         return cast("Json", json.loads(text))
     except ValueError as error:
-        place = Place(error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else Place(0, 0)
+        place = (
+            Place(error.lineno, error.colno)
+            if isinstance(error, json.JSONDecodeError)
+            else Place(0, 0)
+        )
     try:
         return cast("Json", json.loads(as_json(text)))
     except ValueError:
@@ -150,13 +162,24 @@ def as_json(text: str) -> str:
     for found in _TOKEN.finditer(text):
         part, kind, last = found[0], found.lastgroup, written[-1] if written else ""
         if kind == "blank":
-            written += "/" if part.startswith("/*") and not re.fullmatch(r"/\*.*\*/", part, re.DOTALL) else ""
+            written += (
+                "/"
+                if part.startswith("/*")
+                and not re.fullmatch(r"/\*.*\*/", part, re.DOTALL)
+                else ""
+            )
         elif part == ":" and _NAME.fullmatch(last):
             written[-1:] = [json.dumps(last), part]
-        elif part in ("]", "}") and written[-1:] == [","] and written[-2:-1] not in ([], ["["], ["{"], [","]):
+        elif (
+            part in ("]", "}")
+            and written[-1:] == [","]
+            and written[-2:-1] not in ([], ["["], ["{"], [","])
+        ):
             written[-1] = part
         elif part[0] == "'":
-            inner = re.sub(r"\\.|\"", lambda sign: _QUOTES.get(sign[0], sign[0]), part[1:-1])
+            inner = re.sub(
+                r"\\.|\"", lambda sign: _QUOTES.get(sign[0], sign[0]), part[1:-1]
+            )
             written.append(f'"{inner}"' if len(part) > 1 and part[-1] == "'" else part)
         else:
             written.append(part)
@@ -170,16 +193,26 @@ def _check_depth(text: str, path: Path) -> None:
     for mark, offset in _marks(text):
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
-            raise _mistake(f"is nested more than {MAX_DEPTH} levels deep", path, place_of(text, offset))
+            raise _mistake(
+                f"is nested more than {MAX_DEPTH} levels deep",
+                path,
+                place_of(text, offset),
+            )
 
 
 def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     try:
         import json5
     except ImportError:
-        raise ConfigError(f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'") from None
+        raise ConfigError(
+            f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'"
+        ) from None
     if len(text) > MAX_JSON5_LENGTH:
-        raise _mistake(f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON", path, no_json_from)
+        raise _mistake(
+            f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON",
+            path,
+            no_json_from,
+        )
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
@@ -192,15 +225,25 @@ def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Convert a JSON5 parser error, keeping its position but not the source text, which may contain secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
     place = Place(int(found[1]), int(found[2])) if found else no_json_from
-    return _mistake("ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5", path, place)
+    return _mistake(
+        "ends unexpectedly" if "end of" in problem else "is not valid JSON or JSON5",
+        path,
+        place,
+    )
 
 
 def _mistake(problem: str, path: Path, place: Place) -> ProjectError:
-    return ProjectError(problem, code="EJSONPARSE", path=path, line=place.line, column=place.column)
+    return ProjectError(
+        problem, code="EJSONPARSE", path=path, line=place.line, column=place.column
+    )
 
 
 def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int]]:
-    return ((found[0], found.start()) for found in _TOKEN.finditer(text, start) if found.lastgroup == "mark")
+    return (
+        (found[0], found.start())
+        for found in _TOKEN.finditer(text, start)
+        if found.lastgroup == "mark"
+    )
 
 
 def _trails(text: str) -> "Iterator[tuple[Trail, int]]":

@@ -63,7 +63,9 @@ def _value(text: str, start: int, end: int) -> tuple[str, int]:
     if closing < 0:
         return value, end
     quoted = text[opening + 1 : closing]
-    return quoted.replace("\\n", "\n") if quote == '"' else quoted, _line_end(text, closing)
+    return quoted.replace("\\n", "\n") if quote == '"' else quoted, _line_end(
+        text, closing
+    )
 
 
 _NESTED: Final = r"\$\{(?:\$\{(?:\$\{[^}]*\}|[^}])*\}|[^}])*\}"
@@ -85,7 +87,11 @@ def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     values = dict(parsed)
     for name, value in parsed.items():
         own = environ.get(name)  # taken as it is, also if it is empty or contains a $
-        values[name] = _Expansion(values, environ).of(value, (name,)).replace("\\$", "$") if own is None else own
+        values[name] = (
+            _Expansion(values, environ).of(value, (name,)).replace("\\$", "$")
+            if own is None
+            else own
+        )
     return values
 
 
@@ -113,7 +119,9 @@ class _Expansion:
             value = self._replacement(found, trail)
             length += len(value)
             if length > MAX_LENGTH:
-                raise ConfigError(f"{trail[0]} expands to more than {MAX_LENGTH} characters")
+                raise ConfigError(
+                    f"{trail[0]} expands to more than {MAX_LENGTH} characters"
+                )
             return value
 
         return _REFERENCE.sub(replaced, text)
@@ -123,14 +131,22 @@ class _Expansion:
         if found["escaped"]:
             return found[0][1:]
         if value := self.environ.get(name):
-            return value if value == self.values.get(name) else self._of_variable(name, value, trail)
+            return (
+                value
+                if value == self.values.get(name)
+                else self._of_variable(name, value, trail)
+            )
         if name != trail[-1] and (value := self.values.get(name)):
             return self._of_variable(name, value, trail)
         return self.of(default, (*trail, name)) if default.startswith("$") else default
 
     def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
         if name in trail:
-            raise ConfigError(f"{' -> '.join((*trail, name))}: circular reference between variables")
+            raise ConfigError(
+                f"{' -> '.join((*trail, name))}: circular reference between variables"
+            )
         if len(trail) > MAX_CHAIN:
-            raise ConfigError(f"{trail[0]} refers through more than {MAX_CHAIN} variables")
+            raise ConfigError(
+                f"{trail[0]} refers through more than {MAX_CHAIN} variables"
+            )
         return self.of(value, (*trail, name))

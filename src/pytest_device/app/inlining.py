@@ -15,7 +15,9 @@ _LONGEST_PATTERN: Final = 1_000
 """Maximum number of tokens scanned backwards in a destructuring pattern."""
 _LONGEST_INDEX: Final = 50
 """Maximum number of tokens between brackets that a read's expression includes."""
-_ASSIGNMENT: Final = re.compile(r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--")
+_ASSIGNMENT: Final = re.compile(
+    r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--"
+)
 _ON: Final = frozenset(("1", "true"))
 
 
@@ -54,7 +56,16 @@ def inlined_public(
         line = bisect.bisect_right(starts, read.start)
         kind, value = rules.outcome(read)
         expression = source[read.start : read.end]
-        reads.append(EnvRead(expression, read.name, line, read.start - starts[line - 1] + 1, kind, value))
+        reads.append(
+            EnvRead(
+                expression,
+                read.name,
+                line,
+                read.start - starts[line - 1] + 1,
+                kind,
+                value,
+            )
+        )
     return reads
 
 
@@ -76,13 +87,18 @@ class _Rules:
 
     def outcome(self, read: _Read) -> tuple[Kind, str | None]:
         is_base = read.name == self.vendor.variable("BASE_URL")
-        if not read.plain or not (is_base or read.name.startswith(self.vendor.public_prefix)):
+        if not read.plain or not (
+            is_base or read.name.startswith(self.vendor.public_prefix)
+        ):
             return "kept", None
         if self.mode == "test":
             return "undefined", None
         if is_base:
             return "inlined", self.base_url
-        turned_off = self.values.get(self.vendor.variable("NO_CLIENT_ENV_VARS"), "").lower() in _ON
+        turned_off = (
+            self.values.get(self.vendor.variable("NO_CLIENT_ENV_VARS"), "").lower()
+            in _ON
+        )
         if self.elsewhere or turned_off or self.mode != "production":
             return "kept", None
         value = self.values.get(read.name)
@@ -91,7 +107,11 @@ class _Rules:
 
 def _reads(tokens: Sequence[Token]) -> Iterator[_Read]:
     for index, token in enumerate(tokens):
-        if token.text == "process" and token.kind == "name" and _text(tokens, index - 1) not in (".", "?."):
+        if (
+            token.text == "process"
+            and token.kind == "name"
+            and _text(tokens, index - 1) not in (".", "?.")
+        ):
             following = [_text(tokens, index + step) for step in (1, 2)]
             if following[0] in (".", "?.") and following[1] == "env":
                 yield from _of_environment(tokens, index, plain=following[0] == ".")
@@ -104,7 +124,11 @@ def _takes_environment(tokens: Sequence[Token], index: int) -> bool:
     if _text(tokens, index + 1) == "[":
         return _text(tokens, index + 2) in ("'env'", '"env"')
     before = [_text(tokens, index - step) for step in (2, 1)]
-    return before == ["}", "="] and _text(tokens, index + 1) != "." and "env" in _taken_apart(tokens, index - 3)
+    return (
+        before == ["}", "="]
+        and _text(tokens, index + 1) != "."
+        and "env" in _taken_apart(tokens, index - 3)
+    )
 
 
 def _text(tokens: Sequence[Token], index: int) -> str:
@@ -115,7 +139,9 @@ def _end(token: Token) -> int:
     return token.offset + len(token.text)
 
 
-def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iterator[_Read]:
+def _of_environment(
+    tokens: Sequence[Token], index: int, *, plain: bool
+) -> Iterator[_Read]:
     """Yield the reads of the ``process.env`` that starts at an index."""
     start, behind = tokens[index].offset, index + 3
     mark = _text(tokens, behind)
@@ -152,7 +178,11 @@ def _taken_apart(tokens: Sequence[Token], index: int) -> list[str]:
     end = max(index - _LONGEST_PATTERN, -1)
     while index > end and not (depth == 0 and tokens[index].text == "{"):
         depth += (tokens[index].text == "}") - (tokens[index].text == "{")
-        if depth == 0 and tokens[index].kind == "name" and _text(tokens, index - 1) in ("{", ","):
+        if (
+            depth == 0
+            and tokens[index].kind == "name"
+            and _text(tokens, index - 1) in ("{", ",")
+        ):
             names.append(tokens[index].text)
         elif depth == 0 and tokens[index].text == "...":
             names.append("")

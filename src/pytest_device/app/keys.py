@@ -40,14 +40,23 @@ class _Field(NamedTuple):
 
 def _fields(section: type[Section]) -> tuple[_Field, ...]:
     hints = get_type_hints(section, include_extras=True)
-    return tuple(_field(one.name, hints[one.name], one.default) for one in fields(section))
+    return tuple(
+        _field(one.name, hints[one.name], one.default) for one in fields(section)
+    )
 
 
 def _field(attribute: str, hint: Any, default: Any) -> _Field:
-    hint, rules = (hint.__origin__, hint.__metadata__[0]) if get_origin(hint) is Annotated else (hint, Key())
+    hint, rules = (
+        (hint.__origin__, hint.__metadata__[0])
+        if get_origin(hint) is Annotated
+        else (hint, Key())
+    )
     alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     parts = [one for one in alternatives if one is not NoneType]
-    inner = next((one for one in parts if isinstance(one, type) and issubclass(one, Section)), None)
+    inner = next(
+        (one for one in parts if isinstance(one, type) and issubclass(one, Section)),
+        None,
+    )
     elements = [get_args(one)[0] for one in parts if get_origin(one) is tuple]
     literals = [one for one in (*parts, *elements) if get_origin(one) is Literal]
     key = replace(
@@ -56,7 +65,11 @@ def _field(attribute: str, hint: Any, default: Any) -> _Field:
         kinds=_kinds(parts),
         items=_kinds(elements),
         values=tuple(value for one in literals for value in get_args(one)),
-        default=None if inner else list(cast("tuple[Json, ...]", default)) if isinstance(default, tuple) else default,
+        default=None
+        if inner
+        else list(cast("tuple[Json, ...]", default))
+        if isinstance(default, tuple)
+        else default,
     )
     return _Field(attribute, key, inner, default is None)
 
@@ -69,9 +82,13 @@ def _kinds(parts: list[Any]) -> tuple[str, ...]:
                  for one in parts)  # fmt: skip
 
 
-def _keys(section: type[Section], above: str = "", *, older: bool = False) -> Iterator[Key]:
+def _keys(
+    section: type[Section], above: str = "", *, older: bool = False
+) -> Iterator[Key]:
     for one in _fields(section):
-        key = replace(one.key, name=f"{above}{one.key.name}", older=older or one.key.older)
+        key = replace(
+            one.key, name=f"{above}{one.key.name}", older=older or one.key.older
+        )
         yield key
         if one.inner:
             yield from _keys(one.inner, f"{key.name}.", older=key.older)
@@ -87,7 +104,10 @@ def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
         return value
     if name == "updates.enableBsdiffPatchSupport":
         return sdk > OLDEST_SDK
-    if name == "androidStatusBar.backgroundColor" and at(config, "androidStatusBar", "barStyle") == "light-content":
+    if (
+        name == "androidStatusBar.backgroundColor"
+        and at(config, "androidStatusBar", "barStyle") == "light-content"
+    ):
         return "#00000088"
     return KEYS[name].default
 
@@ -95,19 +115,29 @@ def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
 def typed_config(config: Object, sdk: int = NEWEST_SDK) -> AppConfig:
     """Return the configuration as typed values. Raises ProjectError listing every invalid key."""
     given = ((key, at(config, *key.trail)) for key in KEYS.values())
-    problems = [(key.name, key.problem(value)) for key, value in given if value is not None]
+    problems = [
+        (key.name, key.problem(value)) for key, value in given if value is not None
+    ]
     if broken := [f"{name} {problem}" for name, problem in problems if problem]:
         raise ProjectError(*broken)
     return _typed(AppConfig, config, sdk)
 
 
-def _typed(section: type[_Section], config: Object, sdk: int, above: str = "") -> _Section:
+def _typed(
+    section: type[_Section], config: Object, sdk: int, above: str = ""
+) -> _Section:
     values: dict[str, object] = {}
     for attribute, key, inner, optional in _fields(section):
         name = f"{above}{key.name}"
         value = setting(config, name, sdk)
-        nested = inner if isinstance(value, dict) or (value is None and not optional) else None
-        values[attribute] = _typed(nested, config, sdk, f"{name}.") if nested else _frozen(value)
+        nested = (
+            inner
+            if isinstance(value, dict) or (value is None and not optional)
+            else None
+        )
+        values[attribute] = (
+            _typed(nested, config, sdk, f"{name}.") if nested else _frozen(value)
+        )
     return replace(section(), **values)
 
 

@@ -54,7 +54,9 @@ class Links:
     def _scheme(self, wanted: str | None, platform: str | None) -> str:
         declared = self.project.schemes(platform)
         if not declared:
-            raise ConfigError(f"{self.project.root} declares no scheme: set scheme in the app config and build again")
+            raise ConfigError(
+                f"{self.project.root} declares no scheme: set scheme in the app config and build again"
+            )
         if wanted is None:
             return declared[0]
         check_scheme(wanted, declared)
@@ -75,14 +77,24 @@ def _project(root: Path, vendor: str) -> Project:
 def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
     """Raise ConfigError unless the project declares the scheme."""
     if not is_valid_scheme(scheme):
-        raise ConfigError(f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -")
+        raise ConfigError(
+            f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -"
+        )
     if scheme not in declared:
         known = ", ".join(declared) or "none"
         fix = "add it to scheme in the app config and build again"
-        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): {fix}")
+        raise ConfigError(
+            f"scheme {scheme!r} is not declared by the project (it has {known}): {fix}"
+        )
 
 
-def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:
+def check_url(
+    url: str,
+    project: Project,
+    *,
+    platform: str | None = None,
+    development_client: bool = False,
+) -> None:
     """Raise ConfigError if the app can't open the URL; only custom schemes are checked."""
     scheme = urlsplit(url).scheme.lower()
     go = project.vendor.go_scheme

@@ -18,7 +18,11 @@ def native_files(root: Path, *platforms: str) -> list[Path]:
     """Return the native project files that exist and aren't ignored by git."""
     patterns = [pattern for platform in platforms for pattern in _MARKERS[platform]]
     found = [path for pattern in patterns for path in root.glob(pattern)]
-    return [path for path in found if not _is_ignored(root, path.relative_to(root).as_posix())]
+    return [
+        path
+        for path in found
+        if not _is_ignored(root, path.relative_to(root).as_posix())
+    ]
 
 
 def _is_ignored(root: Path, name: str) -> bool:

@@ -12,7 +12,8 @@ MIN_LENGTH = 8
 """Minimum length, in bytes; shorter values occur in any build by chance."""
 
 _SECRET_NAME: Final = re.compile(
-    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
+    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)",
+    re.IGNORECASE,
 )
 """Names of secrets, except public or publishable tokens, which are meant to ship with apps."""
 SECRETS: Final = (
@@ -24,8 +25,16 @@ SECRETS: Final = (
 )
 
 
-def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+def secret_trails(
+    value: Json, above: tuple[str | int, ...]
+) -> Iterator[tuple[str | int, ...]]:
+    pairs = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, one in pairs:
         if isinstance(one, str) and one and is_secret(str(name), one):
             yield (*above, name)
@@ -33,13 +42,18 @@ def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[s
 
 
 def is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_NAME.match(name) or any(pattern.search(value) for pattern in SECRETS))
+    return bool(
+        _SECRET_NAME.match(name) or any(pattern.search(value) for pattern in SECRETS)
+    )
 
 
 def spellings(value: str) -> set[bytes]:
     """Encode a value as UTF-8, UTF-16, base64 and JavaScript escapes, leaving out results that are too short."""
     plain = _bytes(value)
-    little, big = (value.encode(f"utf-16-{order}", errors="surrogatepass") for order in ("le", "be"))
+    little, big = (
+        value.encode(f"utf-16-{order}", errors="surrogatepass")
+        for order in ("le", "be")
+    )
     found = {plain, little, big}
     found |= {_bytes(escaped) for escaped in _escaped(value)}
     found |= {encoded for form in (plain, little) for encoded in _base64(form)}
@@ -56,7 +70,10 @@ def _escaped(value: str) -> Iterator[str]:
         yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
     yield value.replace("\\", "\\\\").replace("'", "\\'")
     yield value.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
-    yield "".join(f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}" for sign in value)  # noqa: PLR2004
+    yield "".join(
+        f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"
+        for sign in value
+    )  # noqa: PLR2004
     yield "".join(f"\\u{ord(sign):04x}" for sign in value)
 
 

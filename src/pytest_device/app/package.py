@@ -12,7 +12,12 @@ from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ProjectError
 
 FILE: Final = "package.json"
-_DEPENDENCIES: Final = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
+_DEPENDENCIES: Final = (
+    "dependencies",
+    "devDependencies",
+    "peerDependencies",
+    "optionalDependencies",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,9 @@ class PackageConfig:
     def dependencies(self) -> dict[str, str]:
         """Requested versions of the libraries that ship with the app, by name."""
         return {
-            name: wanted for name, wanted in object_at(self.content, "dependencies").items() if isinstance(wanted, str)
+            name: wanted
+            for name, wanted in object_at(self.content, "dependencies").items()
+            if isinstance(wanted, str)
         }
 
     @property
@@ -72,16 +79,22 @@ class PackageConfig:
         return DirectoryCheck(
             enabled=at(self.section, *check, "enabled") is not False,
             exclude=_texts(self.section, *check, "exclude"),
-            list_unknown_packages=at(self.section, *check, "listUnknownPackages") is not False,
+            list_unknown_packages=at(self.section, *check, "listUnknownPackages")
+            is not False,
         )
 
     @property
     def sync_check_enabled(self) -> bool:
-        return at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled") is not False
+        return (
+            at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled")
+            is not False
+        )
 
     def kind_of(self, name: str) -> str | None:
         """Return the ``package.json`` key that lists a library, such as ``devDependencies``."""
-        return first(kind for kind in _DEPENDENCIES if name in object_at(self.content, kind))
+        return first(
+            kind for kind in _DEPENDENCIES if name in object_at(self.content, kind)
+        )
 
     def mentions(self, name: str) -> bool:
         """Return whether the project lists a library as a dependency."""
@@ -97,7 +110,9 @@ class PackageConfig:
 
     def executable(self, name: str) -> Path | None:
         """Return the path of an installed library's command."""
-        commands = (directory / "node_modules/.bin" / name for directory in _upwards(self.root))
+        commands = (
+            directory / "node_modules/.bin" / name for directory in _upwards(self.root)
+        )
         return first(path for path in commands if path.is_file())
 
     def installed_version(self, name: str) -> str | None:
@@ -111,7 +126,9 @@ def read_package(root: Path, vendor: Vendor) -> PackageConfig:
         document = Document.read(root / FILE)
     except FileNotFoundError:
         raise ProjectError(
-            f"is not the directory of a {vendor.word} app: it has no {FILE}", code="MODULE_NOT_FOUND", path=root
+            f"is not the directory of a {vendor.word} app: it has no {FILE}",
+            code="MODULE_NOT_FOUND",
+            path=root,
         ) from None
     _ = document.object
     return PackageConfig(document, vendor)
@@ -122,7 +139,9 @@ def workspace_root(root: Path) -> Path:
     found = root
     for directory in _upwards(root):
         path = directory / FILE
-        if path.is_file() and (directory == root or at(Document.read(path).value, "workspaces")):
+        if path.is_file() and (
+            directory == root or at(Document.read(path).value, "workspaces")
+        ):
             found = directory
     return found
 
@@ -134,7 +153,11 @@ def _upwards(root: Path) -> Iterator[Path]:
 
 def _texts(section: Object, *trail: str) -> tuple[str, ...]:
     found = at(section, *trail)
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    return (
+        tuple(one for one in found if isinstance(one, str))
+        if isinstance(found, list)
+        else ()
+    )
 
 
 _WORDS: Final = {
@@ -158,11 +181,19 @@ def with_defaults(config: Object, package: PackageConfig) -> Object:
         "slug": _slug(name if isinstance(name, str) else package.name),
         "version": package.version,
         "description": text_at(package.content, "description"),
-        "sdkVersion": _sdk_version(package) if config.get("sdkVersion") is None else None,
-        "platforms": ["ios", "android", *(["web"] if package.installed("react-dom") else [])],
+        "sdkVersion": _sdk_version(package)
+        if config.get("sdkVersion") is None
+        else None,
+        "platforms": [
+            "ios",
+            "android",
+            *(["web"] if package.installed("react-dom") else []),
+        ],
     }
     given = {
-        key: value for key, value in config.items() if key != "mods" and (value is not None or key not in elsewhere)
+        key: value
+        for key, value in config.items()
+        if key != "mods" and (value is not None or key not in elsewhere)
     }
     return {key: value for key, value in elsewhere.items() if value is not None} | given
 

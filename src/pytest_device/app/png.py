@@ -12,7 +12,15 @@ MAX_BYTES: Final = 1024 * 1024
 """Of an image whose pixels are read."""
 _CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PALETTE: Final = 3
-_PASSES: Final = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_PASSES: Final = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
 """Of an interlaced image: the first column and row, and the steps."""
 
 
@@ -42,7 +50,10 @@ class Header:
         """The widths and heights of the images that this one is made of."""
         if not self.interlaced:
             return [(self.width, self.height)]
-        sizes = ((-(-(self.width - x) // dx), -(-(self.height - y) // dy)) for x, y, dx, dy in _PASSES)
+        sizes = (
+            (-(-(self.width - x) // dx), -(-(self.height - y) // dy))
+            for x, y, dx, dy in _PASSES
+        )
         return [(width, height) for width, height in sizes if width > 0 and height > 0]
 
 
@@ -68,9 +79,15 @@ def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
 
 def _header(file: BinaryIO) -> Header:
     start = file.read(len(SIGNATURE) + 25)
-    if not start.startswith(SIGNATURE) or start[12:16] != b"IHDR" or len(start) < len(SIGNATURE) + 25:
+    if (
+        not start.startswith(SIGNATURE)
+        or start[12:16] != b"IHDR"
+        or len(start) < len(SIGNATURE) + 25
+    ):
         raise PngError("is not a PNG image")
-    width, height, depth, color, _, _, interlaced = struct.unpack_from(">IIBBBBB", start, 16)
+    width, height, depth, color, _, _, interlaced = struct.unpack_from(
+        ">IIBBBBB", start, 16
+    )
     if color not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise PngError("is a broken PNG image")
     return Header(width, height, depth, color, bool(interlaced))
@@ -99,7 +116,9 @@ def _colors(header: Header, chunks: dict[bytes, bytes]) -> Colors:
     return Colors(white, transparent)
 
 
-def _pixels(header: Header, chunks: dict[bytes, bytes]) -> Iterator[tuple[float, float, float, float]]:
+def _pixels(
+    header: Header, chunks: dict[bytes, bytes]
+) -> Iterator[tuple[float, float, float, float]]:
     """Yield red, green, blue and alpha of each pixel, from 0 to 1."""
     most = (1 << header.depth) - 1
     trns, palette = chunks.get(b"tRNS", b""), chunks.get(b"PLTE", b"")
@@ -109,11 +128,17 @@ def _pixels(header: Header, chunks: dict[bytes, bytes]) -> Iterator[tuple[float,
             yield _entry(palette, trns, values[0])
             continue
         colors = values[:3] if header.channels >= 3 else values[:1] * 3  # noqa: PLR2004  # red, green, blue
-        own = values[-1] / most if header.channels in (2, 4) else float(values != seen_through)
+        own = (
+            values[-1] / most
+            if header.channels in (2, 4)
+            else float(values != seen_through)
+        )
         yield colors[0] / most, colors[1] / most, colors[2] / most, own
 
 
-def _entry(palette: bytes, alphas: bytes, index: int) -> tuple[float, float, float, float]:
+def _entry(
+    palette: bytes, alphas: bytes, index: int
+) -> tuple[float, float, float, float]:
     entry = palette[index * 3 : index * 3 + 3]
     if len(entry) < 3:  # noqa: PLR2004  # red, green, blue
         raise PngError("is a broken PNG image: a color is missing")
@@ -122,7 +147,9 @@ def _entry(palette: bytes, alphas: bytes, index: int) -> tuple[float, float, flo
 
 
 def _values(header: Header, packed: bytes) -> Iterator[tuple[int, ...]]:
-    expected = sum((header.line_bytes(width) + 1) * height for width, height in header.passes)
+    expected = sum(
+        (header.line_bytes(width) + 1) * height for width, height in header.passes
+    )
     try:
         content = zlib.decompressobj().decompress(packed, expected)
     except zlib.error:
@@ -133,17 +160,25 @@ def _values(header: Header, packed: bytes) -> Iterator[tuple[int, ...]]:
     for width, height in header.passes:
         line = bytes(header.line_bytes(width))
         for _ in range(height):
-            line = _unfiltered(content[at : at + len(line) + 1], line, max(1, channels * header.depth // 8))
+            line = _unfiltered(
+                content[at : at + len(line) + 1],
+                line,
+                max(1, channels * header.depth // 8),
+            )
             at += len(line) + 1
             samples = _samples(line, header.depth)
-            yield from (tuple(samples[n * channels : (n + 1) * channels]) for n in range(width))
+            yield from (
+                tuple(samples[n * channels : (n + 1) * channels]) for n in range(width)
+            )
 
 
 def _samples(line: bytes, depth: int) -> list[int]:
     if depth == 16:  # noqa: PLR2004  # two bytes
         return list(struct.unpack(f">{len(line) // 2}H", line))
     most = (1 << depth) - 1
-    return [byte >> shift & most for byte in line for shift in range(8 - depth, -1, -depth)]
+    return [
+        byte >> shift & most for byte in line for shift in range(8 - depth, -1, -depth)
+    ]
 
 
 def _unfiltered(filtered: bytes, above: bytes, step: int) -> bytes:
@@ -153,7 +188,13 @@ def _unfiltered(filtered: bytes, above: bytes, step: int) -> bytes:
         left = line[index - step] if index >= step else 0
         corner = above[index - step] if index >= step else 0
         up = above[index]
-        guess = {0: 0, 1: left, 2: up, 3: (left + up) // 2, 4: _paeth(left, up, corner)}.get(kind)
+        guess = {
+            0: 0,
+            1: left,
+            2: up,
+            3: (left + up) // 2,
+            4: _paeth(left, up, corner),
+        }.get(kind)
         if guess is None:
             raise PngError("is a broken PNG image: a filter is unknown")
         line[index] = (value + guess) & 255

@@ -8,12 +8,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.app.document import Document, Json, Object, Place, at, first, object_at, text_at
+from pytest_device.app.document import (
+    Document,
+    Json,
+    Object,
+    Place,
+    at,
+    first,
+    object_at,
+    text_at,
+)
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.keys import typed_config
 from pytest_device.app.needles import is_secret, secret_trails
-from pytest_device.app.package import PackageConfig, read_package, with_defaults, workspace_root
+from pytest_device.app.package import (
+    PackageConfig,
+    read_package,
+    with_defaults,
+    workspace_root,
+)
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import NEWEST_SDK, AppConfig
 from pytest_device.app.vendor import Vendor
@@ -26,8 +40,17 @@ DYNAMIC_FILES: Final = ("app.config.ts", "app.config.js")
 APP_DIRECTORIES: Final = ("app", "src/app")
 PRIVATE: Final = (("_internal",), ("hooks",), ("ios", "config"), ("android", "config"))
 """Keys left out of the public configuration, together with the code signing settings in `_SIGNING`."""
-_SIGNING: Final = (("updates", "codeSigningCertificate"), ("updates", "codeSigningMetadata"))
-_OVERRIDDEN: Final = ("backgroundColor", "icon", "userInterfaceStyle", "version", "runtimeVersion")
+_SIGNING: Final = (
+    ("updates", "codeSigningCertificate"),
+    ("updates", "codeSigningMetadata"),
+)
+_OVERRIDDEN: Final = (
+    "backgroundColor",
+    "icon",
+    "userInterfaceStyle",
+    "version",
+    "runtimeVersion",
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,9 @@ class Project:
             raise ConfigError(f"platform {platform!r} must be ios, android or web")
         config = self.to_dict()
         section = object_at(config, platform)
-        config |= {key: section[key] for key in _OVERRIDDEN if section.get(key) is not None}
+        config |= {
+            key: section[key] for key in _OVERRIDDEN if section.get(key) is not None
+        }
         if schemes := self.schemes(platform):
             config["scheme"] = list(schemes)
         return config
@@ -77,8 +102,13 @@ class Project:
     def schemes(self, platform: str | None = None) -> tuple[str, ...]:
         """Return the declared schemes: shared ones, then those of the platform, or of all platforms."""
         platforms = (platform,) if platform else ("ios", "android")
-        declared = (at(self.config, "scheme"), *(at(self.config, one, "scheme") for one in platforms))
-        return tuple(dict.fromkeys(scheme for value in declared for scheme in _texts(value)))
+        declared = (
+            at(self.config, "scheme"),
+            *(at(self.config, one, "scheme") for one in platforms),
+        )
+        return tuple(
+            dict.fromkeys(scheme for value in declared for scheme in _texts(value))
+        )
 
     @property
     def sdk_version(self) -> str | None:
@@ -91,11 +121,19 @@ class Project:
 
     def identifier(self, platform: str) -> str | None:
         """Return the iOS bundle identifier or the Android package name."""
-        return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
+        return text_at(
+            self.config,
+            platform,
+            "bundleIdentifier" if platform == "ios" else "package",
+        )
 
     def place(self, *trail: str | int) -> Place | None:
         """Return the position of a value in the static file, below the vendor's key or at the top level."""
-        return (self.static.place(self.vendor.word, *trail) or self.static.place(*trail)) if self.static else None
+        return (
+            (self.static.place(self.vendor.word, *trail) or self.static.place(*trail))
+            if self.static
+            else None
+        )
 
     def source(self, key: str) -> str:
         """Return the source of a configuration value: its key in a file, or the installed package."""
@@ -108,7 +146,9 @@ class Project:
 
     def project_id(self, path: str = "") -> str | None:
         """Return the project ID, by default from ``extra.vendor.projectId``."""
-        return text_at(self.config, *(path or f"extra.{self.vendor.word}.projectId").split("."))
+        return text_at(
+            self.config, *(path or f"extra.{self.vendor.word}.projectId").split(".")
+        )
 
     def full_name(self, username: str | None = None) -> str:
         """Return the generated name ``@username/slug``; the owner takes precedence over the user."""
@@ -117,13 +157,18 @@ class Project:
     @property
     def app_directory(self) -> Path | None:
         """Routes directory, or None."""
-        return first(path for name in APP_DIRECTORIES if (path := self.root / name).is_dir())
+        return first(
+            path for name in APP_DIRECTORIES if (path := self.root / name).is_dir()
+        )
 
     @cached_property
     def routes(self) -> Routes:
         """Routes for all platforms. Raises ProjectError if there is no routes directory."""
         if self.app_directory is None:
-            raise ProjectError(f"has no directory of routes: {' or '.join(APP_DIRECTORIES)}", path=self.root)
+            raise ProjectError(
+                f"has no directory of routes: {' or '.join(APP_DIRECTORIES)}",
+                path=self.root,
+            )
         return Routes.scan(self.app_directory, vendor=self.vendor.word)
 
 
@@ -147,17 +192,29 @@ def load_project(
     if dynamic not in ("auto", "never", "node"):
         raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
     if not directory.is_dir():
-        raise ProjectError("is not a directory", code="MODULE_NOT_FOUND", path=directory)
+        raise ProjectError(
+            "is not a directory", code="MODULE_NOT_FOUND", path=directory
+        )
     environ = os.environ if environ is None else environ
     package = read_package(directory, names)
-    static_path, path = (_found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES))
+    static_path, path = (
+        _found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES)
+    )
     static = Document.read(static_path) if static_path else None
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
     environ = {**environ, "NODE_ENV": mode}  # for the project's code
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
-    project = Project(directory, names, with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
+    project = Project(
+        directory,
+        names,
+        with_defaults(raw, package),
+        package,
+        env,
+        static,
+        warnings=tuple(warnings),
+    )
     project = _evaluated(project, path, dynamic) if path else project
     return replace(project, config=project.to_dict(public=True)) if public else project
 
@@ -166,12 +223,20 @@ def _found(directory: Path, names: Iterable[str]) -> Path | None:
     return first(path for name in names if os.path.lexists(path := directory / name))
 
 
-def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
+def _check_kind(
+    package: PackageConfig, static: Document | None, dynamic: Path | None
+) -> None:
     name = package.vendor.word
     has_section = static is not None and name in static.object
-    if not (has_section or dynamic or package.mentions(name) or package.installed(name)):
-        what = f"it has neither an app config with the key {name} nor the package {name}"
-        raise ProjectError(f"is not the directory of a {name} app: {what}", path=package.root)
+    if not (
+        has_section or dynamic or package.mentions(name) or package.installed(name)
+    ):
+        what = (
+            f"it has neither an app config with the key {name} nor the package {name}"
+        )
+        raise ProjectError(
+            f"is not the directory of a {name} app: {what}", path=package.root
+        )
 
 
 def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
@@ -182,11 +247,17 @@ def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str
     if not isinstance(section, dict):
         raise ProjectError(f'"{vendor.word}" must be an object', path=path)
     ignored = [f'"{key}"' for key in root if key not in (vendor.word, "$schema")]
-    return section, [f'ignored next to the top-level key "{vendor.word}": {", ".join(ignored)}'] if ignored else []
+    return section, [
+        f'ignored next to the top-level key "{vendor.word}": {", ".join(ignored)}'
+    ] if ignored else []
 
 
 def _texts(value: Json) -> list[str]:
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    return [
+        one
+        for one in (value if isinstance(value, list) else [value])
+        if isinstance(one, str)
+    ]
 
 
 def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
@@ -201,8 +272,14 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
         "packageJsonPath": str(project.package.document.path),
         "config": project.config,
     }
-    environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
-    evaluation = Evaluation(path, project.vendor.word, context, environ, readable, _secrets(project))
+    environ = {
+        name: value
+        for name, value in project.env.values.items()
+        if not name.startswith("DEVICE_")
+    }
+    evaluation = Evaluation(
+        path, project.vendor.word, context, environ, readable, _secrets(project)
+    )
     evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
     config, _ = _section(evaluated.config, project.vendor, path)
     return replace(
@@ -219,5 +296,7 @@ def _secrets(project: Project) -> list[str]:
     """Return the values that an error of the project's code must not show."""
     env = project.env
     named = [value for name, value in env.values.items() if is_secret(name, value)]
-    configured = [at(project.config, *trail) for trail in secret_trails(project.config, ())]
+    configured = [
+        at(project.config, *trail) for trail in secret_trails(project.config, ())
+    ]
     return [*env.from_files().values(), *named, *_texts(configured)]

@@ -19,7 +19,10 @@ POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
 FINGERPRINT_SECONDS: Final = 120.0
 
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+()-]{0,254}")
-_DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {"ios": ("buildNumber", "1"), "android": ("versionCode", 1)}
+_DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {
+    "ios": ("buildNumber", "1"),
+    "android": ("versionCode", 1),
+}
 
 
 def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
@@ -35,14 +38,18 @@ def is_valid_scheme(text: str) -> bool:
     return bool(re.fullmatch(SCHEME.pattern, text))
 
 
-def resolve_runtime_version(project: Project, platform: str, *, workflow: Workflow | None = None) -> str | None:
+def resolve_runtime_version(
+    project: Project, platform: str, *, workflow: Workflow | None = None
+) -> str | None:
     """Return the runtime version of a build for a platform, or None if the project sets none.
 
     Policies other than ``fingerprint`` require the ``managed`` workflow (generated native directories); by default, the
     workflow is detected from the project's files. Raises ProjectError for an unknown policy or a missing value.
     """
     if platform not in _DEFAULTS:
-        raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
+        raise ProjectError(
+            f"platform {platform!r} must be ios or android", path=project.root
+        )
     wanted = at(project.config, platform, "runtimeVersion")
     wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
     if wanted in (None, ""):
@@ -53,7 +60,8 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
     if policy not in POLICIES:
         given = repr(policy) if policy else "runtimeVersion without a policy"
         raise ProjectError(
-            f"{given} is not a runtime version policy: use one of {', '.join(POLICIES)}", path=project.root
+            f"{given} is not a runtime version policy: use one of {', '.join(POLICIES)}",
+            path=project.root,
         )
     if policy == "fingerprint":
         return _fingerprint(project, platform)
@@ -65,16 +73,23 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
         )
     version = version_by_policy(project.config, platform, policy, project.vendor)
     if version is None:
-        raise ProjectError("the policy 'sdkVersion' needs sdkVersion, or the installed package", path=project.root)
+        raise ProjectError(
+            "the policy 'sdkVersion' needs sdkVersion, or the installed package",
+            path=project.root,
+        )
     return version
 
 
-def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor) -> str | None:
+def version_by_policy(
+    config: Object, platform: str, policy: str, vendor: Vendor
+) -> str | None:
     """Apply a policy other than ``fingerprint`` to an app config; return None if the value is missing."""
     if policy == "sdkVersion":
         sdk = text_at(config, "sdkVersion")
         return f"{vendor.sdk_runtime_prefix}{sdk}" if sdk else None
-    version = text_at(config, platform, "version") or text_at(config, "version") or "1.0.0"
+    version = (
+        text_at(config, platform, "version") or text_at(config, "version") or "1.0.0"
+    )
     if policy == "appVersion":
         return version
     key, default = _DEFAULTS[platform]
@@ -93,8 +108,15 @@ def _fingerprint(project: Project, platform: str) -> str:
     name = project.vendor.package("updates")
     command = project.package.executable(name)
     if command is None:
-        raise ProjectError(f"the policy 'fingerprint' needs the package {name}: install it", path=project.root)
-    environ = {one: value for one, value in project.env.values.items() if not one.startswith("DEVICE_")}
+        raise ProjectError(
+            f"the policy 'fingerprint' needs the package {name}: install it",
+            path=project.root,
+        )
+    environ = {
+        one: value
+        for one, value in project.env.values.items()
+        if not one.startswith("DEVICE_")
+    }
     try:
         done = subprocess.run(  # noqa: S603  # the project's own command, on the user's request
             [command, "fingerprint:generate", "--platform", platform],
@@ -103,11 +125,17 @@ def _fingerprint(project: Project, platform: str) -> str:
         )  # fmt: skip
         fingerprint = text_at(json.loads(done.stdout), "hash")
     except subprocess.TimeoutExpired:
-        raise ProjectError(f"did not finish within {FINGERPRINT_SECONDS:g} s", path=command) from None
+        raise ProjectError(
+            f"did not finish within {FINGERPRINT_SECONDS:g} s", path=command
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise ProjectError(f"exited with status {error.returncode}", path=command) from None
+        raise ProjectError(
+            f"exited with status {error.returncode}", path=command
+        ) from None
     except (OSError, ValueError) as error:
-        raise ProjectError(f"did not print JSON: {type(error).__name__}", path=command) from None
+        raise ProjectError(
+            f"did not print JSON: {type(error).__name__}", path=command
+        ) from None
     if not fingerprint:
         raise ProjectError("printed no hash", path=command)
     return fingerprint

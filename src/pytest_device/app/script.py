@@ -25,13 +25,29 @@ _EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*\])
 _LONGEST_EXPRESSION: Final = 2_000
 """Maximum length of a regular expression; searching from each slash of a long line would be quadratic."""
 _TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTALL)
-_TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
+_TAG: Final = re.compile(
+    r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL
+)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
 _CLOSING: Final = re.compile(r"</\s*([\w$.:-]*)\s*>")
 _OPENING: Final = re.compile(r"<([\w$.:-]*+)[^<>{}()=;]*?(/?>)|<([\w$.:-]++)[\s/]")
 _BEFORE_EXPRESSIONS: Final = frozenset(
     (
-        *("return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"),
+        *(
+            "return",
+            "typeof",
+            "case",
+            "in",
+            "of",
+            "delete",
+            "void",
+            "throw",
+            "new",
+            "else",
+            "do",
+            "await",
+            "yield",
+        ),
         *("instanceof", "default"),
     )
 )
@@ -66,7 +82,11 @@ class Scanner:
         if (
             sign == "/"
             and not self._after_value()
-            and (found := _EXPRESSION.match(self._source, offset, offset + _LONGEST_EXPRESSION))
+            and (
+                found := _EXPRESSION.match(
+                    self._source, offset, offset + _LONGEST_EXPRESSION
+                )
+            )
         ):
             return "value", found.end()
         if sign == "<" and not self._after_value() and self._is_element(offset):
@@ -79,7 +99,9 @@ class Scanner:
         elif sign == "}" and self._open:
             self._open.pop()
         token = _CODE.match(self._source, offset)
-        return (token.lastgroup or "mark", token.end()) if token else ("mark", offset + 1)
+        return (
+            (token.lastgroup or "mark", token.end()) if token else ("mark", offset + 1)
+        )
 
     def _after_value(self) -> bool:
         """Return whether the next token is an operator rather than a regular expression or an element."""
@@ -92,7 +114,11 @@ class Scanner:
         found = _OPENING.match(self._source, offset)
         if not found:
             return False
-        return found[2] == "/>" or self._closed.get(found[1] or found[3] or "", -1) > offset or not found[2]
+        return (
+            found[2] == "/>"
+            or self._closed.get(found[1] or found[3] or "", -1) > offset
+            or not found[2]
+        )
 
     def _text(self, kind: str, offset: int) -> int:
         """Skip the text of a template, tag or element, and return the offset of what follows."""

@@ -26,11 +26,17 @@ class Form(NamedTuple):
 
 
 HEX: Final = Form("#[0-9A-Fa-f]{6}", "a color of six digits, such as #000000")
-HEX8: Final = Form("#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})", "a color of six or eight digits, such as #00000088")
+HEX8: Final = Form(
+    "#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})",
+    "a color of six or eight digits, such as #00000088",
+)
 URL: Final = Form(r"https?://\S+", "a URL with http or https")
 SDK: Final = Form(r"\d+\.\d+\.\d+|UNVERSIONED", "MAJOR.MINOR.PATCH")
 TARGET: Final = Form(r"\d+(\.\d+)?", "MAJOR.MINOR or MAJOR")
-SCHEME: Final = Form(r"[a-z][a-z0-9+.-]*", "a lowercase letter, then lowercase letters, digits, +, . and -")
+SCHEME: Final = Form(
+    r"[a-z][a-z0-9+.-]*",
+    "a lowercase letter, then lowercase letters, digits, +, . and -",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,21 @@ class Key:
     def _limit(self, value: Json) -> str | None:
         if self.values and value not in self.values:
             return f"must be {_listed(self.values)}"
-        if self.form and isinstance(value, str) and not re.fullmatch(self.form.pattern, value, re.ASCII):
+        if (
+            self.form
+            and isinstance(value, str)
+            and not re.fullmatch(self.form.pattern, value, re.ASCII)
+        ):
             return f"must be {self.form.rule}"
-        if self.low is None or self.low <= cast("float", value) <= (math.inf if self.high is None else self.high):
+        if self.low is None or self.low <= cast("float", value) <= (
+            math.inf if self.high is None else self.high
+        ):
             return None
-        return f"must be at least {self.low:g}" if self.high is None else f"must be {self.low:g} to {self.high:g}"
+        return (
+            f"must be at least {self.low:g}"
+            if self.high is None
+            else f"must be {self.low:g} to {self.high:g}"
+        )
 
 
 def _is_any(value: Json, kinds: tuple[str, ...]) -> bool:
@@ -145,7 +161,9 @@ class Updates(Section):
     enabled: bool = True
     url: Link = None
     request_headers: Object = None
-    check_automatically: Literal["ON_LOAD", "ON_ERROR_RECOVERY", "WIFI_ONLY", "NEVER"] = "ON_LOAD"
+    check_automatically: Literal[
+        "ON_LOAD", "ON_ERROR_RECOVERY", "WIFI_ONLY", "NEVER"
+    ] = "ON_LOAD"
     fallback_to_cache_timeout: Annotated[float, Key(low=0, high=300_000)] = 0
     """Maximum time that a launch waits for an update, in milliseconds."""
     use_embedded_update: bool = True
@@ -242,7 +260,9 @@ class Experiments(Section):
     react_compiler: object = None
     react_server_component_routes: object = None
     react_server_functions: object = None
-    build_cache_provider: Annotated[object, Key(deprecated="use the key at the top")] = None
+    build_cache_provider: Annotated[
+        object, Key(deprecated="use the key at the top")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -270,9 +290,9 @@ class AppConfig(Section):
     user_interface_style: Style = "light"
     background_color: Annotated[str, Key(form=HEX)] = "#ffffff"
     primary_color: Color = None
-    android_status_bar: Annotated[StatusBar, Key(deprecated="since the reference of SDK 58", deprecated_in=58)] = (
-        StatusBar()
-    )
+    android_status_bar: Annotated[
+        StatusBar, Key(deprecated="since the reference of SDK 58", deprecated_in=58)
+    ] = StatusBar()
     development_client: DevelopmentClient = DevelopmentClient()
     scheme: Schemes = None
     extra: Object = None
@@ -283,12 +303,14 @@ class AppConfig(Section):
     ios: Ios = Ios()
     android: Object = None
 
-    notification: Annotated[Notification, Key(older=True, removed=55, deprecated="and removed in SDK 55")] = (
-        Notification()
-    )
+    notification: Annotated[
+        Notification, Key(older=True, removed=55, deprecated="and removed in SDK 55")
+    ] = Notification()
     android_navigation_bar: Annotated[NavigationBar, Key(older=True)] = NavigationBar()
     splash: Annotated[Splash, Key(older=True)] = Splash()
-    js_engine: Annotated[Literal["hermes", "jsc"], Key(older=True, deprecated="there is one engine")] = "hermes"
+    js_engine: Annotated[
+        Literal["hermes", "jsc"], Key(older=True, deprecated="there is one engine")
+    ] = "hermes"
     new_arch_enabled: Annotated[bool, Key(older=True)] = True
     web: Annotated[Web, Key(older=True)] = Web()
     experiments: Annotated[Experiments, Key(older=True)] = Experiments()

@@ -19,7 +19,9 @@ class Vendor:
 
     def __post_init__(self) -> None:
         if not _WORD.fullmatch(self.word):
-            raise ConfigError(f"vendor {self.word!r} must be one lowercase word, for example {VENDOR!r}")
+            raise ConfigError(
+                f"vendor {self.word!r} must be one lowercase word, for example {VENDOR!r}"
+            )
 
     @property
     def prefix(self) -> str:

@@ -4,19 +4,27 @@ from pytest_device.auth.browser import BrowserResult as BrowserResult
 from pytest_device.auth.browser import BrowserSession as BrowserSession
 from pytest_device.auth.browser import DriverBrowser as DriverBrowser
 from pytest_device.auth.browser import LoopbackBrowser as LoopbackBrowser
-from pytest_device.auth.config import AccessTokenRequestConfig as AccessTokenRequestConfig
+from pytest_device.auth.config import (
+    AccessTokenRequestConfig as AccessTokenRequestConfig,
+)
 from pytest_device.auth.config import AuthRequestConfig as AuthRequestConfig
 from pytest_device.auth.config import DiscoveryDocument as DiscoveryDocument
 from pytest_device.auth.config import Environment as Environment
 from pytest_device.auth.config import GrantType as GrantType
 from pytest_device.auth.config import RedirectUriOptions as RedirectUriOptions
-from pytest_device.auth.config import RefreshTokenRequestConfig as RefreshTokenRequestConfig
-from pytest_device.auth.config import RevokeTokenRequestConfig as RevokeTokenRequestConfig
+from pytest_device.auth.config import (
+    RefreshTokenRequestConfig as RefreshTokenRequestConfig,
+)
+from pytest_device.auth.config import (
+    RevokeTokenRequestConfig as RevokeTokenRequestConfig,
+)
 from pytest_device.auth.config import TokenRequestConfig as TokenRequestConfig
 from pytest_device.auth.config import TokenTypeHint as TokenTypeHint
 from pytest_device.auth.discovery import fetch_discovery as fetch_discovery
 from pytest_device.auth.discovery import fetch_user_info as fetch_user_info
-from pytest_device.auth.discovery import issuer_with_well_known_url as issuer_with_well_known_url
+from pytest_device.auth.discovery import (
+    issuer_with_well_known_url as issuer_with_well_known_url,
+)
 from pytest_device.auth.discovery import resolve_discovery as resolve_discovery
 from pytest_device.auth.handover import launch_arguments as launch_arguments
 from pytest_device.auth.handover import link_with_tokens as link_with_tokens
@@ -34,7 +42,9 @@ from pytest_device.auth.token import RefreshTokenRequest as RefreshTokenRequest
 from pytest_device.auth.token import RevokeTokenRequest as RevokeTokenRequest
 from pytest_device.auth.token import TokenResponse as TokenResponse
 from pytest_device.auth.token import exchange_code as exchange_code
-from pytest_device.auth.token import get_current_time_in_seconds as get_current_time_in_seconds
+from pytest_device.auth.token import (
+    get_current_time_in_seconds as get_current_time_in_seconds,
+)
 from pytest_device.auth.token import refresh as refresh
 from pytest_device.auth.token import revoke as revoke
 from pytest_device.errors import AuthConfigError as AuthConfigError

@@ -39,7 +39,9 @@ class BrowserSession:
     def wait(self, seconds: float = POLL_SECONDS) -> bool:
         """Wait up to ``seconds`` and return whether the session is open. Raises TimeoutError after the deadline."""
         if self.remaining() <= 0:
-            raise TimeoutError("the user did not finish signing in before timeout_seconds")
+            raise TimeoutError(
+                "the user did not finish signing in before timeout_seconds"
+            )
         return not self.dismissed.wait(seconds)
 
     def remaining(self) -> float:
@@ -75,7 +77,9 @@ def browser_of(given: AnyBrowser) -> Browser:
         return cast("Browser", given)
     if callable(given):
         return _CallableBrowser(given)
-    raise AuthConfigError(f"browser {given!r} must be a driver, a LoopbackBrowser or a callable")
+    raise AuthConfigError(
+        f"browser {given!r} must be a driver, a LoopbackBrowser or a callable"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,15 @@ def _result(found: object) -> BrowserResult:
         return BrowserResult("cancel")
     if isinstance(found, str):
         return BrowserResult("success", found)
-    pairs: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-    if pairs.get("type") not in get_args(BrowserOutcome) or not isinstance(pairs.get("url"), str | None):
-        raise AuthConfigError("a browser must return a URL, None if canceled, or a mapping with type and url")
+    pairs: Mapping[str, Any] = (
+        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    )
+    if pairs.get("type") not in get_args(BrowserOutcome) or not isinstance(
+        pairs.get("url"), str | None
+    ):
+        raise AuthConfigError(
+            "a browser must return a URL, None if canceled, or a mapping with type and url"
+        )
     return BrowserResult(pairs["type"], pairs.get("url"))
 
 
@@ -126,7 +136,12 @@ class DriverBrowser:
 class LoopbackBrowser:
     """Default browser of this machine, with a loopback server for the redirect (RFC 8252 section 7.3)."""
 
-    def __init__(self, *, path: str = "/callback", open_url: Callable[[str], object] = webbrowser.open) -> None:
+    def __init__(
+        self,
+        *,
+        path: str = "/callback",
+        open_url: Callable[[str], object] = webbrowser.open,
+    ) -> None:
         self._open_url = open_url
         self._server = _RedirectServer(("127.0.0.1", 0), _RedirectHandler)
         self._server.timeout = POLL_SECONDS
@@ -136,14 +151,19 @@ class LoopbackBrowser:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._server.server_close()
 
     def open(self, session: BrowserSession) -> BrowserResult:
         """Open the page and serve requests until the redirect URI is requested; others return 404."""
         if session.return_url != self.redirect_uri:
-            raise AuthConfigError(f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}")
+            raise AuthConfigError(
+                f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}"
+            )
         self._server.expected, self._server.found = self.redirect_uri, None
         self._open_url(session.url)
         while self._server.found is None:
@@ -167,7 +187,11 @@ class _RedirectHandler(BaseHTTPRequestHandler):
         is_expected = is_redirect(url, server.expected)
         if is_expected:
             server.found = url
-        page = b"<!doctype html><title>Signed in</title><p>You can close this page." if is_expected else b""
+        page = (
+            b"<!doctype html><title>Signed in</title><p>You can close this page."
+            if is_expected
+            else b""
+        )
         self.send_response(200 if is_expected else 404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))

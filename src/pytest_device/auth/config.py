@@ -109,7 +109,9 @@ class DiscoveryDocument(_Config):
     user_info_endpoint: str | None = None
     end_session_endpoint: str | None = None
     registration_endpoint: str | None = None
-    discovery_document: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    discovery_document: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], repr=False
+    )
 
 
 def read(kind: type[_T], given: object) -> _T:
@@ -133,20 +135,28 @@ def python_names(given: object, what: str = "the value") -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise AuthConfigError(f"{what} must be a mapping, not {type(given).__name__}")
     pairs = cast("Mapping[object, Any]", given)
-    return {_python_name(str(name)): value for name, value in pairs.items() if value is not None}
+    return {
+        _python_name(str(name)): value
+        for name, value in pairs.items()
+        if value is not None
+    }
 
 
 def _check(name: str, value: object) -> None:
     """Raise AuthConfigError for a value of another type, without quoting it: it may be a secret."""
     given = type(value).__name__
     if name == "scopes" and isinstance(value, str):
-        raise AuthConfigError(f"scopes {value!r} must be a list, for example {value.split()}")
+        raise AuthConfigError(
+            f"scopes {value!r} must be a list, for example {value.split()}"
+        )
     if name in _PARAMETERS | {"discovery_document"}:
         fits, rule = isinstance(value, Mapping), "a mapping"
     elif name in _FLAGS:
         fits, rule = isinstance(value, bool), "True or False"
     elif name in _LISTS and not isinstance(value, str):
-        texts = cast("Sequence[object]", value) if isinstance(value, Sequence) else (None,)
+        texts = (
+            cast("Sequence[object]", value) if isinstance(value, Sequence) else (None,)
+        )
         fits, rule = all(isinstance(one, str) for one in texts), "a list of strings"
     else:
         fits, rule = isinstance(value, str), "a string"
@@ -157,8 +167,14 @@ def _check(name: str, value: object) -> None:
 
 
 def _check_parameters(name: str, values: Mapping[str, object]) -> None:
-    if wrong := [key for key, value in values.items() if not isinstance(value, str | int) or isinstance(value, bool)]:
-        raise AuthConfigError(f"{name} must have string values: {', '.join(map(repr, wrong))}")
+    if wrong := [
+        key
+        for key, value in values.items()
+        if not isinstance(value, str | int) or isinstance(value, bool)
+    ]:
+        raise AuthConfigError(
+            f"{name} must have string values: {', '.join(map(repr, wrong))}"
+        )
 
 
 def _python_name(name: str) -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
-_ENDPOINTS: Final = [one.name for one in fields(DiscoveryDocument) if one.name.endswith("_endpoint")]
+_ENDPOINTS: Final = [
+    one.name for one in fields(DiscoveryDocument) if one.name.endswith("_endpoint")
+]
 
 
 def issuer_with_well_known_url(issuer: str) -> str:
@@ -24,7 +26,9 @@ def issuer_with_well_known_url(issuer: str) -> str:
     return issuer + WELL_KNOWN
 
 
-def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> DiscoveryDocument:
+def fetch_discovery(
+    issuer: str, *, client: "httpx.Client | None" = None
+) -> DiscoveryDocument:
     """Fetch the discovery document of an issuer.
 
     Raises AuthConfigError if the issuer uses http on another machine or has a query or fragment; UnexpectedReplyError
@@ -37,14 +41,22 @@ def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> Dis
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
             "both must match exactly, including a trailing slash"
         )
-    endpoints = {name: found.get(name.replace("user_info", "userinfo")) for name in _ENDPOINTS}
-    if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str | None)):
-        raise UnexpectedReplyError(f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string")
+    endpoints = {
+        name: found.get(name.replace("user_info", "userinfo")) for name in _ENDPOINTS
+    }
+    if not_text := sorted(
+        name for name, value in endpoints.items() if not isinstance(value, str | None)
+    ):
+        raise UnexpectedReplyError(
+            f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string"
+        )
     return DiscoveryDocument(**endpoints, discovery_document=found)
 
 
 def resolve_discovery(
-    issuer_or_discovery: "str | DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
+    issuer_or_discovery: "str | DiscoveryDocument | Mapping[str, Any]",
+    *,
+    client: "httpx.Client | None" = None,
 ) -> DiscoveryDocument:
     """Return a given discovery document, or fetch that of an issuer; raises the errors of `fetch_discovery`."""
     if isinstance(issuer_or_discovery, str):
@@ -53,7 +65,10 @@ def resolve_discovery(
 
 
 def fetch_user_info(
-    config: object, discovery: "DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
+    config: object,
+    discovery: "DiscoveryDocument | Mapping[str, Any]",
+    *,
+    client: "httpx.Client | None" = None,
 ) -> dict[str, Any]:
     """Fetch the claims of the user; ``config`` is a token response or a mapping with ``accessToken``.
 
@@ -66,7 +81,11 @@ def fetch_user_info(
     token = _of(config, "accessToken", "access_token")
     if not token or not isinstance(cast("object", token), str):
         raise AuthConfigError("user info needs an access token, which is a string")
-    found = get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
+    found = get_json(
+        endpoint,
+        {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"},
+        client,
+    )
     if id_token := _of(config, "idToken", "id_token"):
         check_same_subject(found, id_token)
     return found

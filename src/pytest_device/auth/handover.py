@@ -8,7 +8,9 @@ from pytest_device.auth.urls import form_encoded
 LinkPart: TypeAlias = Literal["fragment", "query"]
 
 
-def link_with_tokens(link: str, tokens: TokenResponse, *, part: LinkPart = "fragment") -> str:
+def link_with_tokens(
+    link: str, tokens: TokenResponse, *, part: LinkPart = "fragment"
+) -> str:
     """Return a deep link with the tokens in its fragment, which is never sent to a server, or in its query.
 
     The parameters are those of RFC 6749 section 4.2.2, which `TokenResponse.from_query_params` parses.
@@ -26,5 +28,17 @@ def launch_arguments(tokens: TokenResponse, *, prefix: str = "--") -> list[str]:
 
 
 def _params(tokens: TokenResponse) -> dict[str, str]:
-    names = ("access_token", "token_type", "expires_in", "issued_at", "refresh_token", "scope", "id_token")
-    return {name: str(value) for name in names if (value := getattr(tokens, name)) is not None}
+    names = (
+        "access_token",
+        "token_type",
+        "expires_in",
+        "issued_at",
+        "refresh_token",
+        "scope",
+        "id_token",
+    )
+    return {
+        name: str(value)
+        for name in names
+        if (value := getattr(tokens, name)) is not None
+    }

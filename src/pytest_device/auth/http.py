@@ -41,15 +41,21 @@ class Reply:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise UnexpectedReplyError(f"{shown(self.url)} returned {self.status} without a JSON object")
+            raise UnexpectedReplyError(
+                f"{shown(self.url)} returned {self.status} without a JSON object"
+            )
         return cast("dict[str, Any]", found)
 
 
-def get_json(url: str, headers: Mapping[str, str], client: "httpx.Client | None") -> dict[str, Any]:
+def get_json(
+    url: str, headers: Mapping[str, str], client: "httpx.Client | None"
+) -> dict[str, Any]:
     """Fetch a JSON object. Raises UnexpectedReplyError for any status other than 200; TransportError."""
     reply = send("GET", url, {"Accept": ACCEPT_JSON, **headers}, client)
     if reply.status != 200:  # noqa: PLR2004  # the only status with the requested object
-        raise UnexpectedReplyError(f"{shown(url)} returned {reply.status} (expected 200)")
+        raise UnexpectedReplyError(
+            f"{shown(url)} returned {reply.status} (expected 200)"
+        )
     return reply.json()
 
 
@@ -58,7 +64,9 @@ def text_of(params: Mapping[str, Any], name: str) -> str | None:
     value: object = params.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise UnexpectedReplyError(f"{name} in the identity provider's reply must be a string, not {type(value).__name__}")
+    raise UnexpectedReplyError(
+        f"{name} in the identity provider's reply must be a string, not {type(value).__name__}"
+    )
 
 
 def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
@@ -71,7 +79,9 @@ def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
             return int(float(value))
         except (ValueError, OverflowError):
             pass
-    raise UnexpectedReplyError(f"{name} {value!r} in the identity provider's reply must be a number of seconds")
+    raise UnexpectedReplyError(
+        f"{name} {value!r} in the identity provider's reply must be a number of seconds"
+    )
 
 
 def send(
@@ -90,24 +100,45 @@ def send(
     import httpx
 
     check_secure(url, "endpoint")
-    if unfit := [name for name, value in headers.items() if not _is_header_value(value)]:
-        raise AuthConfigError(f"{', '.join(unfit)}: the value must be text of visible ASCII characters")
+    if unfit := [
+        name for name, value in headers.items() if not _is_header_value(value)
+    ]:
+        raise AuthConfigError(
+            f"{', '.join(unfit)}: the value must be text of visible ASCII characters"
+        )
     content = None if form is None else form_encoded(form)
     try:
         with (
-            nullcontext(client) if client else httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url)) as used,
-            used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
+            nullcontext(client)
+            if client
+            else httpx.Client(timeout=TIMEOUT_SECONDS, verify=uses_tls(url)) as used,
+            used.stream(
+                method,
+                url,
+                headers=dict(headers),
+                content=content,
+                follow_redirects=False,
+            ) as response,
         ):
-            body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))
+            body = b"".join(
+                _bounded(response, url, used.timeout.read or TIMEOUT_SECONDS)
+            )
     except (httpx.InvalidURL, UnicodeError):
         raise AuthConfigError(f"endpoint {shown(url)!r} must be a URL") from None
     except httpx.DecodingError:
-        raise UnexpectedReplyError(f"{shown(url)} returned a body that is not compressed as announced") from None
+        raise UnexpectedReplyError(
+            f"{shown(url)} returned a body that is not compressed as announced"
+        ) from None
     except httpx.TransportError as error:
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-        raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
+        raise TransportError(
+            f"no reply from {shown(url)}: {str(error) or type(error).__name__}",
+            sent=sent,
+        ) from None
     if response.is_redirect:
-        raise UnexpectedReplyError(f"{shown(url)} returned a redirect, which is not followed: use the final URL")
+        raise UnexpectedReplyError(
+            f"{shown(url)} returned a redirect, which is not followed: use the final URL"
+        )
     return Reply(url, response.status_code, body)
 
 
@@ -121,7 +152,11 @@ def _bounded(response: "httpx.Response", url: str, seconds: float) -> Iterator[b
     for chunk in response.iter_bytes():
         size += len(chunk)
         if size > MAX_BYTES:
-            raise UnexpectedReplyError(f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB")
+            raise UnexpectedReplyError(
+                f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB"
+            )
         if time.monotonic() > deadline:
-            raise TransportError(f"the reply of {shown(url)} took more than {seconds:g} s", sent=True)
+            raise TransportError(
+                f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
+            )
         yield chunk

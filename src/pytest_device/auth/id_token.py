@@ -25,15 +25,23 @@ _DOTS: Final = 2
 def require_joserfc() -> None:
     """Raise AuthConfigError if joserfc isn't installed."""
     if find_spec("joserfc") is None:
-        raise AuthConfigError("the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'")
+        raise AuthConfigError(
+            "the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'"
+        )
 
 
 def require_id_tokens(discovery: DiscoveryDocument) -> None:
     """Raise AuthConfigError if ID tokens can't be verified; call it before the first request."""
     require_joserfc()
-    missing = [name for name in ("issuer", "jwks_uri") if not discovery.discovery_document.get(name)]
+    missing = [
+        name
+        for name in ("issuer", "jwks_uri")
+        if not discovery.discovery_document.get(name)
+    ]
     if missing:
-        raise AuthConfigError(f"the scope openid needs {', '.join(missing)} of the metadata: use fetch_discovery")
+        raise AuthConfigError(
+            f"the scope openid needs {', '.join(missing)} of the metadata: use fetch_discovery"
+        )
 
 
 def verify_id_token(
@@ -79,25 +87,45 @@ def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
         key_set = KeySet.import_key_set({"keys": keys["keys"]})
         return dict(jwt.decode(id_token, key_set, algorithms=list(ALGORITHMS)).claims)
     except (JoseError, ValueError, KeyError, TypeError) as error:
-        raise _invalid(f"its signature cannot be verified: {type(error).__name__}") from None
+        raise _invalid(
+            f"its signature cannot be verified: {type(error).__name__}"
+        ) from None
 
 
-def _problem(claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str | None, now: float) -> str:
+def _problem(
+    claims: Mapping[str, Any],
+    issuer: str,
+    client_id: str,
+    nonce: str | None,
+    now: float,
+) -> str:
     """Return the first violation of OpenID Connect Core sections 2 and 3.1.3.7, or an empty string."""
     audience = claims.get("aud")
-    audiences = cast("list[object]", audience) if isinstance(audience, list) else [audience]
+    audiences = (
+        cast("list[object]", audience) if isinstance(audience, list) else [audience]
+    )
     expires, issued = claims.get("exp"), claims.get("iat")
     problems = {
         "it has another issuer": claims.get("iss") != issuer,
         "it does not name a user": not claims.get("sub"),
         "it is for another client": client_id not in audiences,
-        "it was issued to another client": claims.get("azp", client_id if len(audiences) == 1 else None) != client_id,
-        "it has expired": not isinstance(expires, int | float) or now >= expires + LEEWAY_SECONDS,
-        "it was issued in the future": not isinstance(issued, int | float) or issued > now + LEEWAY_SECONDS,
+        "it was issued to another client": claims.get(
+            "azp", client_id if len(audiences) == 1 else None
+        )
+        != client_id,
+        "it has expired": not isinstance(expires, int | float)
+        or now >= expires + LEEWAY_SECONDS,
+        "it was issued in the future": not isinstance(issued, int | float)
+        or issued > now + LEEWAY_SECONDS,
         "it has another nonce": nonce is not None and claims.get("nonce") != nonce,
     }
     return next((problem for problem, is_so in problems.items() if is_so), "")
 
 
 def _invalid(problem: str) -> AuthError:
-    return AuthError({"error": "invalid_id_token", "error_description": f"the ID token is invalid: {problem}"})
+    return AuthError(
+        {
+            "error": "invalid_id_token",
+            "error_description": f"the ID token is invalid: {problem}",
+        }
+    )

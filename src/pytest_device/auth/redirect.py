@@ -37,9 +37,13 @@ def make_redirect_uri(
     Raises AuthConfigError if the configuration and the options lack a value that the environment requires.
     """
     if environment not in get_args(Environment):
-        raise AuthConfigError(f"environment {environment!r} must be one of {', '.join(get_args(Environment))}")
+        raise AuthConfigError(
+            f"environment {environment!r} must be one of {', '.join(get_args(Environment))}"
+        )
     if not isinstance(cast("object", config), Mapping | None):
-        raise AuthConfigError(f"config must be the content of the app config, not {type(config).__name__}")
+        raise AuthConfigError(
+            f"config must be the content of the app config, not {type(config).__name__}"
+        )
     given, app = read(RedirectUriOptions, options or {}), config or {}
     if given.native and platform != "web" and environment in {"standalone", "bare"}:
         return given.native
@@ -52,42 +56,67 @@ def make_redirect_uri(
     return _IP_ADDRESS.sub("localhost", url, count=1) if given.prefer_localhost else url
 
 
-def get_redirect_url(path: str | None = None, *, environment: Environment, **app: Any) -> str:
+def get_redirect_url(
+    path: str | None = None, *, environment: Environment, **app: Any
+) -> str:
     """Return the redirect URI for a path. Raises AuthConfigError in the environment ``bare``."""
     if environment == "bare":
-        raise AuthConfigError("get_redirect_url is not for existing native projects: use make_redirect_uri with native")
+        raise AuthConfigError(
+            "get_redirect_url is not for existing native projects: use make_redirect_uri with native"
+        )
     return make_redirect_uri({"path": path}, environment=environment, **app)
 
 
 def get_default_return_url(
-    url_path: str | None = None, options: RedirectUriOptions | Mapping[str, Any] | None = None, **app: Any
+    url_path: str | None = None,
+    options: RedirectUriOptions | Mapping[str, Any] | None = None,
+    **app: Any,
 ) -> str:
     """Return the redirect URI for a path. Deprecated: use `make_redirect_uri`."""
-    warnings.warn("get_default_return_url is deprecated: use make_redirect_uri", DeprecationWarning, stacklevel=2)
-    return make_redirect_uri(replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app)
+    warnings.warn(
+        "get_default_return_url is deprecated: use make_redirect_uri",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return make_redirect_uri(
+        replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app
+    )
 
 
 def _web_url(options: RedirectUriOptions, current_url: str | None) -> str:
     page = urlsplit(current_url or "")
     if not page.netloc:
-        raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
+        raise AuthConfigError(
+            "the redirect URI of a web app needs current_url, the URL of its page"
+        )
     path = f"/{options.path.removeprefix('/')}" if options.path else ""
     return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
 
 
 def _app_url(options: RedirectUriOptions, scheme: str, host_uri: str = "") -> str:
     host, _, own_query = host_uri.partition("?")
-    path = f"/--/{options.path.removeprefix('/')}" if options.path and host else options.path
+    path = (
+        f"/--/{options.path.removeprefix('/')}"
+        if options.path and host
+        else options.path
+    )
     if path and options.is_triple_slashed and not path.startswith("/"):
         path = f"/{path}"
-    return _encoded(f"{scheme}://{host.rstrip('/')}{path}", {**options.query_params, **dict(parse_qsl(own_query))})
+    return _encoded(
+        f"{scheme}://{host.rstrip('/')}{path}",
+        {**options.query_params, **dict(parse_qsl(own_query))},
+    )
 
 
 def _scheme(wanted: str | None, config: Mapping[str, Any], platform: str) -> str:
     if not config:
-        raise AuthConfigError("the redirect URI needs the app config: pass it as config")
+        raise AuthConfigError(
+            "the redirect URI needs the app config: pass it as config"
+        )
     found: object = config.get(platform)
-    native: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    native: Mapping[str, Any] = (
+        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    )
     scheme = wanted or next(_texts(config.get("scheme"), native.get("scheme")), None)
     if scheme is not None and not _SCHEME.fullmatch(scheme):
         raise AuthConfigError(
@@ -97,7 +126,9 @@ def _scheme(wanted: str | None, config: Mapping[str, Any], platform: str) -> str
     identifier = native.get("bundleIdentifier" if platform == "ios" else "package")
     if usable := scheme or next(_texts(identifier), None):
         return usable
-    raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
+    raise AuthConfigError(
+        "the app config has no scheme, which a built app needs: set scheme, such as 'myapp'"
+    )
 
 
 def _texts(*values: object) -> Iterator[str]:

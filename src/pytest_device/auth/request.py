@@ -10,12 +10,22 @@ from dataclasses import dataclass, field, replace
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from pytest_device.auth.browser import AnyBrowser, BrowserSession, SessionLock, browser_of
+from pytest_device.auth.browser import (
+    AnyBrowser,
+    BrowserSession,
+    SessionLock,
+    browser_of,
+)
 from pytest_device.auth.config import AuthRequestConfig, DiscoveryDocument, read
 from pytest_device.auth.discovery import resolve_discovery
 from pytest_device.auth.id_token import require_id_tokens, require_joserfc
 from pytest_device.auth.token import Discovery, TokenResponse
-from pytest_device.auth.urls import check_secure, form_encoded, is_redirect, return_params
+from pytest_device.auth.urls import (
+    check_secure,
+    form_encoded,
+    is_redirect,
+    return_params,
+)
 from pytest_device.errors import AuthConfigError, AuthError
 
 if TYPE_CHECKING:
@@ -30,9 +40,7 @@ TIMEOUT_SECONDS: Final = 120.0
 
 _SIGNS: Final = "".join(sorted(ascii_letters)) + digits
 _SESSIONS: Final = SessionLock()
-_STATE_MISMATCH: Final = (
-    "Cross-Site request verification failed. Cached state and returned state do not match."  # reference wording
-)
+_STATE_MISMATCH: Final = "Cross-Site request verification failed. Cached state and returned state do not match."  # reference wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,10 @@ class AuthRequest:
     """
 
     def __init__(
-        self, config: AuthRequestConfig | Mapping[str, Any], *, random_bytes: RandomBytes = os.urandom
+        self,
+        config: AuthRequestConfig | Mapping[str, Any],
+        *,
+        random_bytes: RandomBytes = os.urandom,
     ) -> None:
         found = read(AuthRequestConfig, config)
         if found.code_challenge_method != "S256":
@@ -67,14 +78,20 @@ class AuthRequest:
                 f"code_challenge_method {found.code_challenge_method!r} must be 'S256': others do not protect the code"
             )
         if not found.redirect_uri:
-            raise AuthConfigError("AuthRequest needs a redirect_uri, for example com.your.app:/oauthredirect")
+            raise AuthConfigError(
+                "AuthRequest needs a redirect_uri, for example com.your.app:/oauthredirect"
+            )
         if not found.client_id:
             raise AuthConfigError("AuthRequest needs a client_id")
         self._random_bytes = random_bytes
         self._config = found
         self._issuer: str | None = None
         self._must_return_issuer = False
-        self.state = _random_text(STATE_LENGTH, random_bytes) if found.state is None else found.state
+        self.state = (
+            _random_text(STATE_LENGTH, random_bytes)
+            if found.state is None
+            else found.state
+        )
         self.code_verifier: str | None = None
         self.code_challenge = found.code_challenge
         self.url: str | None = None
@@ -84,22 +101,32 @@ class AuthRequest:
         if self._config.use_pkce and self.code_verifier is None:
             self.code_verifier = _random_text(VERIFIER_LENGTH, self._random_bytes)
             self.code_challenge = derive_challenge(self.code_verifier)
-        return replace(self._config, state=self.state, code_challenge=self.code_challenge)
+        return replace(
+            self._config, state=self.state, code_challenge=self.code_challenge
+        )
 
     def make_auth_url(self, discovery: Discovery) -> str:
         """Build the authorization URL, set ``url`` and return it. Raises AuthConfigError."""
         found = read(DiscoveryDocument, discovery)
         if not found.authorization_endpoint:
-            raise AuthConfigError("the discovery document has no authorization_endpoint")
+            raise AuthConfigError(
+                "the discovery document has no authorization_endpoint"
+            )
         check_secure(found.authorization_endpoint, "authorization_endpoint")
         if not self.state:
-            raise AuthConfigError("the authorization request needs a state, which ties the response to it")
+            raise AuthConfigError(
+                "the authorization request needs a state, which ties the response to it"
+            )
         config = self.get_auth_request_config()
         metadata = found.discovery_document
         self._issuer = metadata.get("issuer")
-        self._must_return_issuer = metadata.get("authorization_response_iss_parameter_supported") is True
+        self._must_return_issuer = (
+            metadata.get("authorization_response_iss_parameter_supported") is True
+        )
         sign = "&" if "?" in found.authorization_endpoint else "?"
-        self.url = f"{found.authorization_endpoint}{sign}{form_encoded(self._params(config))}"
+        self.url = (
+            f"{found.authorization_endpoint}{sign}{form_encoded(self._params(config))}"
+        )
         return self.url
 
     def parse_return_url(self, url: str) -> AuthSessionResult:
@@ -117,7 +144,11 @@ class AuthRequest:
         )
 
     def prompt(
-        self, discovery: Discovery, *, browser: AnyBrowser, timeout_seconds: float = TIMEOUT_SECONDS
+        self,
+        discovery: Discovery,
+        *,
+        browser: AnyBrowser,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> AuthSessionResult:
         """Open the authorization URL in a browser and return the result.
 
@@ -130,7 +161,9 @@ class AuthRequest:
         if _is_openid(self._config):
             require_id_tokens(found)
         url = self.url or self.make_auth_url(found)
-        session = BrowserSession(url, self._config.redirect_uri, time.monotonic() + timeout_seconds)
+        session = BrowserSession(
+            url, self._config.redirect_uri, time.monotonic() + timeout_seconds
+        )
         with _SESSIONS.opened(session) as is_open:
             if not is_open:
                 return AuthSessionResult("locked")
@@ -138,36 +171,60 @@ class AuthRequest:
         if session.dismissed.is_set():
             return AuthSessionResult("dismiss")
         if result.type != "success" or result.url is None:
-            return AuthSessionResult("cancel" if result.type == "success" else result.type)
+            return AuthSessionResult(
+                "cancel" if result.type == "success" else result.type
+            )
         if not is_redirect(result.url, self._config.redirect_uri):
             return AuthSessionResult(
                 "error",
                 result.url,
-                error=_error("redirect_mismatch", "The browser returned to a URL other than redirect_uri."),
+                error=_error(
+                    "redirect_mismatch",
+                    "The browser returned to a URL other than redirect_uri.",
+                ),
             )
         return self.parse_return_url(result.url)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
         """Return the parameters in the order of the document; extra parameters never override those of the request."""
         own: dict[str, str | None] = {
-            "code_challenge_method": config.code_challenge_method if config.code_challenge else None,
+            "code_challenge_method": config.code_challenge_method
+            if config.code_challenge
+            else None,
             "client_secret": config.client_secret,
-            "prompt": config.prompt if isinstance(config.prompt, str) else " ".join(config.prompt or ()),
+            "prompt": config.prompt
+            if isinstance(config.prompt, str)
+            else " ".join(config.prompt or ()),
             "redirect_uri": config.redirect_uri,
             "client_id": config.client_id,
             "response_type": config.response_type,
             "state": config.state,
             "scope": " ".join(config.scopes or ()),
         }
-        first = {"code_challenge": config.code_challenge} if config.code_challenge else {}
-        return {**first, **config.extra_params, **first, **{name: value for name, value in own.items() if value}}
+        first = (
+            {"code_challenge": config.code_challenge} if config.code_challenge else {}
+        )
+        return {
+            **first,
+            **config.extra_params,
+            **first,
+            **{name: value for name, value in own.items() if value},
+        }
 
-    def _error(self, params: Mapping[str, str], error_code: str | None) -> AuthError | None:
-        returned, own = (state.encode(errors="surrogatepass") for state in (params.get("state", ""), self.state))
+    def _error(
+        self, params: Mapping[str, str], error_code: str | None
+    ) -> AuthError | None:
+        returned, own = (
+            state.encode(errors="surrogatepass")
+            for state in (params.get("state", ""), self.state)
+        )
         if "state" not in params or not hmac.compare_digest(returned, own):
             return _error("state_mismatch", _STATE_MISMATCH)
         if self._has_foreign_issuer(params):
-            return _error("issuer_mismatch", "The response is from another identity provider (RFC 9207).")
+            return _error(
+                "issuer_mismatch",
+                "The response is from another identity provider (RFC 9207).",
+            )
         if code := params.get("error") or error_code:
             return AuthError({**params, "error": code})
         return None
@@ -184,9 +241,13 @@ def derive_challenge(verifier: str) -> str:
     Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
     """
     if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
-        raise AuthConfigError(f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}")
+        raise AuthConfigError(
+            f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}"
+        )
     if not set(verifier) <= set(_SIGNS + "-._~"):
-        raise AuthConfigError("the code verifier must consist of letters, digits and - . _ ~ only")
+        raise AuthConfigError(
+            "the code verifier must consist of letters, digits and - . _ ~ only"
+        )
     digest = hashlib.sha256(verifier.encode("ascii")).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 

@@ -18,8 +18,19 @@ from pytest_device.auth.config import (
     python_names,
     read,
 )
-from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, seconds_of, send, text_of
-from pytest_device.auth.id_token import check_same_subject, require_id_tokens, verify_id_token
+from pytest_device.auth.http import (
+    ACCEPT_JSON,
+    FORM_TYPE,
+    Reply,
+    seconds_of,
+    send,
+    text_of,
+)
+from pytest_device.auth.id_token import (
+    check_same_subject,
+    require_id_tokens,
+    verify_id_token,
+)
 from pytest_device.auth.urls import component
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 from pytest_device.redact import shown
@@ -33,7 +44,14 @@ MARGIN_SECONDS: Final = -600
 _SERVER_ERRORS: Final = 500
 _KEPT: Final = ("refresh_token", "scope", "state", "id_token", "expires_in")
 """Values of a token that a refresh keeps if the provider omits them."""
-_TEXTS: Final = ("access_token", "token_type", "refresh_token", "scope", "state", "id_token")
+_TEXTS: Final = (
+    "access_token",
+    "token_type",
+    "refresh_token",
+    "scope",
+    "state",
+    "id_token",
+)
 
 Discovery = DiscoveryDocument | Mapping[str, Any]
 _C = TypeVar("_C", bound=TokenRequestConfig)
@@ -57,14 +75,20 @@ class TokenResponse:
     state: str | None = field(default=None, repr=False)
     id_token: str | None = field(default=None, repr=False)
     issued_at: int = field(default_factory=get_current_time_in_seconds)
-    raw_response: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    raw_response: Mapping[str, Any] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
         """Create a response from parameters. Raises UnexpectedReplyError for a value of the wrong type."""
         known: dict[str, Any] = {name: text_of(params, name) for name in _TEXTS}
-        known |= {name: seconds_of(params, name) for name in ("expires_in", "issued_at")}
-        return cls(**{name: value for name, value in known.items() if value is not None})
+        known |= {
+            name: seconds_of(params, name) for name in ("expires_in", "issued_at")
+        }
+        return cls(
+            **{name: value for name, value in known.items() if value is not None}
+        )
 
     @staticmethod
     def is_token_fresh(
@@ -86,7 +110,10 @@ class TokenResponse:
                 return token.expires_in is None
         time_now = get_current_time_in_seconds() if now is None else now
         margin = MARGIN_SECONDS if seconds_margin is None else seconds_margin
-        return token.expires_in is None or time_now < token.issued_at + token.expires_in + margin
+        return (
+            token.expires_in is None
+            or time_now < token.issued_at + token.expires_in + margin
+        )
 
     def should_refresh(self, *, now: float | None = None) -> bool:
         """Return whether the token is stale and can be refreshed."""
@@ -106,11 +133,15 @@ class TokenResponse:
         """
         common = read(TokenRequestConfig, config)
         found = read(DiscoveryDocument, discovery)
-        given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
+        given = {
+            one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)
+        }
         request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
         new = request.perform(found, client=client)
         if self.id_token and new.id_token and "jwks_uri" in found.discovery_document:
-            claims = verify_id_token(new.id_token, found, client_id=common.client_id, client=client)
+            claims = verify_id_token(
+                new.id_token, found, client_id=common.client_id, client=client
+            )
             check_same_subject(claims, self.id_token)
         omitted = [name for name in _KEPT if getattr(new, name) in (None, "")]
         return replace(new, **{name: getattr(self, name) for name in omitted})
@@ -133,16 +164,22 @@ class _Request(Generic[_R]):
         own = {"Content-Type": FORM_TYPE}
         if secret is not None and client_id:
             credentials = f"{component(client_id)}:{component(secret)}".encode()
-            own["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+            own["Authorization"] = (
+                f"Basic {base64.b64encode(credentials).decode('ascii')}"
+            )
         taken = set(map(str.lower, own))
         extra = {
-            name: value for name, value in (self._config.extra_headers or {}).items() if str(name).lower() not in taken
+            name: value
+            for name, value in (self._config.extra_headers or {}).items()
+            if str(name).lower() not in taken
         }
         return {**extra, **own}
 
 
 class _TokenRequest(_Request[_C]):
-    def __init__(self, config: _C, grant_type: str, own_params: Mapping[str, str]) -> None:
+    def __init__(
+        self, config: _C, grant_type: str, own_params: Mapping[str, str]
+    ) -> None:
         super().__init__(config)
         self._grant_type, self._own = grant_type, own_params
         if not config.client_id:
@@ -156,21 +193,51 @@ class _TokenRequest(_Request[_C]):
             body["client_id"] = config.client_id
         if config.scopes is not None:
             body["scope"] = " ".join(config.scopes)
-        return {**body, **{name: v for name, v in (config.extra_params or {}).items() if name not in body}, **self._own}
+        return {
+            **body,
+            **{
+                name: v
+                for name, v in (config.extra_params or {}).items()
+                if name not in body
+            },
+            **self._own,
+        }
 
     def _perform(
-        self, given: Discovery, client: "httpx.Client | None", *, nonce: str | None = None, needs_id_token: bool = False
+        self,
+        given: Discovery,
+        client: "httpx.Client | None",
+        *,
+        nonce: str | None = None,
+        needs_id_token: bool = False,
     ) -> TokenResponse:
-        discovery, is_openid = read(DiscoveryDocument, given), "openid" in (self._config.scopes or ())
+        discovery, is_openid = (
+            read(DiscoveryDocument, given),
+            "openid" in (self._config.scopes or ()),
+        )
         if not discovery.token_endpoint:
             raise AuthConfigError("the discovery document has no token_endpoint")
         if is_openid:
             require_id_tokens(discovery)
         headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
-        tokens = _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
+        tokens = _tokens(
+            send(
+                "POST",
+                discovery.token_endpoint,
+                headers,
+                client,
+                form=self.get_query_body(),
+            )
+        )
         if is_openid and (tokens.id_token or needs_id_token):
             client_id = self._config.client_id
-            verify_id_token(tokens.id_token or "", discovery, client_id=client_id, nonce=nonce, client=client)
+            verify_id_token(
+                tokens.id_token or "",
+                discovery,
+                client_id=client_id,
+                nonce=nonce,
+                client=client,
+            )
         return tokens
 
 
@@ -184,11 +251,21 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
                 "AccessTokenRequest needs the redirect_uri of the authorization request, such as myapp://redirect"
             )
         if not found.code:
-            raise AuthConfigError("AccessTokenRequest needs the code that the identity provider returned")
-        super().__init__(found, AUTHORIZATION_CODE, {"redirect_uri": found.redirect_uri, "code": found.code})
+            raise AuthConfigError(
+                "AccessTokenRequest needs the code that the identity provider returned"
+            )
+        super().__init__(
+            found,
+            AUTHORIZATION_CODE,
+            {"redirect_uri": found.redirect_uri, "code": found.code},
+        )
 
     def perform(
-        self, discovery: Discovery, *, client: "httpx.Client | None" = None, nonce: str | None = None
+        self,
+        discovery: Discovery,
+        *,
+        client: "httpx.Client | None" = None,
+        nonce: str | None = None,
     ) -> TokenResponse:
         """Exchange the code for tokens and, if ``scopes`` include openid, verify the ID token and its nonce.
 
@@ -207,7 +284,9 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
             raise AuthConfigError("RefreshTokenRequest needs a refresh_token")
         super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
 
-    def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
+    def perform(
+        self, discovery: Discovery, *, client: "httpx.Client | None" = None
+    ) -> TokenResponse:
         """Refresh the tokens, with an optional ID token; raises the errors of `AccessTokenRequest.perform`."""
         return self._perform(discovery, client)
 
@@ -225,7 +304,9 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
         names = ("token", "token_type_hint", "client_id", "client_secret")
         return {name: value for name in names if (value := getattr(self._config, name))}
 
-    def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> bool:
+    def perform(
+        self, discovery: Discovery, *, client: "httpx.Client | None" = None
+    ) -> bool:
         """Revoke the token and return True, even for an error response: an invalid token needs no revocation.
 
         Raises AuthConfigError if the endpoint is missing, UnexpectedReplyError, TransportError.
@@ -235,7 +316,9 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
             raise AuthConfigError("the discovery document has no revocation_endpoint")
         headers, body = self.get_headers(), self.get_query_body()
         if "Authorization" in headers:
-            body.pop("client_secret", None)  # RFC 6749 section 2.3: one authentication method per request
+            body.pop(
+                "client_secret", None
+            )  # RFC 6749 section 2.3: one authentication method per request
         send("POST", endpoint, headers, client, form=body)
         return True
 
@@ -252,14 +335,20 @@ def exchange_code(
 
 
 def refresh(
-    config: RefreshTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
+    config: RefreshTokenRequestConfig | Mapping[str, Any],
+    discovery: Discovery,
+    *,
+    client: "httpx.Client | None" = None,
 ) -> TokenResponse:
     """Exchange a refresh token for new tokens; raises the errors of `RefreshTokenRequest.perform`."""
     return RefreshTokenRequest(config).perform(discovery, client=client)
 
 
 def revoke(
-    config: RevokeTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
+    config: RevokeTokenRequestConfig | Mapping[str, Any],
+    discovery: Discovery,
+    *,
+    client: "httpx.Client | None" = None,
 ) -> bool:
     """Revoke a token and return True; raises the errors of `RevokeTokenRequest.perform`."""
     return RevokeTokenRequest(config).perform(discovery, client=client)
@@ -274,10 +363,24 @@ def _tokens(reply: Reply) -> TokenResponse:
             raise
         found = {}
     if "error" in found:
-        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
-        raise TokenError({name: text for name, text in texts.items() if found[name] is not None})
+        texts = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in found.items()
+        }
+        raise TokenError(
+            {name: text for name, text in texts.items() if found[name] is not None}
+        )
     if reply.status >= _SERVER_ERRORS:
-        raise TokenError({"error": "server_error", "error_description": f"{shown(reply.url)} returned {reply.status}"})
+        raise TokenError(
+            {
+                "error": "server_error",
+                "error_description": f"{shown(reply.url)} returned {reply.status}",
+            }
+        )
     if not isinstance(found.get("access_token"), str):
-        raise UnexpectedReplyError(f"{shown(reply.url)} returned {reply.status} without an access_token")
-    return replace(TokenResponse.from_query_params({**found, "state": None}), raw_response=found)
+        raise UnexpectedReplyError(
+            f"{shown(reply.url)} returned {reply.status} without an access_token"
+        )
+    return replace(
+        TokenResponse.from_query_params({**found, "state": None}), raw_response=found
+    )

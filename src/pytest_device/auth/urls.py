@@ -16,7 +16,10 @@ def form_encoded(params: Mapping[str, str]) -> str:
 
     Raises AuthConfigError for a text that UTF-8 can't encode.
     """
-    quoted = ((_quoted(quote_plus, name, "*"), _quoted(quote_plus, value, "*")) for name, value in params.items())
+    quoted = (
+        (_quoted(quote_plus, name, "*"), _quoted(quote_plus, value, "*"))
+        for name, value in params.items()
+    )
     return "&".join(f"{name}={value}" for name, value in quoted).replace("~", "%7E")
 
 
@@ -29,7 +32,9 @@ def _quoted(encode: Callable[[str, str], str], text: object, safe: str) -> str:
     try:
         return encode(str(text), safe)
     except UnicodeEncodeError:
-        raise AuthConfigError("a parameter contains a lone surrogate, which UTF-8 can't encode") from None
+        raise AuthConfigError(
+            "a parameter contains a lone surrogate, which UTF-8 can't encode"
+        ) from None
 
 
 def return_params(url: str) -> tuple[dict[str, str], str | None]:
@@ -38,9 +43,13 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
     Raises AuthConfigError if the URL is too long, malformed or no string.
     """
     if not isinstance(cast("object", url), str):
-        raise AuthConfigError(f"the returned URL must be a string, not {type(url).__name__}")
+        raise AuthConfigError(
+            f"the returned URL must be a string, not {type(url).__name__}"
+        )
     if len(url) > MAX_URL_LENGTH:
-        raise AuthConfigError(f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}")
+        raise AuthConfigError(
+            f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}"
+        )
     try:
         parts = urlsplit(url.strip(" \t\r\n"))  # as browsers do
     except ValueError as error:
@@ -48,7 +57,9 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
     query = parse_qsl(parts.query, keep_blank_values=True)
     error_code = next((value for name, value in query if name == "errorCode"), None)
     params = {name: value for name, value in query if name != "errorCode"}
-    return params | dict(parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)), error_code
+    return params | dict(
+        parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)
+    ), error_code
 
 
 def is_redirect(url: str, redirect_uri: str) -> bool:
@@ -57,7 +68,11 @@ def is_redirect(url: str, redirect_uri: str) -> bool:
         found, expected = urlsplit(url), urlsplit(redirect_uri)
     except ValueError:
         return False
-    same = (found.scheme, found.netloc, found.path or "/") == (expected.scheme, expected.netloc, expected.path or "/")
+    same = (found.scheme, found.netloc, found.path or "/") == (
+        expected.scheme,
+        expected.netloc,
+        expected.path or "/",
+    )
     return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
 
 
@@ -65,7 +80,11 @@ def check_secure(url: str, name: str) -> str:
     """Return a URL that is secure for tokens: https, or http on this machine. Raises AuthConfigError for others."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname if parts.port != 0 and url.isprintable() and " " not in url else None
+        host = (
+            parts.hostname
+            if parts.port != 0 and url.isprintable() and " " not in url
+            else None
+        )
     except ValueError:
         raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
     if not host or parts.scheme not in {"http", "https"}:
@@ -73,7 +92,9 @@ def check_secure(url: str, name: str) -> str:
     if "#" in url:
         raise AuthConfigError(f"{name} {shown(url)!r} must have no fragment")
     if parts.scheme == "http" and not is_loopback(host):
-        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)")
+        raise AuthConfigError(
+            f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)"
+        )
     return url
 
 
@@ -85,5 +106,7 @@ def check_issuer(issuer: str) -> str:
     if not isinstance(cast("object", issuer), str):
         raise AuthConfigError(f"issuer must be a string, not {type(issuer).__name__}")
     if "?" in issuer or "#" in issuer:
-        raise AuthConfigError(f"issuer {shown(issuer)!r} must have neither a query nor a fragment")
+        raise AuthConfigError(
+            f"issuer {shown(issuer)!r} must have neither a query nor a fragment"
+        )
     return check_secure(issuer, "issuer")

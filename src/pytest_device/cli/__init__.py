@@ -18,7 +18,15 @@ from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
 
-COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP, UPDATES)
+COMMANDS: Final[tuple[Command, ...]] = (
+    INIT,
+    DOCTOR,
+    SERVE,
+    SESSIONS,
+    STOP,
+    APP,
+    UPDATES,
+)
 INTERRUPTED: Final = 130
 """The shells' exit status for a program ended by SIGINT."""
 
@@ -52,7 +60,9 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="print the version and exit"
+    )
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

@@ -33,7 +33,9 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-        statuses = (f"  {status}  {meaning}" for status, meaning in self.statuses.items())
+        statuses = (
+            f"  {status}  {meaning}" for status, meaning in self.statuses.items()
+        )
         parser = add_parser(
             self.name,
             help=self.summary,
@@ -72,7 +74,11 @@ def group(
 
 def examples_of(*commands: Command) -> str:
     """Return the examples as a block of help, with their purposes in one column; a long example has its own line."""
-    examples = {f"pytest-device {typed}".rstrip(): what for one in commands for typed, what in one.examples.items()}
+    examples = {
+        f"pytest-device {typed}".rstrip(): what
+        for one in commands
+        for typed, what in one.examples.items()
+    }
     width = min(max(map(len, examples)), _EXAMPLE_WIDTH)
     break_after = f"\n{'':{width + 4}}"
     lines = (
@@ -111,7 +117,9 @@ def state_dir_of(parsed: argparse.Namespace, *, is_known: bool = False) -> Path:
     if named and not state_dir.is_absolute():
         raise ConfigError(f"{given} must be an absolute path")
     if is_known and parsed.state_dir and not state_dir.exists():
-        raise ConfigError(f"{given} does not exist: no run has recorded a session there")
+        raise ConfigError(
+            f"{given} does not exist: no run has recorded a session there"
+        )
     return state_dir
 
 

@@ -19,19 +19,27 @@ FILES: Final = (
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "directory", nargs="?", default=".", metavar="DIR", help="target directory, created if missing (default: .)"
+        "directory",
+        nargs="?",
+        default=".",
+        metavar="DIR",
+        help="target directory, created if missing (default: .)",
     )
 
 
 def _run(parsed: argparse.Namespace) -> int:
     directory = Path(parsed.directory)
     if existing := [name for name in FILES if os.path.lexists(directory / name)]:
-        raise ConfigError(f"nothing was written: {directory} already has {', '.join(existing)}; name another directory")
+        raise ConfigError(
+            f"nothing was written: {directory} already has {', '.join(existing)}; name another directory"
+        )
     try:
         _write(directory)
     except OSError as error:
         place = error.filename or directory
-        raise ConfigError(f"nothing was written: {place}: {error.strerror}; name another directory") from None
+        raise ConfigError(
+            f"nothing was written: {place}: {error.strerror}; name another directory"
+        ) from None
     for name in FILES:
         print(f"wrote {directory / name}")
     changing = "" if directory == Path() else f"cd {shlex.quote(str(directory))} && "
@@ -50,7 +58,9 @@ def _write(directory: Path) -> None:
                 undo.callback(parent.rmdir)
             with path.open("xb") as file:
                 undo.callback(path.unlink)
-                file.write(files("pytest_device.cli").joinpath("suite", name).read_bytes())
+                file.write(
+                    files("pytest_device.cli").joinpath("suite", name).read_bytes()
+                )
         undo.pop_all()
 
 
@@ -62,7 +72,10 @@ Write two tests, a small app, an ini file, and a job for GitHub and for GitLab. 
 tests run on this machine; comments say which lines to change for an account and
 for a native app. No file is overwritten.""",
     examples={"init": "in this directory", "init e2e": "in a directory of its own"},
-    statuses={0: "the suite was written", 2: "nothing was written: a file exists or can't be written, or usage error"},
+    statuses={
+        0: "the suite was written",
+        2: "nothing was written: a file exists or can't be written, or usage error",
+    },
     add_options=_add_options,
     run=_run,
 )

@@ -14,7 +14,9 @@ from pytest_device.redact import Redactor
 def masked(*secrets: str) -> Generator[None]:
     """Mask these secrets, and texts that look like secrets, in all output of this process; escape the rest."""
     redactor = Redactor(secrets)
-    out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
+    out, err = (
+        cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr)
+    )
     with redirect_stdout(out), redirect_stderr(err):
         yield
 
@@ -29,7 +31,9 @@ class _Masked:
 
     def write(self, text: str) -> int:
         parts = _COLOR.split(self._redactor.text(text))
-        self._stream.write("".join(part if _COLOR.fullmatch(part) else escaped(part) for part in parts))
+        self._stream.write(
+            "".join(part if _COLOR.fullmatch(part) else escaped(part) for part in parts)
+        )
         return len(text)
 
     def flush(self) -> None:

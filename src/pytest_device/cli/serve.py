@@ -32,13 +32,22 @@ DEFAULT_MAX_SESSIONS: Final = 64
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", type=_host, default="127.0.0.1", help="loopback address to listen on (default: %(default)s)"
+        "--host",
+        type=_host,
+        default="127.0.0.1",
+        help="loopback address to listen on (default: %(default)s)",
     )
     parser.add_argument(
-        "--port", type=_port, default=DEFAULT_PORT, help="port to listen on, 0 for a free one (default: %(default)s)"
+        "--port",
+        type=_port,
+        default=DEFAULT_PORT,
+        help="port to listen on, 0 for a free one (default: %(default)s)",
     )
     parser.add_argument(
-        "--app-id", metavar="UUID", default=LOCAL_APP_ID, help="ID of its project (default: %(default)s)"
+        "--app-id",
+        metavar="UUID",
+        default=LOCAL_APP_ID,
+        help="ID of its project (default: %(default)s)",
     )
     parser.add_argument(
         "--builds-dir",
@@ -71,7 +80,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _argument(rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object]) -> Callable[[str], T]:
+def _argument(
+    rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object]
+) -> Callable[[str], T]:
     """Return a type for argparse, whose errors have the rule."""
 
     def parsed(text: str) -> T:
@@ -88,9 +99,19 @@ _host = _argument(
     str,
     is_loopback,
 )
-_port = _argument("must be a whole number from 0 to 65535, 0 for a free port", int, range(65_536).__contains__)
-_count = _argument("must be a whole number from 1", lambda text: int(text) if text.isdecimal() else 0, bool)
-_directory = _argument("must be an existing directory", lambda text: Path(text).absolute(), Path.is_dir)
+_port = _argument(
+    "must be a whole number from 0 to 65535, 0 for a free port",
+    int,
+    range(65_536).__contains__,
+)
+_count = _argument(
+    "must be a whole number from 1",
+    lambda text: int(text) if text.isdecimal() else 0,
+    bool,
+)
+_directory = _argument(
+    "must be an existing directory", lambda text: Path(text).absolute(), Path.is_dir
+)
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -98,7 +119,9 @@ def _run(parsed: argparse.Namespace) -> int:
         from pytest_device.service.config import ServiceConfig, cache_directory
         from pytest_device.service.server import Changed, Progress, Ready, serve
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the local service needs {error.name}: pip install 'pytest-device[local]'") from error
+        raise ConfigError(
+            f"the local service needs {error.name}: pip install 'pytest-device[local]'"
+        ) from error
 
     token = secrets.token_urlsafe(32)
     state_dir = state_dir_of(parsed)
@@ -115,7 +138,9 @@ def _run(parsed: argparse.Namespace) -> int:
         real_only=parsed.real_only,
         avd=parsed.avd,
         simulator=parsed.simulator,
-        allow_insecure=Options.appium_allow_insecure.parse(parsed.appium_allow_insecure or ""),
+        allow_insecure=Options.appium_allow_insecure.parse(
+            parsed.appium_allow_insecure or ""
+        ),
     )
 
     def announce(event: Progress | Ready | Changed) -> None:
@@ -123,9 +148,13 @@ def _run(parsed: argparse.Namespace) -> int:
             case Progress(text):
                 print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Changed(session):
-                with suppress(OSError):  # nobody reads it: the session is stopped anyway
+                with suppress(
+                    OSError
+                ):  # nobody reads it: the session is stopped anyway
                     line = _line_of(session, time.strftime("%H:%M:%S"))
-                    print(line, flush=True, file=sys.stderr if parsed.json else sys.stdout)
+                    print(
+                        line, flush=True, file=sys.stderr if parsed.json else sys.stdout
+                    )
             case Ready(url, app_id):
                 # Not earlier: until the service is ready, the directory may belong to another service.
                 _write_privately(token_path, token)
@@ -140,13 +169,20 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _line_of(session: "Session", now: str) -> str:
     what = f"{session.platform} {session.type}{f', {session.name}' if session.name else ''}"
-    detail = what if session.status is Status.NEW else (session.reason or "").strip().partition("\n")[0]
+    detail = (
+        what
+        if session.status is Status.NEW
+        else (session.reason or "").strip().partition("\n")[0]
+    )
     line = f"{now} session {session.id[:8]} {STATES[session.status]}{f': {detail}' if detail else ''}"
     return escaped(Redactor().text(line)).replace("\n", " ")
 
 
 def _as_json(url: str, app_id: str, token_path: Path) -> str:
-    where = {"token_path": str(token_path.absolute()), "state_dir": str(token_path.parent.absolute())}
+    where = {
+        "token_path": str(token_path.absolute()),
+        "state_dir": str(token_path.parent.absolute()),
+    }
     return json.dumps({"url": url, "app_id": app_id, **where})
 
 
@@ -165,7 +201,11 @@ In another terminal:
 
 def _write_privately(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:  # noqa: PTH123
+    with open(
+        os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
+        "w",
+        encoding="ascii",
+    ) as file:  # noqa: PTH123
         file.write(text)
 
 
@@ -180,7 +220,10 @@ that only you can read; it is never printed.""",
         "serve": "then follow the printed instructions",
         "serve --port 0 --json": "print one line of JSON when it is ready",
     },
-    statuses={0: "stopped by Ctrl-C, SIGTERM or SIGHUP", 2: "startup failed, or usage error"},
+    statuses={
+        0: "stopped by Ctrl-C, SIGTERM or SIGHUP",
+        2: "startup failed, or usage error",
+    },
     add_options=_add_options,
     run=_run,
 )

@@ -7,7 +7,13 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_device.cli.command import Command, add_json, add_state_dir, nothing_in, state_dir_of
+from pytest_device.cli.command import (
+    Command,
+    add_json,
+    add_state_dir,
+    nothing_in,
+    state_dir_of,
+)
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
     from pytest_device.sessions.inventory import StopResult
     from pytest_device.sessions.ledger import Entry
 
-_ONLY_HERE: Final = "sessions created by other machines are not listed: the service has no list call"
+_ONLY_HERE: Final = (
+    "sessions created by other machines are not listed: the service has no list call"
+)
 _STATE_DIR: Final = "directory where the runs recorded their sessions"
 
 
@@ -38,7 +46,11 @@ def _list(parsed: argparse.Namespace) -> int:
     except OSError as error:
         raise _unusable(error) from None
     if parsed.json:
-        print(json.dumps({"sessions": [one.to_json() for one in sessions], "damaged": damaged}))
+        print(
+            json.dumps(
+                {"sessions": [one.to_json() for one in sessions], "damaged": damaged}
+            )
+        )
         return int(bool(damaged))
     for one in sessions:
         print(*map(escaped, one.lines()), sep="\n")
@@ -67,8 +79,17 @@ List the sessions in this machine's ledger, without calling a service;
 
 def _add_stop_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("ids", nargs="*", default=[], type=_session_id, metavar="ID", help="stop only these sessions")
-    which.add_argument("--all", action="store_true", help="also stop the sessions of live runs")
+    which.add_argument(
+        "ids",
+        nargs="*",
+        default=[],
+        type=_session_id,
+        metavar="ID",
+        help="stop only these sessions",
+    )
+    which.add_argument(
+        "--all", action="store_true", help="also stop the sessions of live runs"
+    )
     parser.add_argument(
         "--url",
         default=os.environ.get(Options.url.variable),
@@ -89,7 +110,9 @@ def _session_id(text: str) -> SessionId:
     try:
         return SessionId(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"session ID {text!r} must be a UUID") from None
+        raise argparse.ArgumentTypeError(
+            f"session ID {text!r} must be a UUID"
+        ) from None
 
 
 def _seconds(text: str) -> float:
@@ -109,11 +132,15 @@ def _stop(parsed: argparse.Namespace) -> int:
         )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     variable, unset = Options.stop_timeout_seconds.variable, dict[str, str]().get
-    by_environment = resolve(unset, {variable: os.environ.get(variable, "")}, unset).stop_timeout_seconds
+    by_environment = resolve(
+        unset, {variable: os.environ.get(variable, "")}, unset
+    ).stop_timeout_seconds
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     try:
         state_dir = state_dir_of(parsed, is_known=not choice.ids)
-        outcome = stop_known(state_dir, service, choice, parsed.timeout_seconds or by_environment)
+        outcome = stop_known(
+            state_dir, service, choice, parsed.timeout_seconds or by_environment
+        )
     except OSError as error:
         raise _unusable(error) from None
     if parsed.json:
@@ -125,7 +152,11 @@ def _stop(parsed: argparse.Namespace) -> int:
     for text in problems:
         print(escaped(text), file=sys.stderr)
     if not choice.ids:
-        print(f"no other sessions in {state_dir}" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
+        print(
+            f"no other sessions in {state_dir}"
+            if done or problems
+            else f"nothing to stop{nothing_in(state_dir)}"
+        )
         print(_ONLY_HERE)
     return int(bool(problems))
 
@@ -135,7 +166,9 @@ def _to_json(outcome: "StopResult") -> dict[str, Any]:
 
     return {
         "stopped": [
-            {**_facts(event.session), "status": detail_of(event)} for event in outcome.stopped if is_proof(event)
+            {**_facts(event.session), "status": detail_of(event)}
+            for event in outcome.stopped
+            if is_proof(event)
         ],
         "not_stopped": list(_not_stopped(outcome)),
         "already_stopped": len(outcome.already_stopped),
@@ -151,7 +184,10 @@ def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
         if not is_proof(event):
             yield {**_facts(event.session), "reason": detail_of(event)}
     for entry in outcome.unknown:
-        yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
+        yield {
+            **_facts(entry),
+            "reason": "its ID is unknown: the response to its create call was lost",
+        }
     for entry in outcome.other_services:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
     for entry in outcome.other_tokens:
@@ -162,7 +198,11 @@ def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
 
 
 def _facts(session: "SessionRef | Entry") -> dict[str, str]:
-    return {"session_id": session.session_id, "label": session.label, "page": session.url}
+    return {
+        "session_id": session.session_id,
+        "label": session.label,
+        "page": session.url,
+    }
 
 
 def _unusable(error: OSError) -> ConfigError:

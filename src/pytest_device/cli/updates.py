@@ -36,7 +36,13 @@ _FIXES: Final = {
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add_project(parser, option="--app")
-    parser.add_argument("--update", type=Path, required=True, metavar="DIR", help="directory of the exported update")
+    parser.add_argument(
+        "--update",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="directory of the exported update",
+    )
     parser.add_argument(
         "--build",
         type=Path,
@@ -45,7 +51,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="build that should load it: .apk, .app, .ipa or JSON; repeat for more",
     )
-    parser.add_argument("--private-key", type=Path, metavar="FILE", help="PEM of the key that will sign the update")
+    parser.add_argument(
+        "--private-key",
+        type=Path,
+        metavar="FILE",
+        help="PEM of the key that will sign the update",
+    )
     add_format(parser)
 
 
@@ -61,7 +72,11 @@ def _check(parsed: argparse.Namespace) -> int:
         verdict = will_load(update, build)
         verdicts[str(path)] = verdict.ok
         findings += [_finding(one, parsed.update, path) for one in verdict.reasons]
-    failed = report(findings, parsed.format, loads={name: _WORDS[ok] for name, ok in verdicts.items()})
+    failed = report(
+        findings,
+        parsed.format,
+        loads={name: _WORDS[ok] for name, ok in verdicts.items()},
+    )
     return failed or (UNKNOWN if None in verdicts.values() else 0)
 
 
@@ -69,7 +84,10 @@ _WORDS: Final = {True: "yes", False: "no", None: "unknown"}
 
 
 def _pair(
-    path: Path, project: "Project", exports: "dict[str, Export]", parsed: argparse.Namespace
+    path: Path,
+    project: "Project",
+    exports: "dict[str, Export]",
+    parsed: argparse.Namespace,
 ) -> "tuple[Build, Update]":
     """Return a build, with the project's certificate if it states none, and the update that it would be offered."""
     from pytest_device.app import resolve_runtime_version
@@ -79,15 +97,22 @@ def _pair(
     build = read_build(path, vendor=parsed.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
-    if build.settings and build.settings.code_signing_certificate is None:  # left out of the config that ships
+    if (
+        build.settings and build.settings.code_signing_certificate is None
+    ):  # left out of the config that ships
         certificate = ours.code_signing_certificate
-        build = replace(build, settings=replace(build.settings, code_signing_certificate=certificate))
+        build = replace(
+            build,
+            settings=replace(build.settings, code_signing_certificate=certificate),
+        )
     version = resolve_runtime_version(project, platform)
     signature = _signature(ours, project, parsed.private_key)
     return build, exports[platform].update(version, scope=ours.url, signature=signature)
 
 
-def _signature(settings: "UpdateSettings", project: "Project", key: Path | None) -> str | None:
+def _signature(
+    settings: "UpdateSettings", project: "Project", key: Path | None
+) -> str | None:
     """Return the state of the update's signature; None (unknown) without the key or the certificate."""
     from pytest_device.updates import CertificateError, validate_certificate
 
@@ -97,7 +122,9 @@ def _signature(settings: "UpdateSettings", project: "Project", key: Path | None)
         certificate = (project.root / settings.code_signing_certificate).read_bytes()
         validate_certificate(certificate, key.read_bytes())
     except OSError as error:
-        raise ConfigError(f"{error.filename} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{error.filename} cannot be read: {error.strerror}"
+        ) from None
     except CertificateError as error:
         print(f"note: {error}", file=sys.stderr)
         return "invalid"
@@ -111,7 +138,14 @@ def _finding(reason: "Reason", update: Path, build: Path) -> "Finding":
     severity: Severity = "warning" if reason.code is Code.UNKNOWN else "error"
     rule = f"{build}: {reason.detail}"
     return Finding(
-        f"update-{reason.code.replace('_', '-')}", severity, "failed", update, 0, 0, rule, _FIXES[reason.code]
+        f"update-{reason.code.replace('_', '-')}",
+        severity,
+        "failed",
+        update,
+        0,
+        0,
+        rule,
+        _FIXES[reason.code],
     )
 
 
@@ -121,7 +155,9 @@ CHECK: Final = Command(
     description="""\
 Check an exported update against builds: settings, runtime version, platform, signature, files and age. Each reason
 why a build would not load it is an error; a fact that neither build nor project supplies is a warning.""",
-    examples={"updates check --app ../app --update ../app/dist --build app.apk": "before the update is published"},
+    examples={
+        "updates check --app ../app --update ../app/dist --build app.apk": "before the update is published"
+    },
     statuses={
         0: "each build loads the update",
         1: "a build does not load it",

@@ -16,7 +16,9 @@ from pytest_device.sessions.remote_config import ArgentConfig
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
-_READS: Final = frozenset({"list-devices", "describe", "screenshot", "await-ui-element", "await-screen-idle"})
+_READS: Final = frozenset(
+    {"list-devices", "describe", "screenshot", "await-ui-element", "await-screen-idle"}
+)
 """The tools that can be retried without a response."""
 _DEVICE: Final = "udid"
 _RUNNING: Final = frozenset({"running", "booted", "connected", "device"})
@@ -47,13 +49,20 @@ class Argent(Client):
 
     def _access(self, session: Session) -> tuple[str, str]:
         config = config_of(session, ArgentConfig, self.controller)
-        return config.tools_url, config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
+        return (
+            config.tools_url,
+            config.tools_auth_token.get_secret_value()
+            if config.tools_auth_token
+            else "",
+        )
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the server."""
         return tuple(self._tools.values())
 
-    def call(self, tool: str, /, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
+    def call(
+        self, tool: str, /, *, timeout_seconds: float | None = None, **arguments: Any
+    ) -> Any:
         """Call a tool with arguments named as in its schema, and return its data.
 
         The device can be omitted. Raises ArgentError, before anything is sent, for an unknown tool or invalid
@@ -61,18 +70,32 @@ class Argent(Client):
         """
         known = self._tools.get(tool)
         if known is None:
-            close = ", ".join(get_close_matches(tool, self._tools)) or f"{len(self._tools)} others, see tools()"
-            raise ArgentError(f"argent has no tool {tool!r}, only {close}", code="TOOL_NOT_FOUND")
-        if _DEVICE in (known.input_schema.get("required") or ()) and _DEVICE not in arguments:
+            close = (
+                ", ".join(get_close_matches(tool, self._tools))
+                or f"{len(self._tools)} others, see tools()"
+            )
+            raise ArgentError(
+                f"argent has no tool {tool!r}, only {close}", code="TOOL_NOT_FOUND"
+            )
+        if (
+            _DEVICE in (known.input_schema.get("required") or ())
+            and _DEVICE not in arguments
+        ):
             arguments[_DEVICE] = self.device_id
         if issues := list(problems_of(arguments, known.input_schema)):
-            raise ArgentError(f"argent {tool}: {'; '.join(issues)}", code="INVALID_ARGUMENTS", issues=issues)
+            raise ArgentError(
+                f"argent {tool}: {'; '.join(issues)}",
+                code="INVALID_ARGUMENTS",
+                issues=issues,
+            )
         return self._called(tool, arguments, timeout_seconds)
 
     def devices(self) -> tuple[Mapping[str, Any], ...]:
         """Return the devices that the server reports."""
         data = as_mapping(self._called("list-devices", {}, None))
-        return tuple(as_mapping(one) for one in cast("list[object]", data.get("devices") or ()))
+        return tuple(
+            as_mapping(one) for one in cast("list[object]", data.get("devices") or ())
+        )
 
     @cached_property
     def device_id(self) -> str:
@@ -82,7 +105,9 @@ class Argent(Client):
     def device(self) -> Mapping[str, Any]:
         """Return the session's device; raise ArgentError if none or more than one is running."""
         running = self._running()
-        for _attempt in range(_FIND_ATTEMPTS):  # the server may not have detected it yet
+        for _attempt in range(
+            _FIND_ATTEMPTS
+        ):  # the server may not have detected it yet
             if running:
                 break
             self._sleep(_FIND_PAUSE_SECONDS)
@@ -90,13 +115,16 @@ class Argent(Client):
         if len(running) != 1:
             names = ", ".join(map(id_of, running)) or "none"
             raise ArgentError(
-                f"argent reports {len(running)} devices ({names}): pass udid to choose one", code="NO_SINGLE_DEVICE"
+                f"argent reports {len(running)} devices ({names}): pass udid to choose one",
+                code="NO_SINGLE_DEVICE",
             )
         return running[0]
 
     def screenshot(self, path: Path | None = None, **arguments: Any) -> bytes:
         """Return a screenshot as PNG, and write it to ``path`` if given."""
-        image = as_mapping(as_mapping(self.call("screenshot", **arguments)).get("image"))
+        image = as_mapping(
+            as_mapping(self.call("screenshot", **arguments)).get("image")
+        )
         picture = self.artifact(str(image.get("id", "")))
         if path is not None:
             path.write_bytes(picture)
@@ -108,7 +136,11 @@ class Argent(Client):
 
     def _running(self) -> list[Mapping[str, Any]]:
         devices = self.devices()
-        return [one for one in devices if str(one.get("state", "running")).lower() in _RUNNING] or list(devices)
+        return [
+            one
+            for one in devices
+            if str(one.get("state", "running")).lower() in _RUNNING
+        ] or list(devices)
 
     @cached_property
     def _tools(self) -> Mapping[str, Tool]:
@@ -117,14 +149,22 @@ class Argent(Client):
             raise self._lost("does not list its tools")
         given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
         tools = [
-            Tool(str(one.get("name")), str(one.get("description", "")), as_mapping(one.get("inputSchema")))
+            Tool(
+                str(one.get("name")),
+                str(one.get("description", "")),
+                as_mapping(one.get("inputSchema")),
+            )
             for one in given
         ]
         return {tool.name: tool for tool in tools}
 
-    def _called(self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None) -> Any:
+    def _called(
+        self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None
+    ) -> Any:
         path, is_read = f"/tools/{quote(tool, safe='')}", tool in _READS
-        reply = self._post(path, arguments, is_read=is_read, timeout_seconds=timeout_seconds)
+        reply = self._post(
+            path, arguments, is_read=is_read, timeout_seconds=timeout_seconds
+        )
         value = as_mapping(self._value_of(reply))
         if reply.status == OK and "data" in value:
             return value["data"]
@@ -138,9 +178,16 @@ class Argent(Client):
         if "error" not in value:
             return self._lost("returned something that is not its own response")
         given = [as_mapping(one) for one in value.get("issues") or ()]
-        issues = [f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}" for one in given]
+        issues = [
+            f"{'.'.join(map(str, one.get('path') or ()))}: {one.get('message')}"
+            for one in given
+        ]
         message = self._shown(str(value.get("message") or value["error"]))
-        return ArgentError(f"argent {tool}: {message}", code=str(value.get("error_code", "")), issues=issues)
+        return ArgentError(
+            f"argent {tool}: {message}",
+            code=str(value.get("error_code", "")),
+            issues=issues,
+        )
 
 
 def id_of(device: Mapping[str, Any]) -> str:

@@ -43,7 +43,9 @@ C = TypeVar("C", bound=RemoteConfig)
 def config_of(session: Session, kind: type[C], controller: str) -> C:
     """Return the connection details of a session; raise ControllerError if it has another controller, or none."""
     if not isinstance(config := session.remote_config, kind):
-        raise ControllerError(f"session {session.id} is of type {session.type}: it has no {controller}")
+        raise ControllerError(
+            f"session {session.id} is of type {session.type}: it has no {controller}"
+        )
     return config
 
 
@@ -68,15 +70,30 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         base_url, token = self._access(session)
-        self.environment = environment_of(session) if environment is None else environment
+        self.environment = (
+            environment_of(session) if environment is None else environment
+        )
         self.platform = str(session.platform)
-        self._page, self._timeout_seconds, self._sleep = session.page, timeout_seconds, sleep
+        self._page, self._timeout_seconds, self._sleep = (
+            session.page,
+            timeout_seconds,
+            sleep,
+        )
         self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
-        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)  # no attribute shows it
+        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(
+            base_url, path
+        )  # no attribute shows it
         try:
-            self._http = http_client(base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS))
-        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
+            self._http = http_client(
+                base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS)
+            )
+        except (
+            httpx.InvalidURL,
+            ImportError,
+            OSError,
+            ValueError,
+        ) as error:  # also raised for invalid proxy variables
             what = f"{self.controller} cannot be called: {type(error).__name__}"
             raise ControllerError(f"{what} ({self._page})") from None
 
@@ -105,9 +122,13 @@ class Client:
 
     def _get(self, path: str) -> Reply:
         """Send a GET request to a path below the base URL."""
-        return self._answered(lambda: self._send("GET", path, b"", self._timeout_seconds), RETRY_PAUSES)
+        return self._answered(
+            lambda: self._send("GET", path, b"", self._timeout_seconds), RETRY_PAUSES
+        )
 
-    def _post(self, path: str, value: object, *, is_read: bool, timeout_seconds: float | None) -> Reply:
+    def _post(
+        self, path: str, value: object, *, is_read: bool, timeout_seconds: float | None
+    ) -> Reply:
         """Send a value as JSON.
 
         Raises ControllerError if it is too long, and ControllerLostError if the controller does not respond.
@@ -118,7 +139,10 @@ class Client:
                 f"{self.controller} accepts at most {MAX_BODY_BYTES} bytes, this call has {len(body)}"
             )
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        return self._answered(lambda: self._send("POST", path, body, seconds), RETRY_PAUSES if is_read else ())
+        return self._answered(
+            lambda: self._send("POST", path, body, seconds),
+            RETRY_PAUSES if is_read else (),
+        )
 
     def _lost(self, what: str) -> ControllerLostError:
         """Return the error for a controller that is gone, or replaced by something else."""
@@ -131,16 +155,22 @@ class Client:
         try:
             return json.loads(reply.body)
         except (ValueError, RecursionError):
-            raise self._lost(f"returned something other than JSON (status {reply.status})") from None
+            raise self._lost(
+                f"returned something other than JSON (status {reply.status})"
+            ) from None
 
     def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
         """Return the first reply that is not a gateway's, or the last one."""
         try:
             reply = send()
         except httpx.HTTPError as error:
-            if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is reached
+            if not pauses or isinstance(
+                error, httpx.ReadTimeout
+            ):  # the time limit is reached
                 late = isinstance(error, httpx.TimeoutException)
-                raise self._lost(f"does not respond{' in time' if late else f': {reason_of(error)}'}") from None
+                raise self._lost(
+                    f"does not respond{' in time' if late else f': {reason_of(error)}'}"
+                ) from None
         else:
             if not pauses or reply.status not in _GATEWAY:
                 return reply
@@ -150,8 +180,14 @@ class Client:
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
-        url, until, received = self._url_of(path), time.monotonic() + seconds, bytearray()
-        with self._http.stream(method, url, content=body, headers=headers, timeout=timeout) as reply:
+        url, until, received = (
+            self._url_of(path),
+            time.monotonic() + seconds,
+            bytearray(),
+        )
+        with self._http.stream(
+            method, url, content=body, headers=headers, timeout=timeout
+        ) as reply:
             for chunk in reply.iter_bytes():
                 received += chunk
                 if len(received) > MAX_REPLY_BYTES:
@@ -177,14 +213,23 @@ def http_client(base_url: str, token: str = "", **options: Any) -> httpx.Client:
     Raises httpx.InvalidURL, ImportError, OSError or ValueError for a URL or proxy variables that are not valid.
     """
     parts = urlsplit(base_url)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pytest-device"}
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "pytest-device",
+    }
     if token:
         headers["Authorization"] = f"Bearer {token}"
     elif parts.username is not None:  # not in the URL, which httpx logs
         options["auth"] = (unquote(parts.username), unquote(parts.password or ""))
     is_here = is_loopback(url_of(base_url).host)
     return protect_from_mocks(
-        httpx.Client(headers=headers, verify=verification(base_url), trust_env=not is_here, **options)
+        httpx.Client(
+            headers=headers,
+            verify=verification(base_url),
+            trust_env=not is_here,
+            **options,
+        )
     )
 
 

@@ -10,7 +10,14 @@ from shutil import which
 from typing import Any, Final
 from uuid import uuid4
 
-from pytest_device.controllers.client import OK, Client, Reply, as_mapping, config_of, refusal_of
+from pytest_device.controllers.client import (
+    OK,
+    Client,
+    Reply,
+    as_mapping,
+    config_of,
+    refusal_of,
+)
 from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
 from pytest_device.sessions.models import Session
@@ -42,7 +49,10 @@ class Daemon(Client):
 
     def _access(self, session: Session) -> tuple[str, str]:
         config = config_of(session, AgentDeviceConfig, self.controller)
-        return config.agent_device_remote_session_url, config.agent_device_remote_session_token.get_secret_value()
+        return (
+            config.agent_device_remote_session_url,
+            config.agent_device_remote_session_token.get_secret_value(),
+        )
 
     def health(self) -> Mapping[str, Any]:
         """Return the daemon's status: ``version``, ``rpcProtocolVersion``."""
@@ -68,7 +78,11 @@ class Daemon(Client):
             "positionals": list(positionals),
             "flags": {
                 "platform": self.platform,
-                **{flag: value for flag, value in flags.items() if value is not None and value is not False},
+                **{
+                    flag: value
+                    for flag, value in flags.items()
+                    if value is not None and value is not False
+                },
             },
             "meta": {
                 "requestId": request_id,
@@ -76,8 +90,16 @@ class Daemon(Client):
                 **({"clientArtifactPaths": dict(artifacts)} if artifacts else {}),
             },
         }
-        call = {"jsonrpc": "2.0", "id": request_id, "method": "agent_device.command", "params": params}
-        return self._result(name, self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
+        call = {
+            "jsonrpc": "2.0",
+            "id": request_id,
+            "method": "agent_device.command",
+            "params": params,
+        }
+        return self._result(
+            name,
+            self._post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds),
+        )
 
     def run(
         self,
@@ -92,7 +114,10 @@ class Daemon(Client):
         if the program is not installed.
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        variables, what = {**environ, **self.environment}, f"agent-device {' '.join(args[:1])}"
+        variables, what = (
+            {**environ, **self.environment},
+            f"agent-device {' '.join(args[:1])}",
+        )
         try:
             ended = subprocess.run(  # noqa: S603  # no shell reads it
                 [*(program or _on_path(variables)), *args, "--json"],
@@ -106,16 +131,24 @@ class Daemon(Client):
                 check=False,
             )
         except OSError as error:
-            raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
+            raise ConfigError(
+                f"agent-device cannot be run: {error.strerror or error}"
+            ) from None
         except subprocess.TimeoutExpired:
-            raise ControllerError(self._shown(f"{what} took longer than {seconds:g} s")) from None
+            raise ControllerError(
+                self._shown(f"{what} took longer than {seconds:g} s")
+            ) from None
         try:
             output = as_mapping(json.loads(ended.stdout))
         except ValueError:
             said = (ended.stderr or ended.stdout).strip()[-_LAST:]
-            raise ControllerError(self._shown(f"{what} exited with status {ended.returncode}: {said}")) from None
+            raise ControllerError(
+                self._shown(f"{what} exited with status {ended.returncode}: {said}")
+            ) from None
         if output.get("success") is not True:
-            raise self._refused(args[0] if args else "", as_mapping(output.get("error")))
+            raise self._refused(
+                args[0] if args else "", as_mapping(output.get("error"))
+            )
         return as_mapping(output.get("data"))
 
     def _value(self, reply: Reply) -> Any:
@@ -127,7 +160,9 @@ class Daemon(Client):
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
         if "error" not in reply:
             return self._lost(refusal_of(status))
-        return AgentDeviceError(self._shown(str(reply["error"])), code=str(reply.get("code", "")))
+        return AgentDeviceError(
+            self._shown(str(reply["error"])), code=str(reply.get("code", ""))
+        )
 
     def _result(self, name: str, reply: Reply) -> Mapping[str, Any]:
         match self._value(reply):
@@ -135,27 +170,48 @@ class Daemon(Client):
                 return data  # pyright: ignore[reportUnknownVariableType]
             case {"error": {"data": dict(data), **rest}}:  # pyright: ignore[reportUnknownVariableType]
                 raise self._refused(name, {"message": rest.get("message"), **data})  # pyright: ignore[reportUnknownMemberType]
-            case {"error": {"message": str(message)}} | {"result": {"error": {"message": str(message)}}}:
+            case {"error": {"message": str(message)}} | {
+                "result": {"error": {"message": str(message)}}
+            }:
                 raise self._refused(name, {"message": message})
             case _:
-                raise self._lost(f"returned something other than JSON-RPC (status {reply.status})")
+                raise self._lost(
+                    f"returned something other than JSON-RPC (status {reply.status})"
+                )
 
     def _refused(self, name: str, data: Mapping[str, Any]) -> AgentDeviceError:
-        code, hint = str(data.get("code") or "no code"), self._shown(str(data.get("hint") or ""))
+        code, hint = (
+            str(data.get("code") or "no code"),
+            self._shown(str(data.get("hint") or "")),
+        )
         message = self._shown(f"agent-device {name}: {data.get('message')} ({code})")
         return AgentDeviceError(
-            f"{message}\n{hint}" if hint else message, code=code, hint=hint, details=as_mapping(data.get("details"))
+            f"{message}\n{hint}" if hint else message,
+            code=code,
+            hint=hint,
+            details=as_mapping(data.get("details")),
         )
 
     def _artifacts(self, data: Mapping[str, Any]) -> list[tuple[str, bytes]]:
         """Return the files kept by a command; raise AgentDeviceError if there are none."""
         kept = [as_mapping(one) for one in data.get("artifacts") or ()]
         if not kept:
-            raise AgentDeviceError("agent-device kept no artifact: its daemon may be too old", code="NO_ARTIFACT")
-        return [(Path(str(one.get("fileName"))).name, self.artifact(str(one.get("artifactId")))) for one in kept]
+            raise AgentDeviceError(
+                "agent-device kept no artifact: its daemon may be too old",
+                code="NO_ARTIFACT",
+            )
+        return [
+            (
+                Path(str(one.get("fileName"))).name,
+                self.artifact(str(one.get("artifactId"))),
+            )
+            for one in kept
+        ]
 
 
 def _on_path(environ: Mapping[str, str]) -> Sequence[str]:
     if found := which("agent-device", path=environ.get("PATH")):
         return [found]
-    raise ConfigError("agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])")
+    raise ConfigError(
+        "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
+    )

@@ -9,7 +9,11 @@ from zlib import crc32
 
 from pytest_device.errors import ControllerError
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig
+from pytest_device.sessions.remote_config import (
+    AgentDeviceConfig,
+    AppiumConfig,
+    ArgentConfig,
+)
 
 AGENT_DEVICE_SESSION: Final = "AGENT_DEVICE_SESSION"
 
@@ -25,7 +29,9 @@ class ControllerEnvironment(dict[str, str]):
         return f"{type(self).__name__}({', '.join(self)})"
 
 
-def environment_of(session: Session, *, name: str = "", state_dir: Path | None = None) -> ControllerEnvironment:
+def environment_of(
+    session: Session, *, name: str = "", state_dir: Path | None = None
+) -> ControllerEnvironment:
     """Return the variables of a session in progress ("Mapping to controller clients").
 
     ``name`` is the agent-device session, ``state_dir`` the directory of its command line program's files.
@@ -47,11 +53,16 @@ def session_name(*parts: str) -> str:
     return f"{plain}-{crc32(whole.encode(errors='replace')):08x}".lstrip("-")
 
 
-def _variables(session: Session, name: str, state_dir: Path | None) -> Iterator[tuple[str, str]]:
+def _variables(
+    session: Session, name: str, state_dir: Path | None
+) -> Iterator[tuple[str, str]]:
     match session.remote_config:
         case AgentDeviceConfig() as config:
             yield "AGENT_DEVICE_DAEMON_BASE_URL", config.agent_device_remote_session_url
-            yield "AGENT_DEVICE_DAEMON_AUTH_TOKEN", config.agent_device_remote_session_token.get_secret_value()
+            yield (
+                "AGENT_DEVICE_DAEMON_AUTH_TOKEN",
+                config.agent_device_remote_session_token.get_secret_value(),
+            )
             yield "AGENT_DEVICE_PLATFORM", str(session.platform)
             yield "AGENT_DEVICE_NO_UPDATE_NOTIFIER", "1"
             if name:

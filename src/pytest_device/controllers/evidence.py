@@ -16,27 +16,50 @@ EVIDENCE_SECONDS: Final = 20.0
 _logger: Final = logging.getLogger("pytest_device")
 
 
-def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+def evidence_on(
+    session: Session, environment: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
     """Yield what the device shows now, by file name; failed reads are logged and skipped.
 
     ``environment`` names the agent-device session of the test.
     """
     match session.type:
         case SessionType.AGENT_DEVICE:
-            with AgentDevice(session, environment, timeout_seconds=EVIDENCE_SECONDS) as device:
-                yield from _collected({"screenshot.png": device.screenshot, "snapshot.txt": device.snapshot})
+            with AgentDevice(
+                session, environment, timeout_seconds=EVIDENCE_SECONDS
+            ) as device:
+                yield from _collected(
+                    {
+                        "screenshot.png": device.screenshot,
+                        "snapshot.txt": device.snapshot,
+                    }
+                )
         case SessionType.ARGENT:
-            with Argent(session, environment, timeout_seconds=EVIDENCE_SECONDS) as argent:
-                yield from _collected({"screenshot.png": argent.screenshot, "describe.txt": argent.describe})
+            with Argent(
+                session, environment, timeout_seconds=EVIDENCE_SECONDS
+            ) as argent:
+                yield from _collected(
+                    {
+                        "screenshot.png": argent.screenshot,
+                        "describe.txt": argent.describe,
+                    }
+                )
         case _:
             pass
 
 
-def _collected(pieces: Mapping[str, Callable[[], object]]) -> Iterator[tuple[str, bytes]]:
+def _collected(
+    pieces: Mapping[str, Callable[[], object]],
+) -> Iterator[tuple[str, bytes]]:
     for name, read in pieces.items():
         try:
             content = read()
         except ControllerError as error:
-            _logger.warning("no %s of the device: %s", name, str(error).partition("\n")[0])
+            _logger.warning(
+                "no %s of the device: %s", name, str(error).partition("\n")[0]
+            )
         else:
-            yield name, content if isinstance(content, bytes) else f"{content}\n".encode()
+            yield (
+                name,
+                content if isinstance(content, bytes) else f"{content}\n".encode(),
+            )

@@ -7,18 +7,31 @@ from typing import Final
 
 import httpx
 
-from pytest_device.controllers.client import OK, http_client, reason_of, refusal_of, url_of
+from pytest_device.controllers.client import (
+    OK,
+    http_client,
+    reason_of,
+    refusal_of,
+    url_of,
+)
 from pytest_device.sessions.compression import unpacked
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
+from pytest_device.sessions.remote_config import (
+    AgentDeviceConfig,
+    AppiumConfig,
+    ArgentConfig,
+    RemoteConfig,
+)
 from pytest_device.sessions.sockets import Sockets
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
-def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
+def problem_of(
+    session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS
+) -> str | None:
     """Return the problem with the controller; None if it is alive or there is none.
 
     The text shows neither the controller's URL nor a credential. The check takes at most ``timeout_seconds``, however
@@ -48,9 +61,15 @@ def _probe_of(config: RemoteConfig | None) -> _Probe | None:
         case AppiumConfig():
             return _Probe("Appium server", config.appium_url, "/status")
         case AgentDeviceConfig():
-            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health")
+            return _Probe(
+                "agent-device daemon", config.agent_device_remote_session_url, "/health"
+            )
         case ArgentConfig():
-            token = config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
+            token = (
+                config.tools_auth_token.get_secret_value()
+                if config.tools_auth_token
+                else ""
+            )
             return _Probe("argent tool server", config.tools_url, "/tools", token)
         case _:
             return None
@@ -67,7 +86,9 @@ def _is_alive(path: str, reply: object) -> bool:
             return False
 
 
-def _probed(probe: _Probe, seconds: float, sockets: Sockets, late: threading.Event) -> str | None:
+def _probed(
+    probe: _Probe, seconds: float, sockets: Sockets, late: threading.Event
+) -> str | None:
     try:
         url = url_of(probe.base_url, probe.path)
         client = http_client(probe.base_url, probe.token, timeout=seconds)
@@ -82,11 +103,18 @@ def _probed(probe: _Probe, seconds: float, sockets: Sockets, late: threading.Eve
         if isinstance(error, httpx.TimeoutException):
             late.set()
         return f"does not respond: {reason_of(error)}"
-    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # or invalid proxy variables
+    except (
+        httpx.InvalidURL,
+        ImportError,
+        OSError,
+        ValueError,
+    ) as error:  # or invalid proxy variables
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Sockets) -> str | None:
+def _answer(
+    client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Sockets
+) -> str | None:
     with client.stream("GET", url, extensions={"trace": sockets.note}) as reply:
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
@@ -97,7 +125,9 @@ def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, sockets: Socket
             if len(body) > MAX_REPLY_BYTES:
                 return f"returned more than {MAX_REPLY_BYTES} bytes"
     try:
-        plain = unpacked(bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES)
+        plain = unpacked(
+            bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES
+        )
         is_alive = _is_alive(probe.path, json.loads(plain))
     except (ValueError, RecursionError):  # ValueErrors are those of compression, too
         return "returned something other than JSON"

@@ -35,16 +35,22 @@ def reset_argent(argent: Argent, start_url: str) -> str:
     """
     device = argent.device()
     if device.get("platform") != _CHROMIUM:
-        return f"argent has no tool that clears an app's data on {device.get('platform')}"
+        return (
+            f"argent has no tool that clears an app's data on {device.get('platform')}"
+        )
     at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": RESET_SECONDS}
     last_url = str(device.get("url"))
     if _has_storage(last_url):
         _clear_page(argent, at)
-    if start_url != last_url and _has_storage(start_url):  # storage can only be cleared on its own page
+    if start_url != last_url and _has_storage(
+        start_url
+    ):  # storage can only be cleared on its own page
         argent.call("open-url", url=start_url, **at)
         _clear_page(argent, at)
     argent.call("open-url", url=start_url or last_url, **at)
-    argent.call("describe", **at)  # measures the page again: a measurement during loading can make the next tap miss
+    argent.call(
+        "describe", **at
+    )  # measures the page again: a measurement during loading can make the next tap miss
     return ""
 
 

@@ -15,7 +15,9 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def problems_of(value: object, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def problems_of(
+    value: object, schema: Mapping[str, Any], path: str = ""
+) -> Iterator[str]:
     """Yield the problems of a value, each with the argument's name; other parts of the schema are ignored."""
     kind = schema.get("type")
     if isinstance(kind, str) and not _is_of(value, kind):
@@ -26,7 +28,9 @@ def problems_of(value: object, schema: Mapping[str, Any], path: str = "") -> Ite
         yield f"{path}={value!r} must be one of {', '.join(map(repr, choices))}"
     match value:
         case dict():
-            yield from _problems_of_object(cast("dict[str, object]", value), schema, path)
+            yield from _problems_of_object(
+                cast("dict[str, object]", value), schema, path
+            )
         case list() | tuple():
             yield from _problems_of_items(cast("Sequence[object]", value), schema, path)
         case str():
@@ -45,7 +49,9 @@ def _is_of(value: object, kind: str) -> bool:
     return kind not in _KINDS or isinstance(value, _KINDS[kind])
 
 
-def _problems_of_object(value: Mapping[str, object], schema: Mapping[str, Any], path: str) -> Iterator[str]:
+def _problems_of_object(
+    value: Mapping[str, object], schema: Mapping[str, Any], path: str
+) -> Iterator[str]:
     known: Mapping[str, Any] = schema.get("properties") or {}
     for name in schema.get("required") or ():
         if name not in value:
@@ -58,14 +64,20 @@ def _problems_of_object(value: Mapping[str, object], schema: Mapping[str, Any], 
             yield f"{_joined(path, name)} is unknown, must be one of {', '.join(known)}"
 
 
-def _problems_of_items(value: Sequence[object], schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    if len(value) < schema.get("minItems", 0) or len(value) > schema.get("maxItems", len(value)):
+def _problems_of_items(
+    value: Sequence[object], schema: Mapping[str, Any], path: str
+) -> Iterator[str]:
+    if len(value) < schema.get("minItems", 0) or len(value) > schema.get(
+        "maxItems", len(value)
+    ):
         yield f"{path} has too few or too many items ({len(value)})"
     for place, item in enumerate(value):
         yield from problems_of(item, schema.get("items") or {}, f"{path}[{place}]")
 
 
-def _problems_of_text(value: str, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+def _problems_of_text(
+    value: str, schema: Mapping[str, Any], path: str
+) -> Iterator[str]:
     if len(value) < schema.get("minLength", 0):
         yield f"{path}={value!r} is too short"
     pattern = schema.get("pattern")
@@ -73,8 +85,12 @@ def _problems_of_text(value: str, schema: Mapping[str, Any], path: str) -> Itera
         yield f"{path}={value!r} must match {pattern}"
 
 
-def _problems_of_number(value: float, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    least, most, above = (schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum"))
+def _problems_of_number(
+    value: float, schema: Mapping[str, Any], path: str
+) -> Iterator[str]:
+    least, most, above = (
+        schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum")
+    )
     if (least is not None and value < least) or (most is not None and value > most):
         yield f"{path}={value!r} must be between {least} and {most}"
     if above is not None and value <= above:

@@ -5,7 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 _FIELDS = frozenset(
-    {"ref", "role", "type", "label", "value", "identifier", "enabled", "focused", "selected", "depth", "rect"}
+    {
+        "ref",
+        "role",
+        "type",
+        "label",
+        "value",
+        "identifier",
+        "enabled",
+        "focused",
+        "selected",
+        "depth",
+        "rect",
+    }
 )
 
 
@@ -56,7 +68,11 @@ class Node:
         words += [f'"{self.label}"'] if self.label else []
         words += [f"value={self.value!r}"] if self.value else []
         words += [f"id={self.identifier}"] if self.identifier else []
-        states = {"disabled": not self.enabled, "focused": self.focused, "selected": self.selected}
+        states = {
+            "disabled": not self.enabled,
+            "focused": self.focused,
+            "selected": self.selected,
+        }
         return " ".join([*words, *(name for name, holds in states.items() if holds)])
 
 
@@ -70,11 +86,23 @@ class Snapshot:
 
     @classmethod
     def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        nodes = cast("list[object]", given["nodes"]) if isinstance(given.get("nodes"), list) else []
+        nodes = (
+            cast("list[object]", given["nodes"])
+            if isinstance(given.get("nodes"), list)
+            else []
+        )
         return cls(
-            nodes=tuple(Node.from_wire(cast("Mapping[str, Any]", node)) for node in nodes if isinstance(node, dict)),
+            nodes=tuple(
+                Node.from_wire(cast("Mapping[str, Any]", node))
+                for node in nodes
+                if isinstance(node, dict)
+            ),
             is_truncated=given.get("truncated") is True,
-            more={name: value for name, value in given.items() if name not in {"nodes", "truncated"}},
+            more={
+                name: value
+                for name, value in given.items()
+                if name not in {"nodes", "truncated"}
+            },
         )
 
     def __iter__(self) -> Iterator[Node]:
@@ -85,14 +113,20 @@ class Snapshot:
 
     def labels(self, role: str | None = None) -> list[str]:
         """Return the labels of all nodes, or of those with a role."""
-        return [node.label for node in self.nodes if node.label and role in {None, node.role}]
+        return [
+            node.label
+            for node in self.nodes
+            if node.label and role in {None, node.role}
+        ]
 
     def node(self, label: str, *, role: str | None = None) -> Node:
         """Return the first node with a label, and a role if given; raise LookupError, which shows all nodes."""
         for node in self.nodes:
             if node.label == label and role in {None, node.role}:
                 return node
-        raise LookupError(f"no node with the label {label!r}{f' and role {role!r}' if role else ''} among\n{self}")
+        raise LookupError(
+            f"no node with the label {label!r}{f' and role {role!r}' if role else ''} among\n{self}"
+        )
 
 
 def _rect(given: object) -> Rect | None:

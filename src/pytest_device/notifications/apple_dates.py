@@ -25,7 +25,9 @@ MAX_DAYS: Final = 41 * 366
 """Search limit in days; every combination of month, day and weekday recurs within 40 years."""
 
 
-def next_match(components: Mapping[str, Any], now: datetime, zone: tzinfo) -> datetime | None:
+def next_match(
+    components: Mapping[str, Any], now: datetime, zone: tzinfo
+) -> datetime | None:
     """Return the first matching date after ``now``, or None. Raises NotSpecified, TriggerError."""
     given = {name: value for name, value in components.items() if value is not None}
     _check(given)
@@ -42,17 +44,25 @@ def next_match(components: Mapping[str, Any], now: datetime, zone: tzinfo) -> da
 def _check(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name not in _KNOWN:
-            raise NotSpecified(f"calendar component {name!r}: iOS behavior is undocumented")
+            raise NotSpecified(
+                f"calendar component {name!r}: iOS behavior is undocumented"
+            )
         low, high = _RANGES.get(name, (None, None))
         if low is not None and not low <= value <= high:
-            raise NotSpecified(f"{name} {value}: iOS behavior outside {low} to {high} is undocumented")
+            raise NotSpecified(
+                f"{name} {value}: iOS behavior outside {low} to {high} is undocumented"
+            )
     if not given.keys() & _RANGES.keys():
-        raise NotSpecified("calendar trigger without components: iOS behavior is undocumented")
+        raise NotSpecified(
+            "calendar trigger without components: iOS behavior is undocumented"
+        )
     has_day = "day" in given or "weekday" in given
     if (given.keys() & {"year", "month", "weekdayOrdinal"} and not has_day) or (
         "year" in given and "month" not in given
     ):
-        raise NotSpecified("year without month, or month without day or weekday: iOS behavior is undocumented")
+        raise NotSpecified(
+            "year without month, or month without day or weekday: iOS behavior is undocumented"
+        )
 
 
 def _times(given: Mapping[str, Any]) -> Iterator[time]:
@@ -60,9 +70,16 @@ def _times(given: Mapping[str, Any]) -> Iterator[time]:
     choices: list[range | list[int]] = []
     for index, (name, count) in enumerate(_TIMES):
         smaller = any(other in given for other, _ in _TIMES[index + 1 :])
-        choices.append([int(given[name])] if name in given else range(count if smaller else 1))
+        choices.append(
+            [int(given[name])] if name in given else range(count if smaller else 1)
+        )
     hours, minutes, seconds = choices
-    return (time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
+    return (
+        time(hour, minute, second)
+        for hour in hours
+        for minute in minutes
+        for second in seconds
+    )
 
 
 def _dates(given: Mapping[str, Any], first: date) -> Iterator[date]:
@@ -87,12 +104,20 @@ def _matches(given: Mapping[str, Any], day: date) -> bool:
 def _check_day(given: Mapping[str, Any], day: date) -> None:
     """Raise NotSpecified at the end of a month that lacks the requested day."""
     is_last = (day + timedelta(days=1)).day == 1
-    if is_last and given.get("day", 1) > day.day and given.get("month", day.month) == day.month:
-        raise NotSpecified(f"day {given['day']} in a month of {day.day} days: iOS behavior is undocumented")
+    if (
+        is_last
+        and given.get("day", 1) > day.day
+        and given.get("month", day.month) == day.month
+    ):
+        raise NotSpecified(
+            f"day {given['day']} in a month of {day.day} days: iOS behavior is undocumented"
+        )
 
 
 def _moment(wall: datetime, zone: tzinfo) -> datetime:
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
-        raise NotSpecified(f"{wall} is ambiguous or nonexistent in {zone}: iOS behavior is undocumented")
+        raise NotSpecified(
+            f"{wall} is ambiguous or nonexistent in {zone}: iOS behavior is undocumented"
+        )
     return first.astimezone(UTC)

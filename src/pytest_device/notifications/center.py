@@ -39,8 +39,17 @@ from pytest_device.notifications.presenting import (
     call_all,
     decided,
 )
-from pytest_device.notifications.tokens import DevicePushToken, PushToken, PushTokenRequest
-from pytest_device.notifications.triggers import Platform, check_platform, milliseconds, zone_of
+from pytest_device.notifications.tokens import (
+    DevicePushToken,
+    PushToken,
+    PushTokenRequest,
+)
+from pytest_device.notifications.triggers import (
+    Platform,
+    check_platform,
+    milliseconds,
+    zone_of,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -75,7 +84,9 @@ class NotificationCenter:
         check_platform(platform)
         given = cast("object", handler_timeout_seconds)
         if not (isinstance(given, int | float) and given > 0):  # nor NaN
-            raise ConfigError(f"handler_timeout_seconds {given!r} must be a number greater than 0")
+            raise ConfigError(
+                f"handler_timeout_seconds {given!r} must be a number greater than 0"
+            )
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
         self.permissions: Final = Permissions(platform, android_version)
@@ -101,7 +112,9 @@ class NotificationCenter:
         """Set the handler for notifications in the foreground; without a handler, they are dropped."""
         self._handler = handler
 
-    def add_received_listener(self, listener: Callable[[Notification], object]) -> Subscription[Notification]:
+    def add_received_listener(
+        self, listener: Callable[[Notification], object]
+    ) -> Subscription[Notification]:
         """Add a listener for notifications that arrive while the app is running."""
         return Subscription(self._received, listener)
 
@@ -111,11 +124,15 @@ class NotificationCenter:
         """Add a listener for the user's responses while the app is running."""
         return Subscription(self._responded, listener)
 
-    def add_push_token_listener(self, listener: Callable[[DevicePushToken], object]) -> Subscription[DevicePushToken]:
+    def add_push_token_listener(
+        self, listener: Callable[[DevicePushToken], object]
+    ) -> Subscription[DevicePushToken]:
         """Add a listener for new device tokens from the push service."""
         return Subscription(self._tokens, listener)
 
-    def register_task(self, task: Callable[[Mapping[str, Any]], object]) -> Subscription[Mapping[str, Any]]:
+    def register_task(
+        self, task: Callable[[Mapping[str, Any]], object]
+    ) -> Subscription[Mapping[str, Any]]:
         """Register a task that receives the data of data-only messages while the app is not in the foreground."""
         return Subscription(self._tasks, task)
 
@@ -127,11 +144,15 @@ class NotificationCenter:
         known = NotificationRequest.read(request, self.platform, str(uuid.uuid4()))
         category = known.content.category_identifier
         if category is not None and category not in self._categories:
-            raise ConfigError(f"category {category!r} is not registered: call set_category first")
+            raise ConfigError(
+                f"category {category!r} is not registered: call set_category first"
+            )
         self._scheduled.pop(known.identifier, None)
         if known.trigger is None or known.trigger.type == "channel":
             self._arrive(known, self._clock())
-        elif date := next_trigger_date(known.trigger, self._clock(), self._zone(), platform=self.platform):
+        elif date := next_trigger_date(
+            known.trigger, self._clock(), self._zone(), platform=self.platform
+        ):
             self._scheduled[known.identifier] = _Scheduled(known, date)
         return known.identifier
 
@@ -153,9 +174,13 @@ class NotificationCenter:
         now = milliseconds(self._clock())
         while due := self._due(now):
             if len(fired) == MAX_FIRES:
-                raise ConfigError(f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps")
+                raise ConfigError(
+                    f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps"
+                )
             del self._scheduled[due.request.identifier]
-            if later := after_fire(due.request.trigger, due.date, self._zone(), platform=self.platform):
+            if later := after_fire(
+                due.request.trigger, due.date, self._zone(), platform=self.platform
+            ):
                 self._scheduled[due.request.identifier] = _Scheduled(due.request, later)
             fired.append(self._arrive(due.request, due.date))
         return fired
@@ -164,7 +189,9 @@ class NotificationCenter:
         """Deliver a push message. Raises ConfigError if the platform would not deliver it."""
         known = PushMessage.read(message)
         known.check(self.platform)
-        trigger = UnknownTrigger(remote_message=RemoteMessage(known.texts()), channel_id=known.channel_id)
+        trigger = UnknownTrigger(
+            remote_message=RemoteMessage(known.texts()), channel_id=known.channel_id
+        )
         content = NotificationContent.read(known.native())
         request = NotificationRequest(str(uuid.uuid4()), content, trigger)
         if not known.is_data_only:
@@ -198,16 +225,22 @@ class NotificationCenter:
         """Clear the notification list."""
         self._in_list.clear()
 
-    def tap(self, identifier: str, *, action: str | None = None, text: str | None = None) -> NotificationResponse:
+    def tap(
+        self, identifier: str, *, action: str | None = None, text: str | None = None
+    ) -> NotificationResponse:
         """Tap a notification in the list or one of its actions, with the text the action asks for.
 
         Bring the app to the foreground unless the action opts out. Raises ConfigError for an unknown one.
         """
         found = self._in_list.get(identifier)
         if found is None:
-            raise ConfigError(f"no notification {identifier!r} in the list, available: {list(self._in_list)}")
+            raise ConfigError(
+                f"no notification {identifier!r} in the list, available: {list(self._in_list)}"
+            )
         chosen = action_of(found.actions, action, text)
-        response = NotificationResponse(action or DEFAULT_ACTION_IDENTIFIER, found.notification, text)
+        response = NotificationResponse(
+            action or DEFAULT_ACTION_IDENTIFIER, found.notification, text
+        )
         self.dismiss(identifier)
         self.last_response = response
         was_closed = self.app_state == "closed"
@@ -218,10 +251,15 @@ class NotificationCenter:
         return response
 
     def set_category(
-        self, identifier: str, actions: Sequence[NotificationAction], options: Mapping[str, Any] | None = None
+        self,
+        identifier: str,
+        actions: Sequence[NotificationAction],
+        options: Mapping[str, Any] | None = None,
     ) -> NotificationCategory:
         """Register or replace a category."""
-        self._categories[identifier] = NotificationCategory(identifier, tuple(actions), options)
+        self._categories[identifier] = NotificationCategory(
+            identifier, tuple(actions), options
+        )
         return self._categories[identifier]
 
     def categories(self) -> tuple[NotificationCategory, ...]:
@@ -240,7 +278,9 @@ class NotificationCenter:
         self, request: NotificationPermissionsRequest | None = None
     ) -> NotificationPermissionsStatus:
         """Prompt the user via ``permissions.answer``. On Android 13, no prompt appears before a channel exists."""
-        return self.permissions.request(request, has_channel=bool(self.channels.channels()))
+        return self.permissions.request(
+            request, has_channel=bool(self.channels.channels())
+        )
 
     def get_device_push_token(self) -> DevicePushToken:
         """Return the device token. Raises NotificationError on Android 13 if no channel exists."""
@@ -252,7 +292,9 @@ class NotificationCenter:
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
         """Request a push token; takes the options of `PushTokenRequest` and raises the errors of its ``send``."""
         token = self.get_device_push_token()
-        return PushTokenRequest(platform=self.platform, device_push_token=token, **options).send(client)
+        return PushTokenRequest(
+            platform=self.platform, device_push_token=token, **options
+        ).send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
         """Replace the device token and notify the listeners."""
@@ -286,14 +328,23 @@ class NotificationCenter:
         channel = request.trigger.channel_id if request.trigger else None
         behavior: NotificationBehavior | str = IN_BACKGROUND
         if self.app_state == "foreground":
-            behavior = decided(self._handler, notification, self._clock, self._timeout_seconds)
+            behavior = decided(
+                self._handler, notification, self._clock, self._timeout_seconds
+            )
         if isinstance(behavior, str):
             return Dropped(notification, behavior)
         if not self.permissions.status.allows:
             return Dropped(notification, "the user has not allowed notifications")
-        if channel and self.platform == "android" and not self.channels.channel(channel):
+        if (
+            channel
+            and self.platform == "android"
+            and not self.channels.channel(channel)
+        ):
             return Dropped(notification, f"the channel {channel!r} does not exist")
         if not behavior.should_show_banner and not behavior.should_show_list:
-            return Dropped(notification, "the handler shows neither a banner nor an entry in the list")
+            return Dropped(
+                notification,
+                "the handler shows neither a banner nor an entry in the list",
+            )
         category = self._categories.get(request.content.category_identifier or "")
         return Presented(notification, behavior, category.actions if category else ())

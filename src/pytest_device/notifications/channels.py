@@ -55,14 +55,25 @@ class Channels:
         self._channels: dict[str, NotificationChannel] = {}
         self._groups: dict[str, NotificationChannelGroup] = {}
 
-    def set_channel(self, channel_id: str, channel: NotificationChannelInput) -> NotificationChannel | None:
+    def set_channel(
+        self, channel_id: str, channel: NotificationChannelInput
+    ) -> NotificationChannel | None:
         """Create or replace a channel and return it. Raises ConfigError if its group does not exist."""
         if not self._has_channels:
             return None
         if channel.group_id is not None and channel.group_id not in self._groups:
-            raise ConfigError(f"the channel group {channel.group_id!r} does not exist: set it before its channels")
-        given: dict[str, Any] = {name: getattr(channel, name) for name in NotificationChannelInput.__slots__}
-        given |= {"id": channel_id, "sound": "custom" if channel.sound not in (None, "default") else channel.sound}
+            raise ConfigError(
+                f"the channel group {channel.group_id!r} does not exist: set it before its channels"
+            )
+        given: dict[str, Any] = {
+            name: getattr(channel, name) for name in NotificationChannelInput.__slots__
+        }
+        given |= {
+            "id": channel_id,
+            "sound": "custom"
+            if channel.sound not in (None, "default")
+            else channel.sound,
+        }
         self._channels[channel_id] = NotificationChannel(**given)
         return self._channels[channel_id]
 
@@ -90,7 +101,9 @@ class Channels:
     def group(self, group_id: str) -> NotificationChannelGroup | None:
         """Return a channel group with its channels, or None if it does not exist."""
         found = self._groups.get(group_id)
-        within = tuple(one for one in self._channels.values() if one.group_id == group_id)
+        within = tuple(
+            one for one in self._channels.values() if one.group_id == group_id
+        )
         return replace(found, channels=within) if found else None
 
     def groups(self) -> tuple[NotificationChannelGroup, ...]:
@@ -100,4 +113,8 @@ class Channels:
     def delete_group(self, group_id: str) -> None:
         """Delete a channel group and its channels."""
         self._groups.pop(group_id, None)
-        self._channels = {name: one for name, one in self._channels.items() if one.group_id != group_id}
+        self._channels = {
+            name: one
+            for name, one in self._channels.items()
+            if one.group_id != group_id
+        }

@@ -5,7 +5,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
@@ -98,9 +108,13 @@ class NotificationContent:
             checked_text(name, getattr(self, name))
         if self.interruption_level not in (None, *get_args(InterruptionLevel)):
             levels = ", ".join(get_args(InterruptionLevel))
-            raise ConfigError(f"interruption_level {self.interruption_level!r} must be {levels}")
+            raise ConfigError(
+                f"interruption_level {self.interruption_level!r} must be {levels}"
+            )
         for name in ("data", "others"):
-            object.__setattr__(self, name, MappingProxyType(dict(mapping(name, getattr(self, name)))))
+            object.__setattr__(
+                self, name, MappingProxyType(dict(mapping(name, getattr(self, name))))
+            )
 
     @classmethod
     def read(cls, given: "Self | Mapping[str, Any]") -> Self:
@@ -112,11 +126,17 @@ class NotificationContent:
         values = {known[name]: value for name, value in given.items() if name in known}
         if values.get("data") is None:
             values.pop("data", None)
-        return cls(**values, others={name: value for name, value in given.items() if name not in known})
+        return cls(
+            **values,
+            others={name: value for name, value in given.items() if name not in known},
+        )
 
     def native(self) -> dict[str, Any]:
         """Return the content as a mapping with the documented names."""
-        given = {name: getattr(self, attribute) for name, attribute in self.spellings().items()}
+        given = {
+            name: getattr(self, attribute)
+            for name, attribute in self.spellings().items()
+        }
         given[_AVAILABLE] = given.get(_AVAILABLE) or None  # false is its default
         set_values = {name: value for name, value in given.items() if value is not None}
         return {**set_values, "data": dict(self.data), **self.others}
@@ -124,7 +144,11 @@ class NotificationContent:
     @classmethod
     def spellings(cls) -> dict[str, str]:
         """Return the field names by documented name."""
-        return {_SPELLINGS.get(one.name, camel(one.name)): one.name for one in fields(cls) if one.name != "others"}
+        return {
+            _SPELLINGS.get(one.name, camel(one.name)): one.name
+            for one in fields(cls)
+            if one.name != "others"
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +165,20 @@ class PushMessage(NotificationContent):
         NotificationContent.__post_init__(self)
         checked_text("channel_id", self.channel_id)
         try:
-            size = len(json.dumps(self.native(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+            size = len(
+                json.dumps(
+                    self.native(),
+                    ensure_ascii=False,
+                    allow_nan=False,
+                    separators=(",", ":"),
+                ).encode()
+            )
         except (TypeError, ValueError, RecursionError):
             raise ConfigError("the data of a message must be JSON") from None
         if size > MAX_PAYLOAD_BYTES:
-            raise ConfigError(f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})")
+            raise ConfigError(
+                f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})"
+            )
 
     @property
     def is_data_only(self) -> bool:
@@ -154,14 +187,21 @@ class PushMessage(NotificationContent):
 
     def texts(self) -> dict[str, str]:
         """Return the data as the document's record of strings: other values as JSON."""
-        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.data.items()}
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in self.data.items()
+        }
 
     def check(self, platform: Platform) -> None:
         """Raise ConfigError if the platform would not deliver the message."""
         if self.is_data_only and platform == "ios" and not self.content_available:
-            raise ConfigError("data-only messages require content_available=True (_contentAvailable) on iOS")
+            raise ConfigError(
+                "data-only messages require content_available=True (_contentAvailable) on iOS"
+            )
         if platform == "ios" and "aps" in self.data:
-            raise ConfigError("data must not have the key 'aps', which holds the notification on iOS: rename it")
+            raise ConfigError(
+                "data must not have the key 'aps', which holds the notification on iOS: rename it"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +222,20 @@ class NotificationRequest:
     trigger: Trigger | None
 
     @classmethod
-    def read(cls, given: NotificationRequestInput | Mapping[str, Any], platform: Platform, identifier: str) -> Self:
+    def read(
+        cls,
+        given: NotificationRequestInput | Mapping[str, Any],
+        platform: Platform,
+        identifier: str,
+    ) -> Self:
         """Return a validated request; ``identifier`` is the default. Raises ConfigError, TriggerError."""
         if not isinstance(given, NotificationRequestInput):
             given = mapping("request", given)
             unknown = given.keys() - {"content", "trigger", "identifier"}
             if unknown or "content" not in given:
-                raise ConfigError("a request must have content, and may have trigger and identifier")
+                raise ConfigError(
+                    "a request must have content, and may have trigger and identifier"
+                )
             given = NotificationRequestInput(**given)
         trigger = given.trigger
         if trigger is not None and not isinstance(trigger, Trigger):

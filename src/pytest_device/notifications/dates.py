@@ -31,7 +31,11 @@ _IOS_REPEATING_SECONDS: Final = 60
 
 
 def next_trigger_date(
-    trigger: Trigger | Mapping[str, Any] | None, now: datetime, tz: tzinfo | str, *, platform: Platform = "android"
+    trigger: Trigger | Mapping[str, Any] | None,
+    now: datetime,
+    tz: tzinfo | str,
+    *,
+    platform: Platform = "android",
 ) -> datetime | None:
     """Return the next date of a trigger scheduled at ``now``, in the time zone, or None if it never fires.
 
@@ -40,14 +44,20 @@ def next_trigger_date(
     check_platform(platform)
     zone = zone_of(tz)
     milliseconds(now)  # rejects naive datetimes
-    known = trigger if trigger is None or isinstance(trigger, Trigger) else parse_trigger(trigger, platform)
+    known = (
+        trigger
+        if trigger is None or isinstance(trigger, Trigger)
+        else parse_trigger(trigger, platform)
+    )
     try:
         found = _next(known, now.astimezone(UTC), zone, platform)
         return found.astimezone(zone) if found else None
     except (OverflowError, ValueError) as error:
         if isinstance(error, TriggerError):
             raise
-        raise TriggerError("the next date must be in the years 1 to 9999", name="RangeError") from None
+        raise TriggerError(
+            "the next date must be in the years 1 to 9999", name="RangeError"
+        ) from None
 
 
 def fires_between(
@@ -63,30 +73,44 @@ def fires_between(
     Raises TriggerError, including for more than 20,000 dates, or NotSpecified.
     """
     milliseconds(end)
-    known = trigger if trigger is None or isinstance(trigger, Trigger) else parse_trigger(trigger, platform)
+    known = (
+        trigger
+        if trigger is None or isinstance(trigger, Trigger)
+        else parse_trigger(trigger, platform)
+    )
     fires: list[datetime] = []
     for fire in _fires(known, start, zone_of(tz), platform):
         if fire.astimezone(UTC) >= end.astimezone(UTC):
             break
         if len(fires) == MAX_FIRES:
-            raise TriggerError(f"the trigger fires more than {MAX_FIRES} times: use a shorter period")
+            raise TriggerError(
+                f"the trigger fires more than {MAX_FIRES} times: use a shorter period"
+            )
         fires.append(fire)
     return fires
 
 
-def _fires(trigger: Trigger | None, start: datetime, zone: tzinfo, platform: Platform) -> Iterator[datetime]:
+def _fires(
+    trigger: Trigger | None, start: datetime, zone: tzinfo, platform: Platform
+) -> Iterator[datetime]:
     fire = next_trigger_date(trigger, start, zone, platform=platform)
     while fire is not None:
         yield fire
         fire = after_fire(trigger, fire, zone, platform=platform)
 
 
-def after_fire(trigger: Trigger | None, fire: datetime, zone: tzinfo, *, platform: Platform) -> datetime | None:
+def after_fire(
+    trigger: Trigger | None, fire: datetime, zone: tzinfo, *, platform: Platform
+) -> datetime | None:
     """Return the next date of a trigger after it fired, or None if it does not repeat."""
     if not repeats(trigger):
         return None
     # Intervals start at the last date; a date search can return its start, so it resumes just after it.
-    after = fire if isinstance(trigger, TimeIntervalTrigger) else fire.astimezone(UTC) + _MILLISECOND
+    after = (
+        fire
+        if isinstance(trigger, TimeIntervalTrigger)
+        else fire.astimezone(UTC) + _MILLISECOND
+    )
     return next_trigger_date(trigger, after, zone, platform=platform)
 
 
@@ -99,7 +123,9 @@ def repeats(trigger: Trigger | None) -> bool:
             return isinstance(trigger, RecurringTrigger)
 
 
-def _next(trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platform) -> datetime | None:
+def _next(
+    trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platform
+) -> datetime | None:
     match trigger:
         case None | ChannelTrigger():
             return now
@@ -109,20 +135,32 @@ def _next(trigger: Trigger | None, now: datetime, zone: tzinfo, platform: Platfo
         case TimeIntervalTrigger():
             return now + timedelta(seconds=_checked_interval(trigger, platform))
         case CalendarTrigger() if platform == "android":
-            raise TriggerError("calendar triggers are for iOS: use daily, weekly, monthly or yearly on Android")
+            raise TriggerError(
+                "calendar triggers are for iOS: use daily, weekly, monthly or yearly on Android"
+            )
         case CalendarTrigger():
             return next_match(trigger.components, now, zone)
         case RecurringTrigger():
-            return _recurring(trigger, now, zone) if platform == "android" else _on_ios(trigger, now, zone)
+            return (
+                _recurring(trigger, now, zone)
+                if platform == "android"
+                else _on_ios(trigger, now, zone)
+            )
         case _:
-            raise NotSpecified(f"triggers of type {trigger.type!r} have no trigger date")
+            raise NotSpecified(
+                f"triggers of type {trigger.type!r} have no trigger date"
+            )
 
 
 def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float:
     shortest = _IOS_REPEATING_SECONDS if platform == "ios" and trigger.repeats else 0
     if trigger.seconds <= 0 or trigger.seconds < shortest:
-        rule = f"at least {shortest} if it repeats on iOS" if shortest else "more than 0"
-        raise TriggerError(f"seconds {trigger.seconds} must be {rule}", name="RangeError")
+        rule = (
+            f"at least {shortest} if it repeats on iOS" if shortest else "more than 0"
+        )
+        raise TriggerError(
+            f"seconds {trigger.seconds} must be {rule}", name="RangeError"
+        )
     return trigger.seconds
 
 

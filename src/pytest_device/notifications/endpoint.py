@@ -65,7 +65,9 @@ class PushEndpoint(Service[Journal]):
     def fail(self, kind: FailureKind, *, times: int = 1) -> None:
         """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
         if kind not in get_args(FailureKind):
-            raise ConfigError(f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}")
+            raise ConfigError(
+                f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}"
+            )
         self._journal.add_failure(Failure(PATH, kind, times))
 
     def roll(self, token: PushToken | str) -> PushToken:
@@ -77,15 +79,23 @@ class PushEndpoint(Service[Journal]):
                     return self._new_token(app)
         raise ConfigError("unknown push token: pass one of the endpoint's tokens")
 
-    def wait_for_request(self, timeout_seconds: float = 10.0, *, after: int = 0) -> TokenRequest:
+    def wait_for_request(
+        self, timeout_seconds: float = 10.0, *, after: int = 0
+    ) -> TokenRequest:
         """Return the first request after the first ``after`` ones, waiting for it. Raises TimeoutError."""
-        found = self._journal.wait_until(lambda: next(iter(self.requests[after:]), None), timeout_seconds)
+        found = self._journal.wait_until(
+            lambda: next(iter(self.requests[after:]), None), timeout_seconds
+        )
         if found is None:
-            raise TimeoutError(f"no app requested a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
+            raise TimeoutError(
+                f"no app requested a push token within {timeout_seconds:g} s at {self.base_url}{PATH}"
+            )
         return found
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:
-        self._tokens[app] = PushToken(f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]")
+        self._tokens[app] = PushToken(
+            f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]"
+        )
         self._hide(self._tokens[app].data)
         return self._tokens[app]
 
@@ -99,7 +109,9 @@ class PushEndpoint(Service[Journal]):
         failure = self._journal.take_failure(PATH)
         kind = failure.kind if failure else None
         if kind == "hang":
-            await asyncio.Event().wait()  # until the client disconnects or the endpoint stops
+            await (
+                asyncio.Event().wait()
+            )  # until the client disconnects or the endpoint stops
         response = self._reply(body, kind)
         self._journal.add(TokenRequest(body, response.status_code))
         return response
@@ -107,16 +119,29 @@ class PushEndpoint(Service[Journal]):
     def _reply(self, body: Mapping[str, Any], failure: str | None) -> "Response":
         from starlette.responses import JSONResponse, PlainTextResponse
 
-        wrong = [name for name, kind in FIELDS.items() if not isinstance(body.get(name), kind)]
+        wrong = [
+            name
+            for name, kind in FIELDS.items()
+            if not isinstance(body.get(name), kind)
+        ]
         if wrong:
-            return PlainTextResponse(f"the request must be JSON with {', '.join(wrong)}", 400)
+            return PlainTextResponse(
+                f"the request must be JSON with {', '.join(wrong)}", 400
+            )
         if failure in ("server_error", "not_json"):
-            return PlainTextResponse("failure requested by the test", 500 if failure == "server_error" else 200)
+            return PlainTextResponse(
+                "failure requested by the test",
+                500 if failure == "server_error" else 200,
+            )
         self._hide(body["deviceToken"])
-        app = tuple(body[name] for name in ("projectId", "appId", "deviceId", "deviceToken"))
+        app = tuple(
+            body[name] for name in ("projectId", "appId", "deviceId", "deviceToken")
+        )
         with self._journal.changed:
             token = self._tokens.get(app) or self._new_token(app)
-        return JSONResponse({"data": {} if failure else {f"{VENDOR}PushToken": token.data}})
+        return JSONResponse(
+            {"data": {} if failure else {f"{VENDOR}PushToken": token.data}}
+        )
 
 
 async def _read(request: "Request") -> Mapping[str, Any]:

@@ -15,7 +15,9 @@ from pytest_device.errors import ConfigError, DeviceError
 class TriggerError(ConfigError, ValueError):
     """Invalid trigger; ``name`` is ``RangeError`` for a number outside its range, otherwise ``TypeError``."""
 
-    def __init__(self, problem: str, *, name: Literal["TypeError", "RangeError"] = "TypeError") -> None:
+    def __init__(
+        self, problem: str, *, name: Literal["TypeError", "RangeError"] = "TypeError"
+    ) -> None:
         super().__init__(problem)
         self.name = name
 
@@ -33,4 +35,6 @@ class NotificationError(DeviceError):
 
 
 for _error in (TriggerError, NotSpecified, NotificationError):
-    _error.__module__ = "pytest_device.notifications"  # tracebacks show the public import path
+    _error.__module__ = (
+        "pytest_device.notifications"  # tracebacks show the public import path
+    )

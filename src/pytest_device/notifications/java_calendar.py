@@ -15,14 +15,22 @@ class JavaCalendar:
     zone: tzinfo
 
     def set(
-        self, hour: int, minute: int, *, month: int | None = None, day: int | None = None, weekday: int | None = None
+        self,
+        hour: int,
+        minute: int,
+        *,
+        month: int | None = None,
+        day: int | None = None,
+        weekday: int | None = None,
     ) -> "JavaCalendar":
         """Set fields; days past the end of the month roll over into the next one, and weeks start on Sunday."""
         today = self.local.date()
         if weekday is not None:
             found = today + timedelta(days=weekday - 1 - today.isoweekday() % 7)
         else:
-            first = today.replace(day=1, month=today.month if month is None else month + 1)
+            first = today.replace(
+                day=1, month=today.month if month is None else month + 1
+            )
             found = first + timedelta(days=(today.day if day is None else day) - 1)
         return self._at(datetime.combine(found, time(hour, minute)))
 
@@ -40,8 +48,12 @@ class JavaCalendar:
         local = self.local
         years, month = divmod(local.month - 1 + months, 12)
         first = date(local.year + years, month + 1, 1)
-        last = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        return self._at(datetime.combine(first.replace(day=min(local.day, last.day)), local.time()))
+        last = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(
+            days=1
+        )
+        return self._at(
+            datetime.combine(first.replace(day=min(local.day, last.day)), local.time())
+        )
 
     @property
     def local(self) -> datetime:
@@ -50,7 +62,9 @@ class JavaCalendar:
 
     def _at(self, wall: datetime) -> "JavaCalendar":
         """Resolve a local time; in a gap or an overlap, use the offset that gives the later time."""
-        offset = min(_offset(wall.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1))
+        offset = min(
+            _offset(wall.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1)
+        )
         return replace(self, moment=(wall - offset).replace(tzinfo=UTC))
 
 

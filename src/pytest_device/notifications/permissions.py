@@ -85,10 +85,15 @@ class NotificationPermissionsStatus:
         """Whether notifications are shown, based on ``ios.status`` on iOS and ``status`` elsewhere."""
         if self.ios is None:
             return self.status == "granted"
-        return self.ios.status not in (IosAuthorizationStatus.NOT_DETERMINED, IosAuthorizationStatus.DENIED)
+        return self.ios.status not in (
+            IosAuthorizationStatus.NOT_DETERMINED,
+            IosAuthorizationStatus.DENIED,
+        )
 
 
-Answer: TypeAlias = Callable[[NotificationPermissionsRequest | None], Status | IosAuthorizationStatus]
+Answer: TypeAlias = Callable[
+    [NotificationPermissionsRequest | None], Status | IosAuthorizationStatus
+]
 """Function that responds to the permission prompt."""
 
 _STATUSES: Final[Mapping[str, tuple[Status, IosAuthorizationStatus]]] = {
@@ -96,7 +101,10 @@ _STATUSES: Final[Mapping[str, tuple[Status, IosAuthorizationStatus]]] = {
     "granted": ("granted", IosAuthorizationStatus.AUTHORIZED),
     "denied": ("denied", IosAuthorizationStatus.DENIED),
     **{one: ("granted", one) for one in IosAuthorizationStatus},
-    IosAuthorizationStatus.NOT_DETERMINED: ("undetermined", IosAuthorizationStatus.NOT_DETERMINED),
+    IosAuthorizationStatus.NOT_DETERMINED: (
+        "undetermined",
+        IosAuthorizationStatus.NOT_DETERMINED,
+    ),
     IosAuthorizationStatus.DENIED: ("denied", IosAuthorizationStatus.DENIED),
 }
 """Overall status and status on iOS of an answer."""
@@ -107,7 +115,9 @@ class Permissions:
 
     def __init__(self, platform: Platform, android_version: int) -> None:
         self._is_ios = platform == "ios"
-        self._needs_channel = platform == "android" and android_version >= PROMPTS_WITH_CHANNEL
+        self._needs_channel = (
+            platform == "android" and android_version >= PROMPTS_WITH_CHANNEL
+        )
         undetermined = self._is_ios or self._needs_channel
         self.answer: Answer = lambda _request: "granted"
         self.status = self._status("undetermined" if undetermined else "granted")
@@ -118,9 +128,13 @@ class Permissions:
         self, request: NotificationPermissionsRequest | None, *, has_channel: bool
     ) -> NotificationPermissionsStatus:
         """Prompt the user unless they already responded or the prompt requires a channel first."""
-        if self.status.status == "undetermined" and (has_channel or not self._needs_channel):
+        if self.status.status == "undetermined" and (
+            has_channel or not self._needs_channel
+        ):
             self.prompts += 1
-            self.status = self._status(self.answer(request), request.ios if request else None)
+            self.status = self._status(
+                self.answer(request), request.ios if request else None
+            )
         return self.status
 
     def needs_channel(self, *, has_channel: bool) -> bool:
@@ -132,15 +146,25 @@ class Permissions:
         self.status = self._status(status)
 
     def _status(
-        self, answer: Status | IosAuthorizationStatus, asked: IosPermissionsRequest | None = None
+        self,
+        answer: Status | IosAuthorizationStatus,
+        asked: IosPermissionsRequest | None = None,
     ) -> NotificationPermissionsStatus:
         if answer not in _STATUSES:
             raise ConfigError(f"status {answer!r} must be {', '.join(_STATUSES)}")
         root, on_ios = _STATUSES[answer]
         if not self._is_ios:
-            return NotificationPermissionsStatus(status=root, android=AndroidPermissions())
+            return NotificationPermissionsStatus(
+                status=root, android=AndroidPermissions()
+            )
         ios = IosPermissions(status=on_ios)
         if asked:
-            alert, badge, sound = asked.allow_alert, asked.allow_badge, asked.allow_sound
-            ios = replace(ios, allows_alert=alert, allows_badge=badge, allows_sound=sound)
+            alert, badge, sound = (
+                asked.allow_alert,
+                asked.allow_badge,
+                asked.allow_sound,
+            )
+            ios = replace(
+                ios, allows_alert=alert, allows_badge=badge, allows_sound=sound
+            )
         return NotificationPermissionsStatus(status=root, ios=ios)

@@ -16,7 +16,10 @@ from pytest_device.notifications.errors import NotificationError
 
 NOT_HANDLED: Final = "ERR_NOTIFICATIONS_NOT_HANDLED"
 IN_BACKGROUND: Final = NotificationBehavior(
-    should_play_sound=True, should_set_badge=True, should_show_banner=True, should_show_list=True
+    should_play_sound=True,
+    should_set_badge=True,
+    should_show_banner=True,
+    should_show_list=True,
 )
 
 _T = TypeVar("_T")
@@ -25,7 +28,9 @@ _T = TypeVar("_T")
 class Subscription(Generic[_T]):
     """Registered listener."""
 
-    def __init__(self, listeners: "list[Subscription[_T]]", call: Callable[[_T], object]) -> None:
+    def __init__(
+        self, listeners: "list[Subscription[_T]]", call: Callable[[_T], object]
+    ) -> None:
         self._listeners = listeners
         self.call = call
         listeners.append(self)
@@ -88,7 +93,9 @@ def _check(behavior: object, seconds: float, most: float) -> None:
         problem = f"the handler timed out: it took {seconds:g} s (maximum {most:g} s)"
         raise NotificationError(problem, code=NOT_HANDLED)
     if not isinstance(behavior, NotificationBehavior):
-        raise NotificationError("the handler must return a NotificationBehavior", code=NOT_HANDLED)
+        raise NotificationError(
+            "the handler must return a NotificationBehavior", code=NOT_HANDLED
+        )
 
 
 def call_all(listeners: list[Subscription[_T]], value: _T) -> None:
@@ -97,11 +104,15 @@ def call_all(listeners: list[Subscription[_T]], value: _T) -> None:
         listener.call(value)
 
 
-def action_of(actions: Sequence[NotificationAction], action: str | None, text: str | None) -> NotificationAction | None:
+def action_of(
+    actions: Sequence[NotificationAction], action: str | None, text: str | None
+) -> NotificationAction | None:
     """Return the action, or None for a tap. Raises ConfigError for an unknown action or missing or extra text."""
     found = next((one for one in actions if one.identifier == action), None)
     if action is not None and found is None:
-        raise ConfigError(f"the notification has no action {action!r}, only {[one.identifier for one in actions]}")
+        raise ConfigError(
+            f"the notification has no action {action!r}, only {[one.identifier for one in actions]}"
+        )
     if (text is not None) != bool(found and found.text_input):
         takes = "needs" if text is None else "takes no"
         raise ConfigError(f"{f'action {action!r}' if action else 'a tap'} {takes} text")

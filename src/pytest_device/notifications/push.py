@@ -70,10 +70,15 @@ def apns_payload(message: PushMessage) -> dict[str, Any]:
         "alert": {name: text for name, text in alert.items() if text is not None},
         "sound": "default" if message.sound is True else message.sound,
         "category": message.category_identifier,
-        "interruption-level": (message.interruption_level or "").replace("timeSensitive", "time-sensitive"),
+        "interruption-level": (message.interruption_level or "").replace(
+            "timeSensitive", "time-sensitive"
+        ),
         "content-available": 1 if message.content_available else None,
     }
-    return {"aps": {name: value for name, value in aps.items() if value}, **message.data}
+    return {
+        "aps": {name: value for name, value in aps.items() if value},
+        **message.data,
+    }
 
 
 def broadcast_extras(message: PushMessage) -> dict[str, Any]:
@@ -97,8 +102,14 @@ class AgentDevicePush:
         _check_app(device)
         payload = apns_payload(message)
         if device.platform == "android":
-            given = {"action": self.action, "receiver": self.receiver, "extras": broadcast_extras(message)}
-            payload = {name: value for name, value in given.items() if value is not None}
+            given = {
+                "action": self.action,
+                "receiver": self.receiver,
+                "extras": broadcast_extras(message),
+            }
+            payload = {
+                name: value for name, value in given.items() if value is not None
+            }
         self.client.command("push", device.application_id, json.dumps(payload))
 
 
@@ -111,15 +122,22 @@ class AppiumPush:
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
         """Deliver a message."""
         if device.platform != "ios":
-            raise device.refuse("Appium delivers push messages to iOS simulators only: use device_push_delivery")
+            raise device.refuse(
+                "Appium delivers push messages to iOS simulators only: use device_push_delivery"
+            )
         _check_app(device)
-        arguments = {"bundleId": device.application_id, "payload": apns_payload(message)}
+        arguments = {
+            "bundleId": device.application_id,
+            "payload": apns_payload(message),
+        }
         self.driver.execute_script("mobile: pushNotification", arguments)
 
 
 def _run(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)  # noqa: S603  # adb
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=30, check=True
+        )  # noqa: S603  # adb
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(f"{' '.join(command[:4])} failed: {error}") from None
     return done.stdout
@@ -142,10 +160,23 @@ class AdbPush:
         if device.platform != "android":
             raise device.refuse("adb reaches Android only")
         _check_app(device)
-        if self._adb("get-state").strip() != "device" or self._adb("shell", "getprop", "ro.kernel.qemu").strip() != "1":
-            raise device.refuse(f"emulator {self.serial} is not online: check adb devices")
-        target = ["-n", f"{device.application_id}/{self.receiver}"] if self.receiver else ["-p", device.application_id]
-        extras = [word for name, value in broadcast_extras(message).items() for word in ("--es", name, _quoted(value))]
+        if (
+            self._adb("get-state").strip() != "device"
+            or self._adb("shell", "getprop", "ro.kernel.qemu").strip() != "1"
+        ):
+            raise device.refuse(
+                f"emulator {self.serial} is not online: check adb devices"
+            )
+        target = (
+            ["-n", f"{device.application_id}/{self.receiver}"]
+            if self.receiver
+            else ["-p", device.application_id]
+        )
+        extras = [
+            word
+            for name, value in broadcast_extras(message).items()
+            for word in ("--es", name, _quoted(value))
+        ]
         self._adb("shell", "am", "broadcast", "-a", self.action, *target, *extras)
 
     def _adb(self, *words: str) -> str:
@@ -194,7 +225,11 @@ class LocalPush:
     def answer(self, key: str, action: str | None, text: str | None) -> None:
         """Tap a notification or an action. Raises ControllerError."""
         given = {"action": action, "text": text}
-        self._do("answer", key=key, **{name: value for name, value in given.items() if value is not None})
+        self._do(
+            "answer",
+            key=key,
+            **{name: value for name, value in given.items() if value is not None},
+        )
 
     def dismiss(self, key: str) -> None:
         """Dismiss a notification."""
@@ -211,13 +246,20 @@ def _shown(one: Mapping[str, Any]) -> Shown:
     options: Mapping[str, Any] = one["options"]
     actions = tuple(str(action["action"]) for action in options.get("actions", ()))
     return Shown(
-        one["key"], one["title"], options.get("body", ""), options.get("data"), actions, options.get("tag", "")
+        one["key"],
+        one["title"],
+        options.get("body", ""),
+        options.get("data"),
+        actions,
+        options.get("tag", ""),
     )
 
 
 def _check_app(device: PushDevice) -> None:
     if not device.application_id:
-        raise device.refuse("the app to receive the message is unknown: pass application_id")
+        raise device.refuse(
+            "the app to receive the message is unknown: pass application_id"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,25 +271,43 @@ class DevicePush:
     reason: str = "it cannot receive push messages: use device_push_delivery"
     """Reason reported when ``delivery`` is None."""
 
-    def send(self, message: PushMessage | Mapping[str, Any], *, application_id: str | None = None) -> PushMessage:
+    def send(
+        self,
+        message: PushMessage | Mapping[str, Any],
+        *,
+        application_id: str | None = None,
+    ) -> PushMessage:
         """Send a message. Raises ConfigError, before sending anything, if the device can't receive it."""
         known = PushMessage.read(message)
         known.check(self.device.platform)
         if self.delivery is None:
             raise self.device.refuse(self.reason)
-        to = PushDevice(self.device.platform, self.device.name, application_id or self.device.application_id)
+        to = PushDevice(
+            self.device.platform,
+            self.device.name,
+            application_id or self.device.application_id,
+        )
         self.delivery.deliver(known, to)
         return known
 
-    def wait_shown(self, title: str | None = None, *, timeout_seconds: float = 10.0) -> Shown:
+    def wait_shown(
+        self, title: str | None = None, *, timeout_seconds: float = 10.0
+    ) -> Shown:
         """Wait for a notification, optionally with a title, and return the newest. Raises TimeoutError."""
         local = self._local()
 
         def find() -> Shown | None:
-            return next((one for one in reversed(local.shown()) if title in (None, one.title)), None)
+            return next(
+                (one for one in reversed(local.shown()) if title in (None, one.title)),
+                None,
+            )
 
         what = f"no notification {title!r}" if title else "no notification"
-        return _waited(find, timeout_seconds, lambda: f"{what}, shown: {[one.title for one in local.shown()]}")
+        return _waited(
+            find,
+            timeout_seconds,
+            lambda: f"{what}, shown: {[one.title for one in local.shown()]}",
+        )
 
     def wait_opened(self, path: str, *, timeout_seconds: float = 10.0) -> str:
         """Wait until the page in front is at a path, such as a deep link's, and return its URL. Raises TimeoutError."""
@@ -255,11 +315,25 @@ class DevicePush:
 
         def find() -> str | None:
             address = local.address()
-            return address if urlsplit(address)._replace(scheme="", netloc="").geturl() == path else None
+            return (
+                address
+                if urlsplit(address)._replace(scheme="", netloc="").geturl() == path
+                else None
+            )
 
-        return _waited(find, timeout_seconds, lambda: f"{path} was not opened, current page: {local.address()[:200]}")
+        return _waited(
+            find,
+            timeout_seconds,
+            lambda: f"{path} was not opened, current page: {local.address()[:200]}",
+        )
 
-    def tap(self, notification: Shown | None = None, *, action: str | None = None, text: str | None = None) -> None:
+    def tap(
+        self,
+        notification: Shown | None = None,
+        *,
+        action: str | None = None,
+        text: str | None = None,
+    ) -> None:
         """Tap a notification, by default the newest, or one of its actions, entering text if the action takes it."""
         local = self._local()
         local.answer((notification or self.wait_shown()).key, action, text)
@@ -271,12 +345,16 @@ class DevicePush:
 
     def _local(self) -> LocalPush:
         if not isinstance(self.delivery, LocalPush):
-            reason = "reading notifications requires the local device in an Appium session"
+            reason = (
+                "reading notifications requires the local device in an Appium session"
+            )
             raise self.device.refuse(reason)
         return self.delivery
 
 
-def _waited(find: Callable[[], _T | None], timeout_seconds: float, problem: Callable[[], str]) -> _T:
+def _waited(
+    find: Callable[[], _T | None], timeout_seconds: float, problem: Callable[[], str]
+) -> _T:
     deadline = time.monotonic() + timeout_seconds
     while (found := find()) is None:
         if time.monotonic() > deadline:

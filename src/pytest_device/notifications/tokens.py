@@ -65,7 +65,12 @@ class PushTokenRequest:
         url: str | None = None,
     ) -> None:
         check_platform(platform)
-        texts = {"application_id": application_id, "device_id": device_id, "project_id": project_id, "type": type}
+        texts = {
+            "application_id": application_id,
+            "device_id": device_id,
+            "project_id": project_id,
+            "type": type,
+        }
         for name, text in {**texts, "base_url": base_url, "url": url}.items():
             checked_text(name, text)
         if not isinstance(cast("object", development), bool | None):
@@ -80,9 +85,13 @@ class PushTokenRequest:
     def url(self) -> str:
         """Return the request URL. Raises ConfigError without a valid ``url`` or ``base_url``."""
         base = self._options["base_url"]
-        found = self._options["url"] or (f"{base.removesuffix('/')}/{PATH}" if base else None)
+        found = self._options["url"] or (
+            f"{base.removesuffix('/')}/{PATH}" if base else None
+        )
         if not found or not re.fullmatch(r"https?://[^\s/?#]\S*", found):
-            raise ConfigError(f"url or base_url {shown(found or '')!r} of the push service must be a http or https URL")
+            raise ConfigError(
+                f"url or base_url {shown(found or '')!r} of the push service must be a http or https URL"
+            )
         return found
 
     def body(self) -> dict[str, Any]:
@@ -93,9 +102,14 @@ class PushTokenRequest:
             where = f"or set extra.{VENDOR}.projectId in the app config"
             raise _missing("ERR_NOTIFICATIONS_NO_EXPERIENCE_ID", "project_id", where)
         if not self._application_id:
-            raise _missing("ERR_NOTIFICATIONS_NO_APPLICATION_ID", "application_id", "the bundle identifier or package")
+            raise _missing(
+                "ERR_NOTIFICATIONS_NO_APPLICATION_ID",
+                "application_id",
+                "the bundle identifier or package",
+            )
         return {
-            "type": self._options["type"] or _SERVICES.get(self._token_type, self._token_type),
+            "type": self._options["type"]
+            or _SERVICES.get(self._token_type, self._token_type),
             "deviceId": self._device_id.lower(),
             "development": self._development or self._is_sandbox,
             "appId": self._application_id,
@@ -114,29 +128,49 @@ class PushTokenRequest:
         url, body = self.url(), json.dumps(self.body(), separators=(",", ":")).encode()
         headers = {"content-type": "application/json"}
         try:
-            with client.stream("POST", url, headers=headers, content=body, follow_redirects=False) as response:
+            with client.stream(
+                "POST", url, headers=headers, content=body, follow_redirects=False
+            ) as response:
                 content = _start_of(response)
         except (httpx.RequestError, httpx.InvalidURL) as error:
-            problem = f"no reply from {shown(url)}: {str(error) or error.__class__.__name__}"
-            raise NotificationError(problem, code="ERR_NOTIFICATIONS_NETWORK_ERROR") from None
+            problem = (
+                f"no reply from {shown(url)}: {str(error) or error.__class__.__name__}"
+            )
+            raise NotificationError(
+                problem, code="ERR_NOTIFICATIONS_NETWORK_ERROR"
+            ) from None
         if not response.is_success:
             status = f"{response.status_code} {response.reason_phrase}".strip()
-            raise NotificationError(f"{shown(url)} returned {status}: {_quoted(content)}", code=SERVER_ERROR)
+            raise NotificationError(
+                f"{shown(url)} returned {status}: {_quoted(content)}", code=SERVER_ERROR
+            )
         return PushToken(_token_in(content, shown(url)))
 
 
 def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
-    given = {"type": token.type, "data": token.data} if isinstance(token, DevicePushToken) else token
+    given = (
+        {"type": token.type, "data": token.data}
+        if isinstance(token, DevicePushToken)
+        else token
+    )
     found = given if isinstance(cast("object", given), Mapping) else {}
     kind, data = found.get("type"), found.get("data")
     if not isinstance(kind, str) or not data:
-        raise ConfigError("device_push_token must have type and data, for example type 'android' and the token")
-    return kind, data if isinstance(data, str) else json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+        raise ConfigError(
+            "device_push_token must have type and data, for example type 'android' and the token"
+        )
+    return kind, data if isinstance(data, str) else json.dumps(
+        data, separators=(",", ":"), ensure_ascii=False
+    )
 
 
 def _project_id(extra: Mapping[str, Any] | None) -> str | None:
     section: object = (extra or {}).get(VENDOR)
-    found = cast("Mapping[str, object]", section).get("projectId") if isinstance(section, Mapping) else None
+    found = (
+        cast("Mapping[str, object]", section).get("projectId")
+        if isinstance(section, Mapping)
+        else None
+    )
     return found if isinstance(found, str) else None
 
 
@@ -160,7 +194,10 @@ def _token_in(content: bytes, url: str) -> str:
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):
         token = None
     if not isinstance(token, str) or not token:
-        raise NotificationError(f"{url} returned no data.{VENDOR}PushToken: {_quoted(content)}", code=SERVER_ERROR)
+        raise NotificationError(
+            f"{url} returned no data.{VENDOR}PushToken: {_quoted(content)}",
+            code=SERVER_ERROR,
+        )
     return token
 
 

@@ -40,7 +40,11 @@ class Trigger:
 
     def facts(self) -> dict[str, Any]:
         """Return the fields of the trigger's type."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "channel_id"}
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name != "channel_id"
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,9 @@ class YearlyTrigger(RecurringTrigger):
     def __post_init__(self) -> None:
         RecurringTrigger.__post_init__(self)
         if self.day > _DAYS[self.month]:
-            raise _out_of_range(f"day of month {self.month}", 1, _DAYS[self.month], self.day)
+            raise _out_of_range(
+                f"day of month {self.month}", 1, _DAYS[self.month], self.day
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,9 @@ class CalendarTrigger(Trigger):
         return {**self.components, "repeats": self.repeats}
 
 
-def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # documented
+def parse_trigger(
+    input: Mapping[str, Any] | None, platform: Platform
+) -> Trigger | None:  # noqa: A002  # documented
     """Parse a trigger; return None to present immediately. Raises TriggerError."""
     check_platform(platform)
     if input is None:
@@ -167,7 +175,9 @@ def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigge
     if kind is None:
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
     if not isinstance(kind, str) or kind not in _PARSERS:
-        raise TriggerError(f"unknown trigger type {_brief(kind)}: use {', '.join(_PARSERS)}")
+        raise TriggerError(
+            f"unknown trigger type {_brief(kind)}: use {', '.join(_PARSERS)}"
+        )
     return _PARSERS[kind](given, channel)
 
 
@@ -184,7 +194,11 @@ def zone_of(tz: object) -> tzinfo:
     if isinstance(tz, str):
         try:
             return ZoneInfo(tz)
-        except (ValueError, OSError, KeyError):  # null bytes, '..', directories, unknown names
+        except (
+            ValueError,
+            OSError,
+            KeyError,
+        ):  # null bytes, '..', directories, unknown names
             pass
     raise TriggerError(
         f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"
@@ -196,7 +210,9 @@ def zone_of(tz: object) -> tzinfo:
 def milliseconds(moment: datetime) -> int:
     """Return the milliseconds since the epoch. Raises TriggerError for a naive datetime."""
     if moment.utcoffset() is None:
-        raise TriggerError(f"{moment.isoformat()} needs a time zone: use datetime(…, tzinfo=…)")
+        raise TriggerError(
+            f"{moment.isoformat()} needs a time zone: use datetime(…, tzinfo=…)"
+        )
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -205,15 +221,23 @@ def moment_of(timestamp: float) -> datetime:
     try:
         return _EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:
-        raise TriggerError(f"date {timestamp!r} must be in the years 1 to 9999", name="RangeError") from None
+        raise TriggerError(
+            f"date {timestamp!r} must be in the years 1 to 9999", name="RangeError"
+        ) from None
 
 
 def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
     found = input
-    given = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else dict[str, Any]()
+    given = (
+        cast("Mapping[str, Any]", found)
+        if isinstance(found, Mapping)
+        else dict[str, Any]()
+    )
     if "type" in given or "channelId" in given:
         return given
-    raise TriggerError(f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None")
+    raise TriggerError(
+        f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None"
+    )
 
 
 def _brief(value: object) -> str:
@@ -224,16 +248,24 @@ def _brief(value: object) -> str:
 
 
 def _interval(given: Mapping[str, Any], channel: str | None) -> Trigger:
-    return TimeIntervalTrigger(_present(given, "seconds"), _repeats(given), channel_id=channel)
+    return TimeIntervalTrigger(
+        _present(given, "seconds"), _repeats(given), channel_id=channel
+    )
 
 
 def _date(given: Mapping[str, Any], channel: str | None) -> Trigger:
     date = _present(given, "date")
-    return DateTrigger(milliseconds(date) if isinstance(date, datetime) else date, channel_id=channel)
+    return DateTrigger(
+        milliseconds(date) if isinstance(date, datetime) else date, channel_id=channel
+    )
 
 
 def _calendar(given: Mapping[str, Any], channel: str | None) -> Trigger:
-    components = {name: value for name, value in given.items() if name not in ("type", "repeats", "channelId")}
+    components = {
+        name: value
+        for name, value in given.items()
+        if name not in ("type", "repeats", "channelId")
+    }
     return CalendarTrigger(components, _repeats(given), channel_id=channel)
 
 
@@ -246,7 +278,9 @@ def _recurring(kind: type[RecurringTrigger]) -> _Parse:
     names = [one.name for one in fields(kind) if one.name != "channel_id"]
 
     def parse(given: Mapping[str, Any], channel: str | None) -> Trigger:
-        return kind(**{name: _present(given, name) for name in names}, channel_id=channel)
+        return kind(
+            **{name: _present(given, name) for name in names}, channel_id=channel
+        )
 
     return parse
 
@@ -255,7 +289,10 @@ _PARSERS: Final[Mapping[str, _Parse]] = {
     "timeInterval": _interval,
     "date": _date,
     "calendar": _calendar,
-    **{kind.type: _recurring(kind) for kind in (DailyTrigger, WeeklyTrigger, MonthlyTrigger, YearlyTrigger)},
+    **{
+        kind.type: _recurring(kind)
+        for kind in (DailyTrigger, WeeklyTrigger, MonthlyTrigger, YearlyTrigger)
+    },
 }
 
 
@@ -267,7 +304,11 @@ def _present(given: Mapping[str, Any], name: str) -> Any:
 
 def _number(name: str, value: object) -> float:
     # The product rejects NaN and infinity.
-    if isinstance(value, int | float) and not isinstance(value, bool) and value * 0 == 0:
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and value * 0 == 0
+    ):
         return value
     raise TriggerError(f"{name} {_brief(value)} must be a number")
 
@@ -284,4 +325,6 @@ def _flag(name: str, value: object) -> None:
 
 
 def _out_of_range(name: str, low: float, high: float, value: object) -> TriggerError:
-    return TriggerError(f"{name} {_brief(value)} must be {low} to {high}", name="RangeError")
+    return TriggerError(
+        f"{name} {_brief(value)} must be {low} to {high}", name="RangeError"
+    )

@@ -9,7 +9,11 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.selection import WITH_DEVICE, add_package_marks, requests_device
+from pytest_device.plugin.selection import (
+    WITH_DEVICE,
+    add_package_marks,
+    requests_device,
+)
 
 pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
@@ -34,10 +38,14 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist decides whether to start workers
+@pytest.hookimpl(
+    wrapper=True, tryfirst=True
+)  # before pytest-xdist decides whether to start workers
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
     """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``."""
-    if config.getoption("dist", default=None) is not None:  # pytest-xdist is active, under whatever name
+    if (
+        config.getoption("dist", default=None) is not None
+    ):  # pytest-xdist is active, under whatever name
         from pytest_device.plugin.options import note_distribution
 
         note_distribution(config)
@@ -54,13 +62,17 @@ def pytest_configure(config: pytest.Config) -> None:
         hide_token(config)
 
 
-@pytest.hookimpl(tryfirst=True)  # after pytest-xdist was configured, and before it starts its workers
+@pytest.hookimpl(
+    tryfirst=True
+)  # after pytest-xdist was configured, and before it starts its workers
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the coordinator plugin in a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.xdist.coordinator import Coordinator
 
-        session.config.pluginmanager.register(Coordinator(session.config), "device-coordinator")
+        session.config.pluginmanager.register(
+            Coordinator(session.config), "device-coordinator"
+        )
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -73,14 +85,20 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize tests that are marked for several platforms."""
     add_package_marks(metafunc.definition)
-    if metafunc.definition.get_closest_marker("device") or not WITH_DEVICE.isdisjoint(metafunc.fixturenames):
+    if metafunc.definition.get_closest_marker("device") or not WITH_DEVICE.isdisjoint(
+        metafunc.fixturenames
+    ):
         from pytest_device.plugin.collection import parametrize
 
         parametrize(metafunc)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # around hooks that deselect and reorder tests
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+@pytest.hookimpl(
+    wrapper=True, tryfirst=True
+)  # around hooks that deselect and reorder tests
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
     """Turn the markers of the selected tests into requirements, or report all mistakes at once."""
     before = {item: place for place, item in enumerate(items)}
     yield

@@ -20,11 +20,29 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.options import is_dry_run, misspelled, settings_of, usage_error, will_run
+from pytest_device.plugin.options import (
+    is_dry_run,
+    misspelled,
+    settings_of,
+    usage_error,
+    will_run,
+)
 from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
-from pytest_device.plugin.selection import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE, WITH_DEVICE
+from pytest_device.plugin.selection import (
+    MULTI_DEVICE,
+    SCOPED_DRIVERS,
+    SINGLE_DEVICE,
+    WITH_DEVICE,
+)
 from pytest_device.plugin.shard import select
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of, several_devices
+from pytest_device.plugin.state import (
+    ARGUMENTS,
+    NEEDS,
+    PROBLEMS,
+    history_of,
+    needs_of,
+    several_devices,
+)
 from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import Use, sized
@@ -37,9 +55,13 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 _TYPES: Final = {
-    **dict.fromkeys(("device_agent_device", "device_agent_devices"), SessionType.AGENT_DEVICE),
+    **dict.fromkeys(
+        ("device_agent_device", "device_agent_devices"), SessionType.AGENT_DEVICE
+    ),
     **dict.fromkeys(("device_argent", "device_argents"), SessionType.ARGENT),
-    **dict.fromkeys(("device_driver", "device_drivers", *SCOPED_DRIVERS), SessionType.APPIUM),
+    **dict.fromkeys(
+        ("device_driver", "device_drivers", *SCOPED_DRIVERS), SessionType.APPIUM
+    ),
 }
 """The session type that each fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
@@ -50,21 +72,36 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     try:
         settings = settings_of(metafunc.config)
         devices = arguments_by_name(marks_of(metafunc.definition))
-        platforms = platforms_of(devices.get(SINGLE, {}), settings) if SINGLE in devices else ()
+        platforms = (
+            platforms_of(devices.get(SINGLE, {}), settings) if SINGLE in devices else ()
+        )
     except ConfigError:
         return  # reported with all other mistakes
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
-    if settings.spread and settings.is_of_this_run("platform"):  # tests for other platforms are deselected
-        platforms = tuple(platform for platform in platforms if platform in settings.platform) or platforms
+    if settings.spread and settings.is_of_this_run(
+        "platform"
+    ):  # tests for other platforms are deselected
+        platforms = (
+            tuple(platform for platform in platforms if platform in settings.platform)
+            or platforms
+        )
     if settings.spread:  # based on the test's name: the same in every process, also if this test runs alone
-        platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
+        platforms = (
+            platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],
+        )
     if PLATFORM_ARGUMENT not in metafunc.fixturenames:
         metafunc.fixturenames.append(PLATFORM_ARGUMENT)
     metafunc.parametrize(PLATFORM_ARGUMENT, platforms, ids=platforms, indirect=True)
 
 
-def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item], *, may_order: bool) -> None:
+def begin(
+    config: pytest.Config,
+    items: list[pytest.Item],
+    wanted: list[pytest.Item],
+    *,
+    may_order: bool,
+) -> None:
     """Store the requirements of every device test, and register the run that will provide the devices.
 
     ``may_order``: whether no other plugin has ordered the tests. Raises pytest.UsageError with all mistakes at once,
@@ -76,9 +113,18 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
     try:
         settings = settings_of(config)
         run = DeviceRun(config, settings)
-        problems = [*_rivals(config), *misspelled(config), *run.missing(), *_read(wanted, run)]
+        problems = [
+            *_rivals(config),
+            *misspelled(config),
+            *run.missing(),
+            *_read(wanted, run),
+        ]
         if not problems:
-            may_order = may_order and settings.reorder and not config.getoption("stepwise", default=False)
+            may_order = (
+                may_order
+                and settings.reorder
+                and not config.getoption("stepwise", default=False)
+            )
             _choose(config, items, settings)
             grouping = Grouping()
             if may_order:
@@ -102,7 +148,9 @@ def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
     return True
 
 
-def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
+def _report_problems(
+    config: pytest.Config, items: list[pytest.Item], problems: list[str]
+) -> None:
     if not hasattr(config, "workerinput"):
         raise usage_error(problems)
     output: dict[str, Any] = vars(config)["workeroutput"]
@@ -110,7 +158,9 @@ def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: 
     items.clear()
 
 
-def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+def _choose(
+    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
+) -> None:
     """Deselect tests that this run should skip, and size the sessions of the others."""
     _deselect(config, items, settings)
     select(config, items, settings)
@@ -131,10 +181,16 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         link.send_plan(TestPlan((), (), (), may_order=False))
 
 
-def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+def _size(
+    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
+) -> None:
     """Limit sessions to the duration that their tests took in earlier runs."""
     uses = [
-        Use(item.nodeid, need, is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name])
+        Use(
+            item.nodeid,
+            need,
+            is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name],
+        )
         for item in items
         for name, need in needs_of(item).items()
     ]
@@ -142,7 +198,9 @@ def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings")
     for item in items:
         if needs := needs_of(item):
             item.stash[NEEDS] = {
-                name: replace(need, request=requests[need], defaults=()) if need in requests else need
+                name: replace(need, request=requests[need], defaults=())
+                if need in requests
+                else need
                 for name, need in needs.items()
             }
 
@@ -186,12 +244,19 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         try:
             needs[name] = need_of(item, arguments, settings, names)
         except ConfigError as error:
-            problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
+            problems += [
+                f"{name}: {problem}" if name else problem for problem in error.problems
+            ]
     problems += _wrong_fixtures(item, devices, needs)
     attached = [need.attach for need in needs.values() if need.attach]
     if len(attached) > len(set(attached)):
-        problems.append(f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'")
-    if settings.max_sessions is not None and len(needs) - len(attached) > settings.max_sessions:
+        problems.append(
+            f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'"
+        )
+    if (
+        settings.max_sessions is not None
+        and len(needs) - len(attached) > settings.max_sessions
+    ):
         source = settings.source("max_sessions")
         problems.append(
             f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
@@ -204,7 +269,9 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
 
 
 def _wrong_fixtures(
-    item: pytest.Item, devices: Collection[str], needs: Mapping[str, "DeviceRequirement"]
+    item: pytest.Item,
+    devices: Collection[str],
+    needs: Mapping[str, "DeviceRequirement"],
 ) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
         yield "device() requires a test function: tests of this kind have no fixtures"
@@ -217,8 +284,14 @@ def _wrong_fixtures(
         # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
             instead = f"{name}s" if f"{name}s" in MULTI_DEVICE else "device_sessions"
-            yield several_devices(name, "device_drivers" if name in SCOPED_DRIVERS else instead, devices)
-    fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
+            yield several_devices(
+                name, "device_drivers" if name in SCOPED_DRIVERS else instead, devices
+            )
+    fixtures = {
+        kind.value: name
+        for name, kind in sorted(_TYPES.items(), reverse=True)
+        if name in asked
+    }
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
@@ -226,14 +299,18 @@ def _wrong_fixtures(
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
 
 
-def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+def _deselect(
+    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
+) -> None:
     """Deselect tests for platforms that the command line or the environment does not name."""
     if not settings.platform or not settings.is_of_this_run("platform"):
         return
     others = [
         item
         for item in items
-        if {need.request.platform for need in needs_of(item).values()}.difference(settings.platform)
+        if {need.request.platform for need in needs_of(item).values()}.difference(
+            settings.platform
+        )
     ]
     if others:
         config.hook.pytest_deselected(items=others)
@@ -246,5 +323,10 @@ def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) 
     plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all device tests are deselected
         return
-    history = History(None) if hasattr(config, "workerinput") else history_of(config)  # workers must agree on the order
-    items[:] = [items[place] for place in in_order(plan, [item.nodeid for item in items], history)]
+    history = (
+        History(None) if hasattr(config, "workerinput") else history_of(config)
+    )  # workers must agree on the order
+    items[:] = [
+        items[place]
+        for place in in_order(plan, [item.nodeid for item in items], history)
+    ]

@@ -58,7 +58,9 @@ def device_driver_policy() -> "DriverPolicy":
 
 @pytest.fixture
 def device_sessions(
-    request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
+    request: pytest.FixtureRequest,
+    device_request_defaults: "DeviceArguments",
+    device_wait_policy: "WaitPolicy",
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.drivers import check_early
@@ -66,8 +68,15 @@ def device_sessions(
     from pytest_device.plugin.state import check_policy, providing
     from pytest_device.sessions.lifecycle import WaitPolicy
 
-    devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
-    check = partial(check_early, devices) if "device_appium_options" in request.fixturenames else None
+    devices, defaults = (
+        _devices(request),
+        cast("Mapping[str, Any]", device_request_defaults),
+    )
+    check = (
+        partial(check_early, devices)
+        if "device_appium_options" in request.fixturenames
+        else None
+    )
     with providing(request.node), timer_paused(request.node):
         check_policy(device_wait_policy, "device_wait_policy", WaitPolicy)
         return devices.acquire(request.node, defaults, device_wait_policy, check)
@@ -88,7 +97,9 @@ def device_platform(request: pytest.FixtureRequest) -> "Platform":
 
     if not needs_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
-    return single_value(needs_of(request.node), "device_platform", "device_sessions").request.platform
+    return single_value(
+        needs_of(request.node), "device_platform", "device_sessions"
+    ).request.platform
 
 
 @pytest.fixture
@@ -109,7 +120,9 @@ def device_drivers(
     from pytest_device.plugin.provider.drivers import started
 
     del device_sessions  # needed for its setup only
-    with started(_devices(request), request.node, device_appium_options, device_driver_policy) as drivers:
+    with started(
+        _devices(request), request.node, device_appium_options, device_driver_policy
+    ) as drivers:
         yield drivers
 
 
@@ -148,27 +161,37 @@ def _held_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
 
 @pytest.fixture
 def device_agent_devices(
-    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    device_sessions: "Mapping[str, Session]",
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.plugin.provider.agents import clients
 
-    with clients(AgentDevice, request.node, device_sessions, tmp_path_factory) as by_name:
+    with clients(
+        AgentDevice, request.node, device_sessions, tmp_path_factory
+    ) as by_name:
         yield by_name
 
 
 @pytest.fixture
-def device_agent_device(device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
+def device_agent_device(
+    device_agent_devices: "Mapping[str, AgentDevice]",
+) -> "AgentDevice":
     """Provide an agent-device client for the test's device (``type="agent-device"``); closed after the test."""
     from pytest_device.plugin.state import single_value
 
-    return single_value(device_agent_devices, "device_agent_device", "device_agent_devices")
+    return single_value(
+        device_agent_devices, "device_agent_device", "device_agent_devices"
+    )
 
 
 @pytest.fixture
 def device_argents(
-    request: pytest.FixtureRequest, device_sessions: "Mapping[str, Session]", tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    device_sessions: "Mapping[str, Session]",
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide an argent client for each device of the test, by its marker's name."""
     from pytest_device.controllers.argent import Argent
@@ -188,7 +211,9 @@ def device_argent(device_argents: "Mapping[str, Argent]") -> "Argent":
 
 @pytest.fixture
 def device_environment(
-    request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    device_session: "Session",
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, str]:
     """Provide environment variables that point the controller's own tools to the test's device."""
     from pytest_device.plugin.markers import SINGLE
@@ -214,7 +239,11 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     from pytest_device.plugin.output.artifacts import directory_of
 
     settings = settings_of(request.config)
-    directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
+    directory = (
+        tmp_path
+        if settings.is_default("artifacts_dir")
+        else directory_of(request.node, settings)
+    )
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
@@ -235,7 +264,9 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
     """
     devices = _devices(request)
 
-    def leased(**arguments: "Unpack[DeviceArguments]") -> "AbstractContextManager[Session]":
+    def leased(
+        **arguments: "Unpack[DeviceArguments]",
+    ) -> "AbstractContextManager[Session]":
         return devices.lease(cast("Mapping[str, Any]", arguments))
 
     return leased

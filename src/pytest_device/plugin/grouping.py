@@ -36,7 +36,10 @@ class Grouping:
         if needs not in self._group_of:
             self._group_of[needs] = self._groups[self._group(needs)]
         bond = _bond(item)
-        place = self._known[item] = self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
+        place = self._known[item] = (
+            self._group_of[needs],
+            NO_BOND if bond is None else self._bonds[bond],
+        )
         return place
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
@@ -61,14 +64,25 @@ def _bond(item: pytest.Item) -> str | None:
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
     scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
-    for scope, node_type in NODES.items():  # fixtures of these scopes are torn down before a test of another node
+    for (
+        scope,
+        node_type,
+    ) in (
+        NODES.items()
+    ):  # fixtures of these scopes are torn down before a test of another node
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {platform}"
     return None
 
 
-def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
+def _parameter_of_run(
+    item: pytest.Item, definitions: Mapping[str, Sequence[Any]]
+) -> str | None:
     """Return the parameters of session-scoped fixtures, which are set up again whenever a parameter changes."""
     indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
-    wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
+    wide = [
+        name
+        for name in indices
+        if definitions.get(name) and definitions[name][-1].scope == "session"
+    ]
     return " ".join(f"{name}={indices[name]}" for name in wide) or None

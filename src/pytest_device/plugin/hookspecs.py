@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
 
 
-def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any]) -> None:
+def pytest_device_request(
+    item: pytest.Item, name: str, arguments: dict[str, Any]
+) -> None:
     """Change the marker arguments of a test's device in place.
 
     Called at collection, for each device of each test. ``name`` is the device's name, empty if its marker has none.

@@ -25,11 +25,21 @@ if TYPE_CHECKING:
 Arguments = Mapping[str, Any]
 _Nodes = Mapping[str, type[pytest.Collector]]
 
-CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
+CI_RUN_VARIABLES: Final = (
+    "GITHUB_RUN_ID",
+    "CI_PIPELINE_ID",
+    "BUILD_TAG",
+    "BUILD_NUMBER",
+    "BUILD_ID",
+)
 """Variables in which common CI services name the run; the first one that is set is used."""
 PLATFORM_ARGUMENT: Final = "device_platform"
 """Argument that parametrizes a test marked for several platforms."""
-NODES: Final[_Nodes] = {"package": pytest.Package, "module": pytest.Module, "class": pytest.Class}
+NODES: Final[_Nodes] = {
+    "package": pytest.Package,
+    "module": pytest.Module,
+    "class": pytest.Class,
+}
 """Nodes whose tests share a fixture or a device, by scope, from the widest to the narrowest."""
 SINGLE: Final = ""
 """Device name in a test with one device."""
@@ -43,19 +53,32 @@ def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     if node.get_closest_marker("device") is None:
         return []
     callspec = getattr(node, "callspec", None)
-    given: list[pytest.Mark] = [mark for mark in (callspec.marks if callspec else ()) if mark.name == "device"]
-    marks = [mark for parent in reversed(node.listchain()) for mark in _own_marks(parent)]
+    given: list[pytest.Mark] = [
+        mark for mark in (callspec.marks if callspec else ()) if mark.name == "device"
+    ]
+    marks = [
+        mark for parent in reversed(node.listchain()) for mark in _own_marks(parent)
+    ]
     return [*given, *(mark for mark in marks if not any(mark is one for one in given))]
 
 
 def _own_marks(node: object) -> list[pytest.Mark]:
     """Return the markers of a node, closest first; pytest lists those of a class's bases before its own."""
-    marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
+    marks: list[pytest.Mark] = [
+        mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"
+    ]
     if not isinstance(node, pytest.Class):
         return marks
     bases = cast("type", node.obj).__mro__
-    written = [[one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one for kind in bases]
-    places = {id(getattr(mark, "mark", mark)): place for place, of_class in enumerate(written) for mark in of_class}
+    written = [
+        [one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one
+        for kind in bases
+    ]
+    places = {
+        id(getattr(mark, "mark", mark)): place
+        for place, of_class in enumerate(written)
+        for mark in of_class
+    }
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
 
 
@@ -75,7 +98,8 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
     for mark in reversed(marks):
         for name in [_name_of(mark)] if mark.args else named:
             devices[name] = _merge(
-                devices[name], {key: value for key, value in mark.kwargs.items() if value is not None}
+                devices[name],
+                {key: value for key, value in mark.kwargs.items() if value is not None},
             )
     return devices
 
@@ -91,7 +115,9 @@ def _merge(outer: Arguments, closer: Arguments) -> dict[str, Any]:
         dropped |= set(SOURCES)
     if closer.get("type") == SessionType.WEB_PREVIEW_ONLY:
         dropped.add("max_idle_time_minutes")
-    return {name: value for name, value in outer.items() if name not in dropped} | dict(closer)
+    return {name: value for name, value in outer.items() if name not in dropped} | dict(
+        closer
+    )
 
 
 def _name_of(mark: pytest.Mark) -> str:
@@ -114,7 +140,9 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
             return (platform,)
         case platforms if isinstance(platforms, list | tuple):
             return tuple(dict.fromkeys(map(str, cast("Iterable[object]", platforms))))
-        case platforms if isinstance(platforms, set | frozenset):  # sorted, so that all processes agree
+        case platforms if isinstance(
+            platforms, set | frozenset
+        ):  # sorted, so that all processes agree
             return tuple(sorted(map(str, cast("Iterable[object]", platforms))))
         case other:
             return (str(other),)
@@ -125,7 +153,9 @@ class Names:
 
     def __init__(self, environ: Mapping[str, str], run: str = "") -> None:
         self._run, self._worker = run, environ.get("PYTEST_XDIST_WORKER", "")
-        self._ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run)
+        self._ci_run = next(
+            (environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run
+        )
         self.needs: dict[str, DeviceRequirement] = {}
         """The requirements so far: many tests share them."""
 
@@ -136,11 +166,17 @@ class Names:
     def of(self, item: pytest.Item, share: str) -> str:
         """Return a name whose first 40 characters distinguish sessions: the tests that share it come first."""
         path, _, test = item.nodeid.partition("::")
-        test = _sharing(item, share).nodeid.partition("::")[2] if share == Share.CLASS else test or item.name
+        test = (
+            _sharing(item, share).nodeid.partition("::")[2]
+            if share == Share.CLASS
+            else test or item.name
+        )
         sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
         parts = [*sharing, item.config.rootpath.name, self._worker, self._ci_run]
         name = " · ".join(filter(None, parts))[:NAME_MAX_LENGTH]
-        return name.encode(errors="replace").decode()  # file names may contain undecodable bytes
+        return name.encode(
+            errors="replace"
+        ).decode()  # file names may contain undecodable bytes
 
 
 def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
@@ -167,7 +203,9 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
     return devices
 
 
-def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
+def _one_platform(
+    item: pytest.Item, name: str, arguments: Arguments, settings: "Settings"
+) -> dict[str, str]:
     platforms = platforms_of(arguments, settings)
     chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == SINGLE and chosen not in {None, platforms[0]}:
@@ -178,22 +216,32 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
     if len(platforms) < 2:  # noqa: PLR2004
         return {"platform": platforms[0]} if platforms else {}
     if unknown := next((one for one in platforms if one not in list(Platform)), None):
-        raise ConfigError(f"platform={list(platforms)!r}: {unknown!r} must be android or ios")
+        raise ConfigError(
+            f"platform={list(platforms)!r}: {unknown!r} must be android or ios"
+        )
     if name != SINGLE or chosen is None:
         what = f"a device of several ({name!r})" if name != SINGLE else "this test"
-        raise ConfigError(f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one")
+        raise ConfigError(
+            f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one"
+        )
     return {"platform": str(chosen)}
 
 
 def need_of(
-    item: pytest.Item, arguments: Arguments, settings: "Settings", names: Names, defaults: Arguments | None = None
+    item: pytest.Item,
+    arguments: Arguments,
+    settings: "Settings",
+    names: Names,
+    defaults: Arguments | None = None,
 ) -> "DeviceRequirement":
     """Return the requirement for arguments, then ``defaults``, then the settings; raises ConfigError."""
     from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
     from pytest_device.sessions.requirement import DeviceRequirement
 
     given = {name: whole_minutes(value) for name, value in arguments.items()}
-    sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
+    sharing: dict[str, Any] = {
+        name: given.pop(name) for name in SHARING if name in given
+    }
     given = opened(item.config, _merge(defaults or {}, given))
     share, problems = _share(sharing, settings)
     sharing_key, name = _sharing_key(item, share), names.of(item, share)
@@ -208,14 +256,26 @@ def need_of(
     except ConfigError as error:
         problems += error.problems
     duration = request.max_duration_minutes if request else None
-    minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
+    minutes = _minutes(
+        sharing, settings, share, duration or DURATION_MAX_MINUTES, problems
+    )
     if request is None or problems:
         raise ConfigError(*problems)
     if attach:  # equal for all its tests, whatever they request for their own sessions
-        request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
-        return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
-    defaults_of_ours = [name for name in OMITTED_VALUES if name not in given and settings.is_default(name)]
-    return names.needs.setdefault(key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours))
+        request = SessionRequest(
+            app_id=request.app_id, platform=request.platform, type=request.type
+        )
+        return names.needs.setdefault(
+            key, DeviceRequirement(request, Share.RUN, attach=attach)
+        )
+    defaults_of_ours = [
+        name
+        for name in OMITTED_VALUES
+        if name not in given and settings.is_default(name)
+    ]
+    return names.needs.setdefault(
+        key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours)
+    )
 
 
 def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
@@ -236,20 +296,32 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
     return settings.share, [f"share={share!r} must be one of {', '.join(Share)}"]
 
 
-def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
+def _minutes(
+    sharing: Arguments,
+    settings: "Settings",
+    share: str,
+    duration: int,
+    problems: list[str],
+) -> int:
     """Return the minutes that a reused session must have left; append mistakes to ``problems``."""
     if "test_minutes" not in sharing:
         return _minutes_of_setting(settings, share, duration, problems)
     minutes = sharing["test_minutes"]
     if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
-        problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")
+        problems.append(
+            f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}"
+        )
         return 0
     if minutes > duration:
-        problems.append(f"test_minutes={minutes} must not exceed max_duration_minutes={duration}")
+        problems.append(
+            f"test_minutes={minutes} must not exceed max_duration_minutes={duration}"
+        )
     return minutes
 
 
-def _minutes_of_setting(settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
+def _minutes_of_setting(
+    settings: "Settings", share: str, duration: int, problems: list[str]
+) -> int:
     """Return the setting; the default, and any value without sharing, is reduced for short sessions.
 
     An explicit value above the session's duration is an error: it would boot a device for each test.
@@ -292,7 +364,10 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
 
 def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, object]]:
     """Yield the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
-    longest = arguments.get("max_duration_minutes", settings.duration_with(arguments.get("max_idle_time_minutes")))
+    longest = arguments.get(
+        "max_duration_minutes",
+        settings.duration_with(arguments.get("max_idle_time_minutes")),
+    )
     yield "max_duration_minutes", longest
     idle = settings.idle_within(longest)
     if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and idle is not None:

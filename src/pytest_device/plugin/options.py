@@ -23,7 +23,9 @@ _SETTINGS: Final["pytest.StashKey[Settings | ConfigError]"] = pytest.StashKey()
 
 def add(parser: pytest.Parser) -> None:
     """Register each option on the command line and in the ini file."""
-    group = parser.getgroup("device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)")
+    group = parser.getgroup(
+        "device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)"
+    )
     for option in OPTIONS:
         default, help_text = option.default, option.help
         takes = {"metavar": option.metavar}
@@ -33,8 +35,17 @@ def add(parser: pytest.Parser) -> None:
         elif isinstance(default, tuple):
             takes["action"] = "append"
         elif default is not None:
-            help_text += f" (default: {default:g})" if isinstance(default, float) else f" (default: {default})"
-        group.addoption(option.flag, dest=option.ini, help=f"{help_text} [{option.variable}]", **takes)
+            help_text += (
+                f" (default: {default:g})"
+                if isinstance(default, float)
+                else f" (default: {default})"
+            )
+        group.addoption(
+            option.flag,
+            dest=option.ini,
+            help=f"{help_text} [{option.variable}]",
+            **takes,
+        )
         parser.addini(option.ini, option.help, default=None)
 
 
@@ -63,23 +74,35 @@ def _resolved(config: pytest.Config) -> "Settings":
     from pytest_device.plugin.project import completed
     from pytest_device.settings import resolve
 
-    settings = resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name))
+    settings = resolve(
+        lambda name: _text(config.getoption(name)),
+        os.environ,
+        lambda name: _from_ini(config, name),
+    )
     return completed(config, settings)
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
     """Return a value of the ini file; paths are relative to the rootdir, as pytest's own."""
     text = _ini(config, name)
-    return str(config.rootpath / text) if text and name in (Options.builds_dir.ini, Options.app_root.ini) else text
+    return (
+        str(config.rootpath / text)
+        if text and name in (Options.builds_dir.ini, Options.app_root.ini)
+        else text
+    )
 
 
 def misspelled(config: pytest.Config) -> Iterator[str]:
     """Yield each undeclared key of the ini file that resembles one of ours."""
     from difflib import get_close_matches
 
-    given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get("inicfg", {})  # the old name warns
+    given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
+        "inicfg", {}
+    )  # the old name warns
     for key in given:
-        near = get_close_matches(key, [option.ini for option in OPTIONS], n=1, cutoff=0.8)
+        near = get_close_matches(
+            key, [option.ini for option in OPTIONS], n=1, cutoff=0.8
+        )
         if near and near[0] != key and not _is_declared(config, key):
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
 
@@ -103,8 +126,15 @@ def header(config: pytest.Config) -> list[str]:
         settings = settings_of(config)
     except ConfigError:
         return []  # reported in full if a test needs a device
-    service = [f"device: {', '.join(_facts(settings))}"] if settings.url or settings.local else []
-    from_project = (f"device app: {name}: {value} ({source})" for name, value, source in additions_of(config))
+    service = (
+        [f"device: {', '.join(_facts(settings))}"]
+        if settings.url or settings.local
+        else []
+    )
+    from_project = (
+        f"device app: {name}: {value} ({source})"
+        for name, value, source in additions_of(config)
+    )
     sources = [*_sources(settings), *from_project] if config.get_verbosity() > 0 else []
     return [*service, *(f"device app: {note}" for note in notes_of(config)), *sources]
 
@@ -166,12 +196,17 @@ def _width(config: pytest.Config) -> int:
     if number is None:  # --tx, for example 3*popen
         distributes = config.getoption("dist") != "no" or config.getoption("distload")
         specs: list[str] = (config.getoption("tx") or []) if distributes else []
-        number = sum(int(many) if many.isdigit() else 1 for many, _, _ in (spec.partition("*") for spec in specs))
+        number = sum(
+            int(many) if many.isdigit() else 1
+            for many, _, _ in (spec.partition("*") for spec in specs)
+        )
     most: int | None = config.getoption("maxprocesses")
     return min(int(number), most or int(number))
 
 
-def conflicting_distribution_options(config: pytest.Config, *, workers: bool = True) -> list[str]:
+def conflicting_distribution_options(
+    config: pytest.Config, *, workers: bool = True
+) -> list[str]:
     """Return the options that prevent assigning tests to workers by device; some apply only with workers."""
     chosen = config.stash.get(CHOSEN_DIST, "no")
     others = {
@@ -184,9 +219,14 @@ def conflicting_distribution_options(config: pytest.Config, *, workers: bool = T
 
 def _has_scheduler(config: pytest.Config) -> bool:
     """Return whether the suite or another plugin has its own scheduler."""
-    known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-coordinator")]
+    known = [
+        config.pluginmanager.get_plugin(name)
+        for name in ("dsession", "device-coordinator")
+    ]
     hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
-    return hook is not None and any(found.plugin not in known for found in hook.get_hookimpls())
+    return hook is not None and any(
+        found.plugin not in known for found in hook.get_hookimpls()
+    )
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:
@@ -197,7 +237,9 @@ def usage_error(problems: Iterable[str]) -> pytest.UsageError:
 def _is_set(config: pytest.Config, *options: Option[Any]) -> bool:
     """Return whether any of the options is set, without loading the settings, which most runs never need."""
     return any(
-        config.getoption(option.ini) or os.environ.get(option.variable) or _ini(config, option.ini)
+        config.getoption(option.ini)
+        or os.environ.get(option.variable)
+        or _ini(config, option.ini)
         for option in options
     )
 
@@ -205,7 +247,9 @@ def _is_set(config: pytest.Config, *options: Option[Any]) -> bool:
 def _ini(config: pytest.Config, name: str) -> str | None:
     """Return a value of the ini file as text, also a number, a switch or a list in TOML: pytest refuses those."""
     value = getattr(vars(config).get("_inicfg", {}).get(name), "value", None)
-    return _text(config.getini(name) if value is None or isinstance(value, str) else value)
+    return _text(
+        config.getini(name) if value is None or isinstance(value, str) else value
+    )
 
 
 def _text(value: object) -> str | None:

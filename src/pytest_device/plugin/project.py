@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _PROJECT: Final = pytest.StashKey["Project"]()
 _IS_ITS_APP: Final = pytest.StashKey[bool]()
 """Whether the run's app ID belongs to the project."""
-_INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
+_INSTALLED: Final = {
+    Platform.IOS: "appium:bundleId",
+    Platform.ANDROID: "appium:appPackage",
+}
 _CHOSEN: Final = ("bundleId", "appPackage", "browserName")
 
 
@@ -34,18 +37,26 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
 
     how = cast("Dynamic", settings.app_dynamic)
     try:
-        project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor, dynamic=how)
+        project = config.stash[_PROJECT] = load_project(
+            settings.app_root, vendor=settings.vendor, dynamic=how
+        )
     except ConfigError as error:
-        raise ConfigError(*(f"{settings.source('app_root')}: {problem}" for problem in error.problems)) from None
+        raise ConfigError(
+            *(f"{settings.source('app_root')}: {problem}" for problem in error.problems)
+        ) from None
     identifier = project.project_id(settings.project_id_path or "")
     is_set = settings.app_id not in (None, LOCAL_APP_ID)
-    config.stash[_IS_ITS_APP] = identifier is None or not is_set or str(settings.app_id) == identifier.lower()
+    config.stash[_IS_ITS_APP] = (
+        identifier is None or not is_set or str(settings.app_id) == identifier.lower()
+    )
     if identifier is None or is_set:
         return settings
     try:
         return settings.replace("app_root", app_id=Options.app_id.parse(identifier))
     except ValueError as error:
-        raise ConfigError(f"{project.root}: the project identifier {identifier!r} must be {error}") from None
+        raise ConfigError(
+            f"{project.root}: the project identifier {identifier!r} must be {error}"
+        ) from None
 
 
 def project_of(config: pytest.Config) -> "Project | None":
@@ -64,8 +75,15 @@ def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
     if not (project := project_of(config)):
         return
     if project.sdk_major:
-        yield "sdk_version with vendor_go=True", str(project.sdk_major), project.source("sdkVersion")
-    for platform, key in ((Platform.IOS, "ios.bundleIdentifier"), (Platform.ANDROID, "android.package")):
+        yield (
+            "sdk_version with vendor_go=True",
+            str(project.sdk_major),
+            project.source("sdkVersion"),
+        )
+    for platform, key in (
+        (Platform.IOS, "ios.bundleIdentifier"),
+        (Platform.ANDROID, "android.package"),
+    ):
         if identifier := project.identifier(platform):
             yield _INSTALLED[platform], identifier, project.source(key)
     if schemes := project.schemes():
@@ -77,7 +95,9 @@ def needed_project(config: pytest.Config, what: str) -> "Project":
     __tracebackhide__ = True
     if project := project_of(config):
         return project
-    raise ConfigError(f"{what} needs the app's project: set {Options.app_root.spellings}")
+    raise ConfigError(
+        f"{what} needs the app's project: set {Options.app_root.spellings}"
+    )
 
 
 def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
@@ -86,7 +106,10 @@ def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
     Raises ConfigError if the link doesn't open a route.
     """
     arguments, project = dict(given), project_of(config)
-    route, params = arguments.pop("open_route", None), arguments.pop("route_params", None)
+    route, params = (
+        arguments.pop("open_route", None),
+        arguments.pop("route_params", None),
+    )
     if route is not None:
         arguments["open_url"] = _link(config, arguments, route, params)
     elif params is not None:
@@ -98,21 +121,32 @@ def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
     return arguments
 
 
-def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object) -> str:
+def _link(
+    config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object
+) -> str:
     if "open_url" in arguments:
         raise ConfigError("open_route and open_url are mutually exclusive: choose one")
     if not isinstance(route, str) or not isinstance(params, Mapping | None):
-        raise ConfigError("open_route must be the name of a route, and route_params a mapping of its parameters")
+        raise ConfigError(
+            "open_route must be the name of a route, and route_params a mapping of its parameters"
+        )
     project = needed_project(config, "open_route")
     return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(
         route, cast("Mapping[str, Any] | None", params)
     )
 
 
-def _links(project: "Project", platform: str | None, *, go: object, address: str = "") -> "Links":
+def _links(
+    project: "Project", platform: str | None, *, go: object, address: str = ""
+) -> "Links":
     from pytest_device.app.link import Links
 
-    return Links(project, platform and str(platform), development_client=go is True, development_address=address)
+    return Links(
+        project,
+        platform and str(platform),
+        development_client=go is True,
+        development_address=address,
+    )
 
 
 def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
@@ -120,7 +154,12 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
 
     platform = arguments.get("platform")
     go = arguments.get("vendor_go") is True
-    check_url(arguments["open_url"], project, platform=platform and str(platform), development_client=go)
+    check_url(
+        arguments["open_url"],
+        project,
+        platform=platform and str(platform),
+        development_client=go,
+    )
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
@@ -128,14 +167,29 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
 
     With the development client, the links use the address from the marker's ``open_url``.
     """
-    platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
+    platforms = {
+        str(one["platform"]) for one in arguments.values() if "platform" in one
+    }
     go = any(one.get("vendor_go") is True for one in arguments.values())
-    opened_first = [urlsplit(str(one["open_url"])) for one in arguments.values() if "open_url" in one]
-    addresses = [url.netloc for url in opened_first if url.scheme == project.vendor.go_scheme]
-    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go, address="".join(addresses[:1]))
+    opened_first = [
+        urlsplit(str(one["open_url"]))
+        for one in arguments.values()
+        if "open_url" in one
+    ]
+    addresses = [
+        url.netloc for url in opened_first if url.scheme == project.vendor.go_scheme
+    ]
+    return _links(
+        project,
+        platforms.pop() if len(platforms) == 1 else None,
+        go=go,
+        address="".join(addresses[:1]),
+    )
 
 
-def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
+def installed_app(
+    config: pytest.Config, capabilities: Mapping[str, Any], platform: str
+) -> dict[str, str]:
     """Return the capability for the project's app, unless the given capabilities select an app or a browser.
 
     An empty value selects none, except for ``appium:app``: None starts without an app.
@@ -144,7 +198,9 @@ def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platfo
     given = {name.rpartition(":")[2]: value for name, value in capabilities.items()}
     if project is None or "app" in given or any(map(given.get, _CHOSEN)):
         return {}
-    if not config.stash[_IS_ITS_APP]:  # the identifier of another app's build is unknown
+    if not config.stash[
+        _IS_ITS_APP
+    ]:  # the identifier of another app's build is unknown
         return {}
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

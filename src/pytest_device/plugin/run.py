@@ -38,7 +38,9 @@ class DeviceRun:
         self._pause = Pause(config, self._terminal)
         self._link = WorkerLink.of(config)
         self._log = EventLog(config, self._redactor, self._terminal, self._link)
-        self._connection = Connection(config, settings, self.name, self._log, self._terminal)
+        self._connection = Connection(
+            config, settings, self.name, self._log, self._terminal
+        )
         self._signals = GracefulShutdown(self._connection.on_termination)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()
@@ -70,9 +72,13 @@ class DeviceRun:
         """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns."""
         if self._link is None:
             return
-        may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)  # else --ff or another plugin
+        may_order = bool(self._ordered) and _is_in_order(
+            session.items, self._ordered
+        )  # else --ff or another plugin
         plan = self._grouping.plan(session.items, may_order=may_order)
-        self._lookahead = self._link.lookahead(session.items, self._grouping.needs, self.settings)
+        self._lookahead = self._link.lookahead(
+            session.items, self._grouping.needs, self.settings
+        )
         self._link.send_plan(plan)
 
     @pytest.hookimpl(tryfirst=True)
@@ -83,27 +89,41 @@ class DeviceRun:
         try:
             self._signals.install()
             judge = self._link.judge if self._link else None
-            devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause, judge)
+            devices = self._connection.open(
+                session.items, self._redactor, self._lookahead, self._pause, judge
+            )
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):  # write ledger and artifacts to the real disk
-            ours = [module for name, module in sys.modules.items() if name.startswith("pytest_device")]
+        if faked := sys.modules.get(
+            "pyfakefs.fake_filesystem_unittest"
+        ):  # write ledger and artifacts to the real disk
+            ours = [
+                module
+                for name, module in sys.modules.items()
+                if name.startswith("pytest_device")
+            ]
             faked.Patcher.SKIPMODULES.update(ours)
         self._config.stash[CURRENT_DEVICES] = devices
-        tests = DeviceTests(devices, self._log, self._redactor, self._pause, self._signals)
+        tests = DeviceTests(
+            devices, self._log, self._redactor, self._pause, self._signals
+        )
         self._config.pluginmanager.register(tests, "device-tests")
 
     def pytest_keyboard_interrupt(self) -> None:
         """Shut down gracefully."""
         self._signals.close()
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # after pytest's teardown, even if it was interrupted or failed
+    @pytest.hookimpl(
+        wrapper=True, trylast=True
+    )  # after pytest's teardown, even if it was interrupted or failed
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Stop the remaining sessions."""
         try:
             yield
         finally:
-            if os.getpid() == self._pid:  # otherwise a forked child that runs to the end: its parent reconciles
+            if (
+                os.getpid() == self._pid
+            ):  # otherwise a forked child that runs to the end: its parent reconciles
                 self._finish(session)
 
     def _finish(self, session: pytest.Session) -> None:

@@ -25,7 +25,9 @@ SINGLE_DEVICE: Final = frozenset(
     }
 )
 """Fixtures for a test with one device."""
-MULTI_DEVICE: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
+MULTI_DEVICE: Final = frozenset(
+    {"device_sessions", "device_agent_devices", "device_argents", "device_drivers"}
+)
 """Fixtures for a test with several devices."""
 WITH_DEVICE: Final = SINGLE_DEVICE | MULTI_DEVICE
 _FIXTURES: Final = WITH_DEVICE | {"device_client", "device_lease"}
@@ -52,13 +54,23 @@ def add_package_marks(node: pytest.Item) -> None:
     if module_node is None or _READ in module_node.stash:
         return
     module_node.stash[_READ] = True
-    name: str = getattr(module_node.obj, "__name__", "")  # a doctest in a text file has no module
-    for package in reversed([parent for parent in module_node.listchain() if isinstance(parent, pytest.Package)]):
+    name: str = getattr(
+        module_node.obj, "__name__", ""
+    )  # a doctest in a text file has no module
+    for package in reversed(
+        [
+            parent
+            for parent in module_node.listchain()
+            if isinstance(parent, pytest.Package)
+        ]
+    ):
         name = name.rpartition(".")[0]
         if _READ in package.stash:
             return  # its parents are done, too
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
         for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):
-            if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":  # others are not ours
+            if (
+                isinstance(mark, pytest.MarkDecorator) and mark.name == "device"
+            ):  # others are not ours
                 package.add_marker(mark)

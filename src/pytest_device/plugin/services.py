@@ -67,7 +67,11 @@ def device_identity_provider(
     """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
-    with _service(request.config, Options.identity_scope, partial(IdentityProvider, **device_identity_settings)) as one:
+    with _service(
+        request.config,
+        Options.identity_scope,
+        partial(IdentityProvider, **device_identity_settings),
+    ) as one:
         yield one
 
 
@@ -79,10 +83,15 @@ def device_sign_in(
     from pytest_device.plugin.output.secrets import redactor_of
 
     def sign_in(
-        user: str, scopes: "Sequence[str]" = ("openid", "profile"), *, client_id: str | None = None
+        user: str,
+        scopes: "Sequence[str]" = ("openid", "profile"),
+        *,
+        client_id: str | None = None,
     ) -> "TokenResponse":
         tokens = device_identity_provider.sign_in(user, scopes, client_id=client_id)
-        redactor_of(request.config).add(*filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token)))
+        redactor_of(request.config).add(
+            *filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token))
+        )
         return tokens
 
     return sign_in
@@ -95,7 +104,9 @@ def device_update_settings() -> "Mapping[str, Any]":
 
 
 @pytest.fixture
-def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Generator[DeviceUpdateService]":
+def device_update_service(
+    device_update_settings: "Mapping[str, Any]",
+) -> "Generator[DeviceUpdateService]":
     """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
@@ -115,7 +126,9 @@ def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpo
 
 
 @pytest.fixture
-def device_push_delivery() -> "PushDelivery | Callable[[PushMessage, PushDevice], object] | None":
+def device_push_delivery() -> (
+    "PushDelivery | Callable[[PushMessage, PushDevice], object] | None"
+):
     """Return the delivery of push messages, or None to use the controller; override it in ``conftest.py``."""
     return None
 
@@ -150,7 +163,9 @@ def device_notifications(
 
 @contextmanager
 def _service(
-    config: pytest.Config, breadth: Option[str], make: "Callable[[], AbstractContextManager[S]]"
+    config: pytest.Config,
+    breadth: Option[str],
+    make: "Callable[[], AbstractContextManager[S]]",
 ) -> "Generator[S]":
     """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.errors import ConfigError

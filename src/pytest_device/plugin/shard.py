@@ -30,14 +30,25 @@ _LOSES_TESTS: Final = {
 """Options that can't be used with shards, with the reason."""
 
 
-def select(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+def select(
+    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
+) -> None:
     """Deselect the tests of other shards; raises ConfigError if shards would lose or repeat tests."""
     shard = settings.shard
     if shard is None:
         return
     number, count = map(int, shard.split("/"))
-    if problems := [why for option, why in _LOSES_TESTS.items() if config.getoption(option, default=None)]:
-        raise ConfigError(*(f"{settings.source('shard')}={shard} can't be used with {problem}" for problem in problems))
+    if problems := [
+        why
+        for option, why in _LOSES_TESTS.items()
+        if config.getoption(option, default=None)
+    ]:
+        raise ConfigError(
+            *(
+                f"{settings.source('shard')}={shard} can't be used with {problem}"
+                for problem in problems
+            )
+        )
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
     parts = split(weighed(tests, known), count)
@@ -45,10 +56,14 @@ def select(config: pytest.Config, items: list[pytest.Item], settings: "Settings"
     config.stash[SHARD_LINE] = text
     if not config.pluginmanager.has_plugin("device-shard"):
         config.pluginmanager.register(_ShardReporter(), "device-shard")
-    others = [item for item, part in zip(items, parts, strict=True) if part != number - 1]
+    others = [
+        item for item, part in zip(items, parts, strict=True) if part != number - 1
+    ]
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item, part in zip(items, parts, strict=True) if part == number - 1]
+        items[:] = [
+            item for item, part in zip(items, parts, strict=True) if part == number - 1
+        ]
 
 
 class _ShardReporter:
@@ -60,7 +75,9 @@ class _ShardReporter:
 
 def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> str:
     """Return a text that differs if another machine splits differently."""
-    lines = sorted(f"{part} {nodeid}" for (nodeid, _), part in zip(tests, parts, strict=True))
+    lines = sorted(
+        f"{part} {nodeid}" for (nodeid, _), part in zip(tests, parts, strict=True)
+    )
     digest = sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
     return f"split {digest[:8]}"
 
@@ -72,9 +89,13 @@ def read_durations(path: Path) -> Mapping[str, int]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: {error}") from None
+        raise ConfigError(
+            f"cannot read the durations for balancing shards in {path.name}: {error}"
+        ) from None
     if not isinstance(values, dict):
-        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID")
+        raise ConfigError(
+            f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID"
+        )
     known = cast("dict[str, object]", values)
     return {
         nodeid: round(seconds * 1000)
@@ -83,7 +104,9 @@ def read_durations(path: Path) -> Mapping[str, int]:
     }
 
 
-def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[ItemCost]:
+def weighed(
+    tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]
+) -> list[ItemCost]:
     """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
@@ -92,4 +115,6 @@ def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, in
         unknown = UNKNOWN_WITHOUT if group is None else UNKNOWN_WITH_DEVICE
         return known.get(nodeid, unknown if average is None else average)
 
-    return [ItemCost(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]
+    return [
+        ItemCost(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests
+    ]

@@ -13,7 +13,12 @@ FORCE_AFTER_SIGNALS: Final = 3
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
 
-_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # SIGHUP does not exist on Windows, SIGBREAK only there
+_NAMES: Final = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGBREAK",
+)  # SIGHUP does not exist on Windows, SIGBREAK only there
 
 
 class GracefulShutdown:
@@ -30,7 +35,9 @@ class GracefulShutdown:
         self._noted = 0
         self._closing = False
         self._raised_at = -SIGNAL_DEBOUNCE_SECONDS
-        self._replaced: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
+        self._replaced: dict[
+            int, Callable[[int, FrameType | None], Any] | int | None
+        ] = {}
 
     @property
     def exit_status(self) -> int | None:

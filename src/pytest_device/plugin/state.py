@@ -116,18 +116,25 @@ def release_starts(item: pytest.Item) -> None:
 def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
     """Raise ConfigError if a fixture does not fit a session's type."""
     if session.type != needed:
-        raise ConfigError(f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}")
+        raise ConfigError(
+            f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}"
+        )
 
 
 def check_policy(returned: object, fixture: str, needed: type[object]) -> None:
     """Raise ConfigError if a suite's fixture does not return a policy."""
     if not isinstance(returned, needed):
-        raise ConfigError(f"{fixture} returned {returned!r}; it must return a {needed.__name__}")
+        raise ConfigError(
+            f"{fixture} returned {returned!r}; it must return a {needed.__name__}"
+        )
 
 
 def note_session(item: pytest.Item, session: "SessionRef") -> None:
     """Add a session to the user properties of a test's reports, including JUnit XML; its URL is empty if unknown."""
-    item.user_properties += [("device_session", session.session_id), (SESSION_URL, session.url)]
+    item.user_properties += [
+        ("device_session", session.session_id),
+        (SESSION_URL, session.url),
+    ]
 
 
 @contextmanager

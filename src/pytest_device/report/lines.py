@@ -51,7 +51,9 @@ def needs_line(event: Event, usual_seconds: float | None) -> bool:
     """Return whether an event gets a line even without ``-v``: trouble, and long boots."""
     match event:
         case StateChanged() | Ready():
-            return event.session.waited_seconds > max(PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0))
+            return event.session.waited_seconds > max(
+                PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0)
+            )
         case StartFailed() | StopDelayed() | StopFailed() | CreateUnknown() | Gone():
             return True
         case _:
@@ -75,7 +77,12 @@ def _start_line(event: SessionEvent) -> str:
     match event:
         case Created() | Attached():
             done = "session page:" if of.url else "created"
-            return with_pages(done if isinstance(event, Created) else "attached to an existing session", [_where(of)])
+            return with_pages(
+                done
+                if isinstance(event, Created)
+                else "attached to an existing session",
+                [_where(of)],
+            )
         case StateChanged():
             return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
         case Ready():
@@ -99,8 +106,14 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> st
         case StopFailed():
             return with_pages(f"COULD NOT BE STOPPED: {event.reason}", [_where(of)])
         case Kept() | KeptWarm():
-            how = f"warm until {event.until}" if isinstance(event, KeptWarm) else f"for up to {of.minutes} minutes"
-            return with_pages(f"kept {how}", [of.url, f"pytest-device stop {of.session_id}"])
+            how = (
+                f"warm until {event.until}"
+                if isinstance(event, KeptWarm)
+                else f"for up to {of.minutes} minutes"
+            )
+            return with_pages(
+                f"kept {how}", [of.url, f"pytest-device stop {of.session_id}"]
+            )
         case Unused():
             return "booted in advance, but not used by any test"
         case CreateUnknown():
@@ -121,7 +134,12 @@ def without_pages(text: str) -> str:
 
 def with_pages(text: str, pages: Iterable[str]) -> str:
     """Return a text followed by each distinct session page on its own line, to avoid wrapping."""
-    return "\n".join([without_pages(text), *(f"    {page}" for page in dict.fromkeys(filter(None, pages)))])
+    return "\n".join(
+        [
+            without_pages(text),
+            *(f"    {page}" for page in dict.fromkeys(filter(None, pages))),
+        ]
+    )
 
 
 def color_of(event: Event) -> str:
@@ -152,7 +170,9 @@ class Incident:
         return self.cause or self.error.removeprefix(f"{self.verdict}: ")
 
     def line(self, more_pages: Sequence[str] = ()) -> str:
-        return with_pages(f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages])
+        return with_pages(
+            f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages]
+        )
 
 
 class IncidentGroup(NamedTuple):
@@ -162,26 +182,40 @@ class IncidentGroup(NamedTuple):
     pages: Sequence[str]
 
     def line(self) -> str:
-        first, tests = self.incidents[0], {one.test for one in self.incidents}  # a rerun meets the cause again
+        first, tests = (
+            self.incidents[0],
+            {one.test for one in self.incidents},
+        )  # a rerun meets the cause again
         pages = [page for one in self.incidents for page in one.pages]
         if len(tests) == 1:
             return first.line([*pages, *self.pages])
         cause = without_pages(first.text).removesuffix(".")
         affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
-        return with_pages(f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages])
+        return with_pages(
+            f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages]
+        )
 
 
-def group_incidents(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, IncidentGroup]:
+def group_incidents(
+    incidents: Iterable[Incident], not_started: Sequence[StartFailed]
+) -> Mapping[str, IncidentGroup]:
     """Group incidents by the common part of their errors, with the sessions that failed alike."""
     by_cause: dict[str, list[Incident]] = {}
     for incident in incidents:
         by_cause.setdefault(normalize(incident.text), []).append(incident)
-    pages = {key: [event.session.url for event in not_started if normalize(event.reason) == key] for key in by_cause}
+    pages = {
+        key: [
+            event.session.url for event in not_started if normalize(event.reason) == key
+        ]
+        for key in by_cause
+    }
     return {key: IncidentGroup(of_one, pages[key]) for key, of_one in by_cause.items()}
 
 
 def normalize(text: str) -> str:
     """Return an error without the parts that differ between sessions: URLs, IDs, times."""
     return re.sub(
-        r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", without_pages(text)
+        r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b",
+        "…",
+        without_pages(text),
     )

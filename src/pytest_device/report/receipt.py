@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
-from pytest_device.report.lines import Incident, cause_of, color_of, group_incidents, line_of, normalize, with_pages
+from pytest_device.report.lines import (
+    Incident,
+    cause_of,
+    color_of,
+    group_incidents,
+    line_of,
+    normalize,
+    with_pages,
+)
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -24,7 +32,13 @@ from pytest_device.sessions.events import (
     detail_of,
     outcome_of,
 )
-from pytest_device.sessions.states import OVER, RETRIABLE, Outcome, final_outcome, is_left_by_all
+from pytest_device.sessions.states import (
+    OVER,
+    RETRIABLE,
+    Outcome,
+    final_outcome,
+    is_left_by_all,
+)
 
 MOST_LISTED: Final = 10
 """Maximum number of listed items of one kind: more would push the test results off the screen."""
@@ -84,7 +98,11 @@ class _Record:
         first, last = self.events[0].session, (usable or self.events[-1:])[0].session
         if self.of(Unused) or (usable and last.late_seconds is not None):
             return 0.0
-        ahead = 0.0 if first.late_seconds is None else first.waited_seconds + first.late_seconds
+        ahead = (
+            0.0
+            if first.late_seconds is None
+            else first.waited_seconds + first.late_seconds
+        )
         return max(0.0, last.waited_seconds - ahead)
 
     def _outcomes(self) -> list[Outcome]:
@@ -129,12 +147,18 @@ class Receipt:
             case CreateUnknown():
                 self.lost.append(event)
             case _:
-                self._add(event if self._has_pages else replace(event, session=replace(event.session, url="")))
+                self._add(
+                    event
+                    if self._has_pages
+                    else replace(event, session=replace(event.session, url=""))
+                )
 
     def _add(self, event: SessionEvent) -> None:
         if not event.session.session_id:
             return
-        self._records.setdefault(event.session.session_id, _Record()).events.append(event)
+        self._records.setdefault(event.session.session_id, _Record()).events.append(
+            event
+        )
         if isinstance(event, StartFailed):
             self._not_started.append(event)
 
@@ -145,7 +169,11 @@ class Receipt:
 
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed as stopped nor deliberately kept."""
-        return [one.not_stopped() for one in self._records.values() if one.outcome not in OVER]
+        return [
+            one.not_stopped()
+            for one in self._records.values()
+            if one.outcome not in OVER
+        ]
 
     def known(self) -> set[str]:
         """Return the IDs of sessions whose end is known, and the names of those with unknown IDs."""
@@ -156,7 +184,13 @@ class Receipt:
         """Yield the receipt, nothing if no session was requested and nothing went wrong."""
         left, kept = self.not_stopped(), self._of_outcome(Outcome.KEPT, Kept)
         if self.has_sessions:
-            color = "red" if left or self.lost else "yellow" if kept or self._not_started else "green"
+            color = (
+                "red"
+                if left or self.lost
+                else "yellow"
+                if kept or self._not_started
+                else "green"
+            )
             yield Line(self._counted(), color)
         yield from _of_events([*kept, *self._of_outcome(Outcome.WARM, KeptWarm)])
         for event in left:
@@ -164,7 +198,9 @@ class Receipt:
         yield from _of_events(self.lost)
         groups = group_incidents(self.incidents, self._not_started)
         failed = [
-            with_pages(f"failed to start: {e.session.label}: {cause_of(e)}", [e.session.url])
+            with_pages(
+                f"failed to start: {e.session.label}: {cause_of(e)}", [e.session.url]
+            )
             for e in self._not_started
             if normalize(e.reason) not in groups
         ]
@@ -173,7 +209,11 @@ class Receipt:
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
-            lines = [one.line() for one in groups.values() if one.incidents[0].verdict == verdict]
+            lines = [
+                one.line()
+                for one in groups.values()
+                if one.incidents[0].verdict == verdict
+            ]
             yield from _listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:
@@ -182,7 +222,8 @@ class Receipt:
         return {
             **self._numbers(),
             "not_stopped": [
-                {"id": event.session.session_id, "page": event.session.url} for event in self.not_stopped()
+                {"id": event.session.session_id, "page": event.session.url}
+                for event in self.not_stopped()
             ],
             "device_seconds": ran,
             "waited_seconds": waited,
@@ -193,19 +234,37 @@ class Receipt:
     def _counted(self) -> str:
         ran, waited = self._seconds()
         counts = self._numbers().items()
-        numbers = [f"{number} {_WORDS.get(what, what)}" for what, number in counts if number or what in _ALWAYS]
-        times = [f"{duration(ran)} of device time", f"{duration(waited)} waiting for devices"]
-        times += [f"{duration(self._queued_seconds)} queued"] if self._queued_seconds >= _SHOWN_SECONDS else []
+        numbers = [
+            f"{number} {_WORDS.get(what, what)}"
+            for what, number in counts
+            if number or what in _ALWAYS
+        ]
+        times = [
+            f"{duration(ran)} of device time",
+            f"{duration(waited)} waiting for devices",
+        ]
+        times += (
+            [f"{duration(self._queued_seconds)} queued"]
+            if self._queued_seconds >= _SHOWN_SECONDS
+            else []
+        )
         return f"devices: {', '.join(numbers)}; {', '.join(times)}"
 
     def _own(self) -> list[_Record]:
         """Return the records of sessions that this run used."""
-        return [record for session_id, record in self._records.items() if session_id not in self._earlier]
+        return [
+            record
+            for session_id, record in self._records.items()
+            if session_id not in self._earlier
+        ]
 
     def _numbers(self) -> dict[str, int]:
         own, all_records = self._own(), self._records.values()
         attached = sum(record.outcome is Outcome.ATTACHED for record in own)
-        taken_over = sum(bool(record.of(TakenOver)) and not record.of(Created) for record in all_records)
+        taken_over = sum(
+            bool(record.of(TakenOver)) and not record.of(Created)
+            for record in all_records
+        )
         return {
             "created": len(own) - taken_over - attached,
             "taken_over": taken_over,
@@ -221,7 +280,11 @@ class Receipt:
 
     def _of_outcome(self, outcome: Outcome, kind: type[_E]) -> list[_E]:
         """Return the deciding event of each session with this outcome."""
-        return [record.of(kind)[-1] for record in self._records.values() if record.outcome is outcome]
+        return [
+            record.of(kind)[-1]
+            for record in self._records.values()
+            if record.outcome is outcome
+        ]
 
     def _errors(self) -> Counter[str]:
         return Counter(incident.verdict for incident in self.incidents)
@@ -229,7 +292,9 @@ class Receipt:
     def _seconds(self) -> tuple[float, float]:
         """Return how long the sessions ran by the service's timestamps, and how long the run waited for them."""
         own = self._own()
-        return sum(record.running_seconds() for record in own), sum(record.waited_seconds() for record in own)
+        return sum(record.running_seconds() for record in own), sum(
+            record.waited_seconds() for record in own
+        )
 
 
 def _sum(seconds: Sequence[float | None]) -> float:
@@ -241,7 +306,9 @@ def _not_stopped(event: SessionEvent) -> str:
     cost = f"it may be billed for up to {of.minutes} more minutes" if of.minutes else ""
     facts = filter(None, (detail_of(event), cost))
     stop = f"pytest-device stop {of.session_id}"
-    return with_pages(f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}", [of.url, stop])
+    return with_pages(
+        f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}", [of.url, stop]
+    )
 
 
 def _of_events(events: Sequence[Event]) -> Iterator[Line]:

@@ -25,7 +25,13 @@ class Verdict(StrEnum):
 
 
 _UNPROCESSABLE: Final = 422
-_CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError)
+_CONFIG: Final = (
+    ConfigError,
+    InvalidRequestError,
+    UnauthorizedError,
+    ForbiddenError,
+    NotFoundError,
+)
 """A refusal by the service never counts as infrastructure: 400 also means no access, or an invalid request."""
 
 
@@ -35,8 +41,12 @@ def verdict_of(error: DeviceError) -> Verdict:
         return Verdict.APP
     if isinstance(error, NotAttemptedError):
         return Verdict(error.verdict)
-    if isinstance(error, StatusError) and error.is_page:  # not sent by the service itself
+    if (
+        isinstance(error, StatusError) and error.is_page
+    ):  # not sent by the service itself
         return Verdict.INFRASTRUCTURE
-    if isinstance(error, _CONFIG) or (isinstance(error, StatusError) and error.status == _UNPROCESSABLE):
+    if isinstance(error, _CONFIG) or (
+        isinstance(error, StatusError) and error.status == _UNPROCESSABLE
+    ):
         return Verdict.CONFIG
     return Verdict.INFRASTRUCTURE

@@ -30,9 +30,14 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     if worker.is_over:
         return False
     behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
-    if not behind or (len(behind) < WEIGHED_UNITS and sum(map(run.expected, behind)) < PENDING_SECONDS):
+    if not behind or (
+        len(behind) < WEIGHED_UNITS and sum(map(run.expected, behind)) < PENDING_SECONDS
+    ):
         return True
-    return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.limits.prefetch
+    return (
+        run.queues[worker.pending[-1].group].group.is_unshared
+        and len(behind) <= run.limits.prefetch
+    )
 
 
 def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
@@ -47,10 +52,16 @@ def should_prefetch(run: RunState, worker: WorkerState, now: float) -> bool:
     free_in = run.leaves_group_in(worker, now)
     if free_in >= max(run.estimates.boots(), default=0.0):  # too early for any group
         return False
-    if queue.unknown or not all(run.estimates.is_known(one.test) for one in worker.pending):
+    if queue.unknown or not all(
+        run.estimates.is_known(one.test) for one in worker.pending
+    ):
         return False
     following = next(chain(run.unstarted_groups(), _last_to_end(run, now)), None)
-    if following is None or following is queue or not run.can_boot_beside(worker, following):
+    if (
+        following is None
+        or following is queue
+        or not run.can_boot_beside(worker, following)
+    ):
         return False
     return free_in < run.boot_seconds(worker, following)
 
@@ -63,11 +74,17 @@ def unit_of_own_group(run: RunState, worker: WorkerState, now: float) -> int | N
     queue = run.group_of(worker)
     if queue is None or not queue.units or queue.is_plain:
         return None
-    others = [run.remaining(other, now) for other in run.workers_of(queue) if other is not worker]
+    others = [
+        run.remaining(other, now)
+        for other in run.workers_of(queue)
+        if other is not worker
+    ]
     return _turn(run, worker, queue, others, now)
 
 
-def plain_unit(run: RunState, worker: WorkerState, now: float) -> tuple[GroupQueue, int] | None:
+def plain_unit(
+    run: RunState, worker: WorkerState, now: float
+) -> tuple[GroupQueue, int] | None:
     """Return the unit without devices that a worker should take, None if others will be free earlier for them all."""
     queue = next(run.plain_queues(), None)
     if queue is None:
@@ -77,7 +94,13 @@ def plain_unit(run: RunState, worker: WorkerState, now: float) -> tuple[GroupQue
     return None if place is None else (queue, place)
 
 
-def _turn(run: RunState, worker: WorkerState, queue: GroupQueue, others: list[float], now: float) -> int | None:
+def _turn(
+    run: RunState,
+    worker: WorkerState,
+    queue: GroupQueue,
+    others: list[float],
+    now: float,
+) -> int | None:
     return next_piece_for(run.remaining(worker, now), others, run.lengths(queue))
 
 
@@ -89,51 +112,92 @@ def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue
     if held := set(run.needs(worker)):  # reusing a device saves a boot
         unstarted_groups.sort(key=lambda queue: held.isdisjoint(queue.group.needs))
     free = run.free_for(worker)
-    if _must_leave_room(run, worker, max(len(queue.group.needs) for queue in unstarted_groups), free):
+    if _must_leave_room(
+        run, worker, max(len(queue.group.needs) for queue in unstarted_groups), free
+    ):
         return None
-    queue = next((queue for queue in unstarted_groups if len(queue.group.needs) <= free), None)
+    queue = next(
+        (queue for queue in unstarted_groups if len(queue.group.needs) <= free), None
+    )
     if queue is None:
         return None
     # Leave a group to other workers that are free sooner.
-    others = [run.leaves_group_in(other, now) for other in run.other_active_workers(worker)]
-    turn = next_piece_for(run.remaining(worker, now), others, map(run.total, unstarted_groups))
+    others = [
+        run.leaves_group_in(other, now) for other in run.other_active_workers(worker)
+    ]
+    turn = next_piece_for(
+        run.remaining(worker, now), others, map(run.total, unstarted_groups)
+    )
     return None if turn is None else queue
 
 
-def _must_leave_room(run: RunState, worker: WorkerState, wanted: int, free: float) -> bool:
+def _must_leave_room(
+    run: RunState, worker: WorkerState, wanted: int, free: float
+) -> bool:
     """Return whether the group with most devices would starve if a smaller one took the capacity that it waits for.
 
     Not if another worker has enough devices: these will be free at once.
     """
-    return wanted > free and not any(run.held(other) >= wanted for other in run.other_active_workers(worker))
+    return wanted > free and not any(
+        run.held(other) >= wanted for other in run.other_active_workers(worker)
+    )
 
 
-def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) -> GroupQueue | None:
+def group_to_join(
+    run: RunState, worker: WorkerState, now: float, began: float
+) -> GroupQueue | None:
     """Return the group that would end last, if another worker with its own devices shortens the run by enough.
 
     The saved time counts for all workers of the run, or for all devices, since all of them stay until the end; it must
     exceed the boot of one more device.
     """
     queue = next(_last_to_end(run, now), None)
-    if queue is None or queue.number == worker.group or len(queue.group.needs) > run.free_for(worker):
+    if (
+        queue is None
+        or queue.number == worker.group
+        or len(queue.group.needs) > run.free_for(worker)
+    ):
         return None
-    if not worker.pending and now > began and not all(map(run.estimates.is_boot_known, queue.group.models)):
+    if (
+        not worker.pending
+        and now > began
+        and not all(map(run.estimates.is_boot_known, queue.group.models))
+    ):
         return None  # the first of its devices is still booting, for an unknown time: wait for it
-    free_in, boot, own = run.remaining_in(queue, now), run.boot_seconds(worker, queue), run.remaining(worker, now)
+    free_in, boot, own = (
+        run.remaining_in(queue, now),
+        run.boot_seconds(worker, queue),
+        run.remaining(worker, now),
+    )
     ready = max(own, boot) if run.can_boot_beside(worker, queue) else own + boot
     end = run.end(queue, free_in)
-    if any(next(run.lengths(plain)) > _LONG_PLAIN * (end - own) for plain in run.plain_queues()):
+    if any(
+        next(run.lengths(plain)) > _LONG_PLAIN * (end - own)
+        for plain in run.plain_queues()
+    ):
         return None
     saved = end - run.end(queue, [*free_in, ready])
-    return queue if saved * min(run.limits.width, run.limits.max_devices) > boot else None
+    return (
+        queue if saved * min(run.limits.width, run.limits.max_devices) > boot else None
+    )
 
 
 def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
     """Yield the group that would end last, of those that more workers can join."""
-    numbers = {worker.group for worker in run.workers if worker.group is not None and not worker.is_over}
-    active = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
+    numbers = {
+        worker.group
+        for worker in run.workers
+        if worker.group is not None and not worker.is_over
+    }
+    active = [
+        queue
+        for queue in map(run.queues.__getitem__, sorted(numbers))
+        if queue.units and not queue.is_plain
+    ]
     if spread := [queue for queue in active if queue.group.is_shareable]:
-        yield max(spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now)))
+        yield max(
+            spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now))
+        )
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:

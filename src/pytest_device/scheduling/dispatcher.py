@@ -17,7 +17,14 @@ from typing import Final, Generic, TypeVar
 from pytest_device.scheduling import decisions
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
 from pytest_device.scheduling.run_state import RunState
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Limits, Unit, WorkerState
+from pytest_device.scheduling.work import (
+    Assignment,
+    DeviceGroup,
+    GroupQueue,
+    Limits,
+    Unit,
+    WorkerState,
+)
 
 W = TypeVar("W", bound=Hashable)
 
@@ -44,11 +51,17 @@ class Dispatcher(Generic[W]):
     ) -> None:
         self.estimates = Estimates(seconds, boots)
         self._workers: dict[W, WorkerState] = {}
-        self._run = RunState(groups, units, self.estimates, self._workers.values(), limits)
+        self._run = RunState(
+            groups, units, self.estimates, self._workers.values(), limits
+        )
         self._began = inf
         self._changed: dict[W, None] = {}
         """Workers that may need more work."""
-        self.wait, self.expected, self.requeue = self._run.wait, self._run.expected, self._run.requeue
+        self.wait, self.expected, self.requeue = (
+            self._run.wait,
+            self._run.expected,
+            self._run.requeue,
+        )
 
     def add_worker(self, worker: W) -> None:
         self._workers[worker] = WorkerState()
@@ -104,39 +117,66 @@ class Dispatcher(Generic[W]):
         """Yield each worker that needs more work, its new tests, and whether these are its last."""
         self._began = min(self._began, now)
         assigned: dict[W, list[int]] = {}
-        idle = (name for name, worker in self._workers.items() if not worker.pending and not worker.is_over)
+        idle = (
+            name
+            for name, worker in self._workers.items()
+            if not worker.pending and not worker.is_over
+        )
         short, self._changed = list(self._changed | dict.fromkeys(idle)), {}
-        while short := [name for name in short if self._wants(self._workers[name], now)]:
-            for name in tuple(short):  # round robin: the longest tests go to idle workers
-                assigned.setdefault(name, []).extend(more := self._more(self._workers[name], now))
+        while short := [
+            name for name in short if self._wants(self._workers[name], now)
+        ]:
+            for name in tuple(
+                short
+            ):  # round robin: the longest tests go to idle workers
+                assigned.setdefault(name, []).extend(
+                    more := self._more(self._workers[name], now)
+                )
                 if not more:
                     short.remove(name)
         for name, tests in assigned.items():
             yield name, tests, self._workers[name].is_over
 
     def _wants(self, worker: WorkerState, now: float) -> bool:
-        return decisions.needs_more(self._run, worker) or decisions.should_prefetch(self._run, worker, now)
+        return decisions.needs_more(self._run, worker) or decisions.should_prefetch(
+            self._run, worker, now
+        )
 
     def _more(self, worker: WorkerState, now: float) -> list[int]:
         if not worker.pending:
             worker.since = now
-        more = self._of_own_group(worker, now) or self._of_another(worker, now) or self._plain(worker, now)
+        more = (
+            self._of_own_group(worker, now)
+            or self._of_another(worker, now)
+            or self._plain(worker, now)
+        )
         worker.is_over = (
-            not more and decisions.needs_more(self._run, worker) and not decisions.may_wait(self._run, worker)
+            not more
+            and decisions.needs_more(self._run, worker)
+            and not decisions.may_wait(self._run, worker)
         )
         worker.pending.extend(more)
         return [one.test for one in more]
 
     def _of_own_group(self, worker: WorkerState, now: float) -> list[Assignment]:
-        queue, place = self._run.group_of(worker), decisions.unit_of_own_group(self._run, worker, now)
-        return [] if queue is None or place is None else self._taken(worker, queue, place)
+        queue, place = (
+            self._run.group_of(worker),
+            decisions.unit_of_own_group(self._run, worker, now),
+        )
+        return (
+            [] if queue is None or place is None else self._taken(worker, queue, place)
+        )
 
     def _of_another(self, worker: WorkerState, now: float) -> list[Assignment]:
         run = self._run
-        queue = decisions.group_to_begin(run, worker, now) or decisions.group_to_join(run, worker, now, self._began)
+        queue = decisions.group_to_begin(run, worker, now) or decisions.group_to_join(
+            run, worker, now, self._began
+        )
         if queue is None:
             return []
-        ahead = run.remaining(worker, now) if run.can_boot_beside(worker, queue) else 0.0
+        ahead = (
+            run.remaining(worker, now) if run.can_boot_beside(worker, queue) else 0.0
+        )
         filling = self._filling(run.boot_seconds(worker, queue) - ahead)
         boots = tuple(run.booting(worker, queue))
         first, *others = self._taken(worker, queue, 0)
@@ -147,7 +187,9 @@ class Dispatcher(Generic[W]):
         found = decisions.plain_unit(self._run, worker, now)
         return self._taken(worker, *found) if found else []
 
-    def _taken(self, worker: WorkerState, queue: GroupQueue, place: int) -> list[Assignment]:
+    def _taken(
+        self, worker: WorkerState, queue: GroupQueue, place: int
+    ) -> list[Assignment]:
         worker.group = queue.number
         return [Assignment(test, queue.number) for test in self._run.pop(queue, place)]
 
@@ -159,7 +201,10 @@ class Dispatcher(Generic[W]):
             while seconds > 0 and queue.units and len(filling) < most:
                 weighed = enumerate(islice(self._run.lengths(queue), WEIGHED_UNITS))
                 fits = (place for place, length in weighed if length <= seconds)
-                more = [Assignment(test, queue.number) for test in self._run.pop(queue, next(fits, -1))]
+                more = [
+                    Assignment(test, queue.number)
+                    for test in self._run.pop(queue, next(fits, -1))
+                ]
                 filling += more
                 seconds -= sum(map(self._run.expected, more))
         return filling
@@ -186,13 +231,23 @@ def simulated(dispatcher: Dispatcher[int], width: int) -> list[Step]:
     running: set[int] = set()
     now, is_over = 0.0, set[int]()
     while True:
-        is_over |= {worker for worker, _, ends_here in dispatcher.assign(now) if ends_here}
+        is_over |= {
+            worker for worker, _, ends_here in dispatcher.assign(now) if ends_here
+        }
         for worker in set(range(width)) - running:
             pending = dispatcher.pending(worker)
             if pending and (len(pending) > 1 or worker in is_over):
                 first = pending[0]
                 begins = now + dispatcher.wait(first)
-                steps.append(Step(worker, first.test, first.group, begins, begins + dispatcher.expected(first)))
+                steps.append(
+                    Step(
+                        worker,
+                        first.test,
+                        first.group,
+                        begins,
+                        begins + dispatcher.expected(first),
+                    )
+                )
                 heappush(ends, (steps[-1].ends, worker))
                 running.add(worker)
         if not ends:

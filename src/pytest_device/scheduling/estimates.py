@@ -25,7 +25,9 @@ class Estimates:
     The owner of ``boots`` may fill it in at any time. Tests are ``plain`` if they need no device.
     """
 
-    def __init__(self, seconds: Sequence[float | None], boots: MutableSequence[float | None]) -> None:
+    def __init__(
+        self, seconds: Sequence[float | None], boots: MutableSequence[float | None]
+    ) -> None:
         self._seconds, self._boots = list(seconds), boots
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Total seconds and number of the tests with known durations: with devices, and without."""
@@ -47,7 +49,9 @@ class Estimates:
 
     def known(self, tests: Iterable[int]) -> Sequence[float]:
         """Return the durations of those tests whose duration is known."""
-        return [seconds for test in tests if (seconds := self._seconds[test]) is not None]
+        return [
+            seconds for test in tests if (seconds := self._seconds[test]) is not None
+        ]
 
     def of(self, test: int, *, plain: bool) -> float:
         """Return the known or estimated duration of a test."""
@@ -85,7 +89,9 @@ class Estimates:
         return list(map(self.boot, range(len(self._boots))))
 
 
-def next_piece_for(free_in: float, others: list[float], lengths: Iterator[float]) -> int | None:
+def next_piece_for(
+    free_in: float, others: list[float], lengths: Iterator[float]
+) -> int | None:
     """Return which piece of work goes to a worker that is free in ``free_in`` seconds, None if others get them all.
 
     Each piece goes to the worker that is free first.
@@ -102,7 +108,9 @@ def next_piece_for(free_in: float, others: list[float], lengths: Iterator[float]
 def finish_time_divisible(free_in: Sequence[float], work: float) -> float:
     """Return when arbitrarily divisible work is done by workers that are free in ``free_in`` seconds."""
     free_in, busy = sorted(free_in), 0.0
-    for number, (one, following) in enumerate(zip(free_in, chain(free_in[1:], [inf]), strict=True), 1):
+    for number, (one, following) in enumerate(
+        zip(free_in, chain(free_in[1:], [inf]), strict=True), 1
+    ):
         busy += one
         if (level := (work + busy) / number) <= following:
             return level

@@ -59,7 +59,12 @@ class History:
 
     def _kin(self, key: str) -> list[float]:
         label = key.split()[:2]
-        return [seconds for other, boots in self._boots.items() if other.split()[:2] == label for seconds in boots]
+        return [
+            seconds
+            for other, boots in self._boots.items()
+            if other.split()[:2] == label
+            for seconds in boots
+        ]
 
     def add_boot(self, key: str, seconds: float) -> None:
         if not 0 <= seconds < _LONGEST_SECONDS:
@@ -91,7 +96,9 @@ class History:
 
 
 def _median(values: Sequence[float]) -> float:
-    known = sorted(values)  # importing statistics would cost every pytest-xdist run 8 ms
+    known = sorted(
+        values
+    )  # importing statistics would cost every pytest-xdist run 8 ms
     return (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
 
 
@@ -99,19 +106,27 @@ def _valid_entries(values: object, read: Callable[[object], T | None]) -> dict[s
     """Return the valid entries of a stored value, which may be damaged."""
     if not isinstance(values, dict):
         return {}
-    found = {name: read(value) for name, value in cast("dict[str, object]", values).items()}
+    found = {
+        name: read(value) for name, value in cast("dict[str, object]", values).items()
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _times(values: object) -> list[float] | None:
     if not isinstance(values, list):
         return None
-    times = [time for time in map(_time, cast("list[object]", values)) if time is not None]
+    times = [
+        time for time in map(_time, cast("list[object]", values)) if time is not None
+    ]
     return times[-_MOST_BOOTS:] or None
 
 
 def _time(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and 0 <= value < _LONGEST_SECONDS else None
+    return (
+        float(value)
+        if isinstance(value, int | float) and 0 <= value < _LONGEST_SECONDS
+        else None
+    )
 
 
 def _newest(values: dict[str, T], most: int) -> dict[str, T]:

@@ -7,8 +7,20 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, finish_time_divisible
-from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, Limits, Unit, WorkerState
+from pytest_device.scheduling.estimates import (
+    WEIGHED_UNITS,
+    Estimates,
+    end_of,
+    finish_time_divisible,
+)
+from pytest_device.scheduling.work import (
+    Assignment,
+    DeviceGroup,
+    GroupQueue,
+    Limits,
+    Unit,
+    WorkerState,
+)
 
 _LEFT_OF_UNKNOWN: Final = 0.5
 """Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
@@ -34,15 +46,27 @@ class RunState:
             GroupQueue(number, group, list(of_group))
             for number, (group, of_group) in enumerate(zip(groups, units, strict=True))
         ]
-        self.queue_of = {test: queue for queue in self.queues for unit in queue.units for test in unit}
+        self.queue_of = {
+            test: queue
+            for queue in self.queues
+            for unit in queue.units
+            for test in unit
+        }
         for queue in self.queues:
             tests = list(chain.from_iterable(queue.units))
             self._count(queue, tests, 1)
             estimates.add(tests, plain=queue.is_plain)
         if limits.longest_first:
             for queue in self.queues:
-                queue.units.sort(key=partial(self.estimates.total, plain=queue.is_plain), reverse=True)
-        self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
+                queue.units.sort(
+                    key=partial(self.estimates.total, plain=queue.is_plain),
+                    reverse=True,
+                )
+        self._waiting = sorted(
+            (self._rank(queue), queue.number)
+            for queue in self.queues
+            if not queue.is_plain
+        )
         """Groups that no worker runs, and some that a worker has started since."""
 
     # The queues.
@@ -77,9 +101,13 @@ class RunState:
 
     def unstarted_groups(self) -> Iterator[GroupQueue]:
         """Yield the groups that no worker runs, most urgent first."""
-        while self._waiting and not self._is_unstarted(self.queues[self._waiting[0][1]]):
+        while self._waiting and not self._is_unstarted(
+            self.queues[self._waiting[0][1]]
+        ):
             del self._waiting[0]
-        return filter(self._is_unstarted, (self.queues[number] for _, number in self._waiting))
+        return filter(
+            self._is_unstarted, (self.queues[number] for _, number in self._waiting)
+        )
 
     def _is_unstarted(self, queue: GroupQueue) -> bool:
         return bool(queue.units) and not self.workers_of(queue)
@@ -108,16 +136,25 @@ class RunState:
         return (other for other in self.other_workers(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
-        return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
+        return [
+            worker
+            for worker in self.workers
+            if worker.group == queue.number and not worker.is_over
+        ]
 
     def remaining(self, worker: WorkerState, now: float) -> float:
         """Return the seconds for which a worker has work."""
         if not worker.pending:
             return 0.0
         first, *behind = [
-            self.wait(one) + self.expected(one) if one.boots else self.expected(one) for one in worker.pending
+            self.wait(one) + self.expected(one) if one.boots else self.expected(one)
+            for one in worker.pending
         ]
-        at_least = _LEFT_OF_UNKNOWN * first if not self.estimates.is_known(worker.pending[0].test) else 0.0
+        at_least = (
+            _LEFT_OF_UNKNOWN * first
+            if not self.estimates.is_known(worker.pending[0].test)
+            else 0.0
+        )
         return max(first - (now - worker.since), at_least) + sum(behind)
 
     def remaining_in(self, queue: GroupQueue, now: float) -> list[float]:
@@ -127,7 +164,11 @@ class RunState:
     def leaves_group_in(self, worker: WorkerState, now: float) -> float:
         """Return after how many seconds a worker may finish its share of its group."""
         queue = self.group_of(worker)
-        share = 0.0 if queue is None else self.work(queue) / max(1, len(self.workers_of(queue)))
+        share = (
+            0.0
+            if queue is None
+            else self.work(queue) / max(1, len(self.workers_of(queue)))
+        )
         return self.remaining(worker, now) + share
 
     def end(self, queue: GroupQueue, free_in: list[float]) -> float:
@@ -155,7 +196,11 @@ class RunState:
 
         For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
-        others = self.other_active_workers(worker) if worker.pending else self.other_workers(worker)
+        others = (
+            self.other_active_workers(worker)
+            if worker.pending
+            else self.other_workers(worker)
+        )
         return self.limits.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
@@ -172,7 +217,11 @@ class RunState:
     def booting(self, worker: WorkerState, queue: GroupQueue) -> Iterator[int]:
         """Yield the models that a worker lacks for a group."""
         missing, group = self._missing(worker, queue), queue.group
-        return (model for need, model in zip(group.needs, group.models, strict=True) if missing[need])
+        return (
+            model
+            for need, model in zip(group.needs, group.models, strict=True)
+            if missing[need]
+        )
 
     def _missing(self, worker: WorkerState, queue: GroupQueue) -> Counter[int]:
         return Counter(queue.group.needs) - Counter(self.needs(worker))
@@ -181,11 +230,17 @@ class RunState:
 
     def wait(self, assignment: Assignment) -> float:
         """Return how long a worker waits for a test's devices after its previous tests."""
-        return max(0.0, max(map(self.estimates.boot, assignment.boots), default=0.0) - assignment.overlapping)
+        return max(
+            0.0,
+            max(map(self.estimates.boot, assignment.boots), default=0.0)
+            - assignment.overlapping,
+        )
 
     def expected(self, assignment: Assignment) -> float:
         """Return a test's known or estimated duration."""
-        return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
+        return self.estimates.of(
+            assignment.test, plain=self.queues[assignment.group].is_plain
+        )
 
     def lengths(self, queue: GroupQueue) -> Iterator[float]:
         """Yield the known or estimated durations of a group's units."""
@@ -193,8 +248,12 @@ class RunState:
 
     def work(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, without its boot."""
-        return queue.known_seconds + queue.unknown * self.estimates.estimate(plain=queue.is_plain)
+        return queue.known_seconds + queue.unknown * self.estimates.estimate(
+            plain=queue.is_plain
+        )
 
     def total(self, queue: GroupQueue) -> float:
         """Return the same with its boot."""
-        return max(map(self.estimates.boot, queue.group.models), default=0.0) + self.work(queue)
+        return max(
+            map(self.estimates.boot, queue.group.models), default=0.0
+        ) + self.work(queue)

@@ -32,9 +32,19 @@ def split(tests: Sequence[ItemCost], count: int) -> list[int]:
     for index in order:
         groups.setdefault(tests[index].group, []).append(index)
     plain = groups.pop(None, [])
-    by_length = sorted(groups.values(), key=lambda group: -sum(tests[index].milliseconds for index in group))
-    limits = {limit * percent // 100 for limit in _limits(tests, by_length, count) for percent in _PERCENT}
-    plans = [_whole(tests, by_length, count), *(_cut(tests, by_length, count, limit) for limit in sorted(limits))]
+    by_length = sorted(
+        groups.values(),
+        key=lambda group: -sum(tests[index].milliseconds for index in group),
+    )
+    limits = {
+        limit * percent // 100
+        for limit in _limits(tests, by_length, count)
+        for percent in _PERCENT
+    }
+    plans = [
+        _whole(tests, by_length, count),
+        *(_cut(tests, by_length, count, limit) for limit in sorted(limits)),
+    ]
     for plan in plans:
         plan.fill(plain)
         plan.leave_none_empty(order)
@@ -53,7 +63,9 @@ class _Plan:
 
     def added_cost(self, shard: int, index: int) -> int:
         test = self._tests[index]
-        return test.milliseconds + (0 if test.group is None or test.group in self._groups[shard] else BOOT)
+        return test.milliseconds + (
+            0 if test.group is None or test.group in self._groups[shard] else BOOT
+        )
 
     def put(self, shard: int, index: int) -> None:
         self.loads[shard] += self.added_cost(shard, index)
@@ -82,7 +94,9 @@ class _Plan:
         for shard in [shard for shard, tests in enumerate(tests_of) if not tests]:
             giving = max(range(len(tests_of)), key=lambda of: len(tests_of[of]))
             if len(tests_of[giving]) > 1:
-                tests_of[giving].sort(key=lambda index: self._tests[index].group is None)  # prefer one without a device
+                tests_of[giving].sort(
+                    key=lambda index: self._tests[index].group is None
+                )  # prefer one without a device
                 tests_of[shard].append(tests_of[giving].pop())
                 self._fill_again(shard, tests_of[shard])
                 self._fill_again(giving, tests_of[giving])
@@ -93,7 +107,9 @@ class _Plan:
             self.put(shard, index)
 
 
-def _limits(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
+def _limits(
+    tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int
+) -> tuple[int, int]:
     """Return the smallest possible limits of a shard: with device tests only, and with all tests."""
     everything = sum(test.milliseconds for test in tests) + BOOT * len(tests)
     low, high = 0, everything
@@ -103,11 +119,15 @@ def _limits(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count
             low = limit + 1
         else:
             high = limit
-    average = (sum(test.milliseconds for test in tests) + BOOT * len(by_length)) // count
+    average = (
+        sum(test.milliseconds for test in tests) + BOOT * len(by_length)
+    ) // count
     return low, max(low, average)
 
 
-def _whole(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int) -> _Plan:
+def _whole(
+    tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int
+) -> _Plan:
     """Put each group into one shard, the longest first, where the load is smallest."""
     plan = _Plan(tests, count)
     for group in by_length:
@@ -117,13 +137,22 @@ def _whole(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count:
     return plan
 
 
-def _cut(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
+def _cut(
+    tests: Sequence[ItemCost],
+    by_length: Sequence[Sequence[int]],
+    count: int,
+    limit: int,
+) -> _Plan:
     """Fill one shard after the other up to a limit, and the last one with the rest."""
     plan = _Plan(tests, count)
     shard = 0
     for group in by_length:
         for index in group:
-            if plan.loads[shard] and plan.loads[shard] + plan.added_cost(shard, index) > limit and shard < count - 1:
+            if (
+                plan.loads[shard]
+                and plan.loads[shard] + plan.added_cost(shard, index) > limit
+                and shard < count - 1
+            ):
                 shard += 1
             plan.put(shard, index)
     return plan

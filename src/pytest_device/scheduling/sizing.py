@@ -49,23 +49,39 @@ def sized(
     tests: dict[DeviceRequirement, list[Use]] = {}
     for use in uses:
         tests.setdefault(use.need, []).append(use)
-    sizes = {need: _minutes(of_need, seconds_of, unknown_minutes) for need, of_need in tests.items()}
-    return {need: _lasting(need.request, minutes) for need, minutes in sizes.items() if minutes is not None}
+    sizes = {
+        need: _minutes(of_need, seconds_of, unknown_minutes)
+        for need, of_need in tests.items()
+    }
+    return {
+        need: _lasting(need.request, minutes)
+        for need, minutes in sizes.items()
+        if minutes is not None
+    }
 
 
-def _minutes(uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int) -> int | None:
+def _minutes(
+    uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int
+) -> int | None:
     uses = tuple(uses)
     known = [seconds_of(use.nodeid) for use in uses]
     if any(use.is_fixed for use in uses) or all(seconds is None for seconds in known):
         return None
-    minutes = sum(unknown_minutes if seconds is None else seconds / 60 for seconds in known)
+    minutes = sum(
+        unknown_minutes if seconds is None else seconds / 60 for seconds in known
+    )
     kept = max(use.need.minutes for use in uses)
     return STEP_MINUTES * ceil((minutes * MARGIN + kept) / STEP_MINUTES)
 
 
 def _lasting(request: "SessionRequest", minutes: int) -> "SessionRequest":
-    longest, idle = request.max_duration_minutes or DURATION_MAX_MINUTES, request.max_idle_time_minutes
+    longest, idle = (
+        request.max_duration_minutes or DURATION_MAX_MINUTES,
+        request.max_idle_time_minutes,
+    )
     if minutes >= longest:
         return request
     shorter = None if idle is None else min(idle, minutes - 1)
-    return request.model_copy(update={"max_duration_minutes": minutes, "max_idle_time_minutes": shorter})
+    return request.model_copy(
+        update={"max_duration_minutes": minutes, "max_idle_time_minutes": shorter}
+    )

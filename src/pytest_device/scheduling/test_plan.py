@@ -37,14 +37,19 @@ class TestPlan:
 
     def to_wire(self) -> str:
         """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
-        groups = [(group.needs, group.models, group.is_shareable, group.is_unshared) for group in self.groups]
+        groups = [
+            (group.needs, group.models, group.is_shareable, group.is_unshared)
+            for group in self.groups
+        ]
         return json.dumps((groups, self.models, self.tests, self.may_order))
 
     @classmethod
     def from_wire(cls, text: str) -> Self:
         """Parse a plan that another process sent."""
         groups, models, tests, may_order = json.loads(text)
-        known = [DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups]
+        known = [
+            DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups
+        ]
         return cls(known, models, tests, may_order)
 
     def has_devices(self) -> bool:
@@ -60,11 +65,19 @@ class TestPlan:
         return (self.groups[number] for number in {group for group, _ in self.tests})
 
     def dispatcher(
-        self, nodeids: Sequence[str], history: "History", boots: MutableSequence[float | None], limits: Limits
+        self,
+        nodeids: Sequence[str],
+        history: "History",
+        boots: MutableSequence[float | None],
+        limits: Limits,
     ) -> Dispatcher[Any]:
         """Return a dispatcher for ``limits.width`` workers; ``boots`` must hold ``self.boots(history)``."""
         width = limits.width
-        units = self._units_for_one_worker() if width == 1 else self._units_for_workers(width)
+        units = (
+            self._units_for_one_worker()
+            if width == 1
+            else self._units_for_workers(width)
+        )
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
         limits = replace(limits, longest_first=width > 1 and self.may_order)
         return Dispatcher(self.groups, units, seconds, boots, limits)
@@ -77,11 +90,16 @@ class TestPlan:
         """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
         groups: dict[int, int] = {}
         for group, bond in self.tests:
-            if bond != NO_BOND and not (groups.get(bond) and self.groups[groups[bond]].needs):
+            if bond != NO_BOND and not (
+                groups.get(bond) and self.groups[groups[bond]].needs
+            ):
                 groups[bond] = group
         places = [(groups.get(bond, group), bond) for group, bond in self.tests]
         # Tests without devices stay separate, so that any number of them can fill a boot.
-        return self._units((group, _ALL if self.groups[group].needs else bond) for group, bond in places)
+        return self._units(
+            (group, _ALL if self.groups[group].needs else bond)
+            for group, bond in places
+        )
 
     def _units_for_workers(self, width: int) -> list[list[Unit]]:
         """Keep tests with shared fixtures and devices together, as long as that leaves a share for every worker.
@@ -89,10 +107,16 @@ class TestPlan:
         Tests whose devices only one worker has stay together in any case.
         """
         units = self._units(self.tests)
-        for number, (group, of_group) in enumerate(zip(self.groups, units, strict=True)):
+        for number, (group, of_group) in enumerate(
+            zip(self.groups, units, strict=True)
+        ):
             if group.is_shareable:
                 size = max(1, sum(map(len, of_group)) // (_UNITS_FOR_EACH * width))
-                units[number] = [unit[first : first + size] for unit in of_group for first in range(0, len(unit), size)]
+                units[number] = [
+                    unit[first : first + size]
+                    for unit in of_group
+                    for first in range(0, len(unit), size)
+                ]
         return units
 
     def _units(self, places: Iterable[tuple[int, int]]) -> list[list[Unit]]:
@@ -122,10 +146,14 @@ def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list
 
     These cost nothing, and the first device boots during the last of them.
     """
-    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), Limits(1))
+    dispatcher: Dispatcher[None] = plan.dispatcher(
+        nodeids, history, plan.boots(history), Limits(1)
+    )
     dispatcher.add_worker(None)
     order: list[int] = []
-    while assigned := [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]:
+    while assigned := [
+        test for _, tests, _ in dispatcher.assign(0.0) for test in tests
+    ]:
         order += assigned
         for test in assigned:
             dispatcher.done(None, test, None, 0.0)

@@ -29,7 +29,9 @@ def main() -> int:
     """Run the service; return the exit status."""
     parent = os.getppid()
     try:
-        config = parse(_first_line(), cache_dir=cache_directory(os.environ, Path.home()))
+        config = parse(
+            _first_line(), cache_dir=cache_directory(os.environ, Path.home())
+        )
         serve(config, _announce, watch=lambda end: _watch(parent, end))
     except ConfigError as error:
         _print(event="error", text=str(error))
@@ -48,7 +50,9 @@ def _announce(event: Progress | Ready | Changed) -> None:
 
 
 def _print(**event: str) -> None:
-    with suppress(BrokenPipeError):  # the parent has exited: the service stops as soon as it notices
+    with suppress(
+        BrokenPipeError
+    ):  # the parent has exited: the service stops as soon as it notices
         os.write(_STDOUT, json.dumps(event).encode() + b"\n")
 
 

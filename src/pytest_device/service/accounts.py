@@ -66,7 +66,11 @@ class Accounts:
 
     def __init__(self, accounts: Iterable[Account]) -> None:
         self._accounts = tuple(accounts)
-        self._owners = {app_id.lower(): account for account in self._accounts for app_id in account.app_ids}
+        self._owners = {
+            app_id.lower(): account
+            for account in self._accounts
+            for app_id in account.app_ids
+        }
 
     def owner(self, app_id: str) -> Account | None:
         """Return the account that owns a project, None for an unknown project."""

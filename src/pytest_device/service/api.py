@@ -11,14 +11,27 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
-from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
+from pytest_device.service.accounts import (
+    MAY_CREATE_AND_STOP,
+    MAY_GET,
+    Account,
+    Accounts,
+    Caller,
+    Role,
+)
 from pytest_device.service.devices.base import BusyError
 from pytest_device.service.effects import ConnectionLostError, FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.replies import RefusalError, refusal, success
-from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
+from pytest_device.service.rules import (
+    CreateBody,
+    InvalidBodyError,
+    check,
+    check_limit,
+    is_uuid,
+)
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.web import LoopbackOnly
 from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
@@ -72,7 +85,9 @@ def create_app(
     ]
     if faults:
         routes += testing_routes(faults, sessions, api.authenticate)
-    starlette = Starlette(routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, _refusal))
+    starlette = Starlette(
+        routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, _refusal)
+    )
     starlette.router.redirect_slashes = False
     app: ASGIApp = _Bounded(starlette)
     if faults:
@@ -80,12 +95,23 @@ def create_app(
     return app if any_host else LoopbackOnly(app, _foreign_host)
 
 
-_ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconnect, Exception)
+_ANSWERED: Final = (
+    RefusalError,
+    InvalidBodyError,
+    HTTPException,
+    ClientDisconnect,
+    Exception,
+)
 
 
 class _Api:
     def __init__(
-        self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses | None, max_sessions: int | None
+        self,
+        sessions: Sessions,
+        accounts: Accounts,
+        base_url: str,
+        refuses: Refuses | None,
+        max_sessions: int | None,
     ) -> None:
         self._sessions = sessions
         self._accounts = accounts
@@ -102,23 +128,34 @@ class _Api:
         try:
             reason = await self._refuses(body) if self._refuses else None
         except BusyError as busy:
-            raise RefusalError(429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}) from busy
+            raise RefusalError(
+                429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}
+            ) from busy
         if reason:
             raise RefusalError(400, replies.NO_DEVICE, reason)
         self._check_capacity()  # no await until the session is created
-        return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))
+        return self._success(
+            self._sessions.create(body, default_minutes=owner.max_duration_minutes)
+        )
 
     def _check_capacity(self) -> None:
         most = self._max_sessions
         if most is not None and self._sessions.count_active() >= most:
             message = f"{most} sessions are running, as many as this service allows (max_sessions)"
-            raise RefusalError(429, replies.NO_CAPACITY, message, headers={"Retry-After": _RETRY_SECONDS})
+            raise RefusalError(
+                429,
+                replies.NO_CAPACITY,
+                message,
+                headers={"Retry-After": _RETRY_SECONDS},
+            )
 
     async def get(self, request: Request) -> Response:
         return self._success(self._permitted(request, MAY_GET))
 
     async def stop(self, request: Request) -> Response:
-        return self._success(self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP).id))
+        return self._success(
+            self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP).id)
+        )
 
     def authenticate(self, request: Request) -> Caller:
         header = request.headers.get("authorization")
@@ -126,16 +163,25 @@ class _Api:
             message = "the Authorization header is missing: send 'Authorization: Bearer <ACCESS_TOKEN>'"
             raise RefusalError(400, UNAUTHORIZED_ERROR, message)
         scheme, _, token = header.partition(" ")
-        caller = self._accounts.caller(token.strip()) if scheme.lower() == "bearer" else None
+        caller = (
+            self._accounts.caller(token.strip()) if scheme.lower() == "bearer" else None
+        )
         if caller is None:
             message = "the bearer token is invalid"
-            raise RefusalError(401, replies.INVALID_TOKEN, message, headers={"WWW-Authenticate": "Bearer"})
+            raise RefusalError(
+                401,
+                replies.INVALID_TOKEN,
+                message,
+                headers={"WWW-Authenticate": "Bearer"},
+            )
         return caller
 
     def session(self, session_id: str) -> Session:
         """Return a session's current state, for every caller that knows its ID."""
         if not is_uuid(session_id):
-            raise replies.invalid(f"the session ID must be a UUID, not {session_id[:80]!r}")
+            raise replies.invalid(
+                f"the session ID must be a UUID, not {session_id[:80]!r}"
+            )
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")
@@ -151,7 +197,9 @@ class _Api:
     def _owner(self, app_id: str) -> Account:
         owner = self._accounts.owner(app_id)
         if owner is None:
-            raise RefusalError(404, replies.NOT_FOUND, f"no project with the appId {app_id}")
+            raise RefusalError(
+                404, replies.NOT_FOUND, f"no project with the appId {app_id}"
+            )
         return owner
 
     def _success(self, session: Session) -> Response:
@@ -164,15 +212,15 @@ async def _document(_request: Request) -> Response:
 
 def _permit(caller: Caller, least: Role, owner: Account) -> None:
     if not caller.may(least, owner):
-        message = (
-            f"the token lacks permission: this requires at least the role {least.name.lower()} on the project's account"
-        )
+        message = f"the token lacks permission: this requires at least the role {least.name.lower()} on the project's account"
         raise RefusalError(403, replies.FORBIDDEN, message)
 
 
 def _admit(owner: Account, body: CreateBody) -> None:
     if not owner.simulator_access:
-        message = "simulator access is not enabled for the account that owns the project"
+        message = (
+            "simulator access is not enabled for the account that owns the project"
+        )
         raise RefusalError(400, replies.SIMULATOR_ACCESS_ERROR, message)
     check_limit(body, owner.max_duration_minutes)
 
@@ -183,17 +231,30 @@ def _refusal(_request: Request, error: Exception) -> Response:
         case RefusalError(status=status, code=code, headers=headers):
             return refusal(status, code, [(str(error), None)], headers)
         case InvalidBodyError(problems=problems):
-            return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
+            return refusal(
+                400,
+                replies.VALIDATION_ERROR,
+                [(problem.message, problem.option) for problem in problems],
+            )
         case HTTPException(status_code=405, headers=headers):
-            return refusal(405, replies.METHOD_NOT_ALLOWED, [("method not allowed on this path", None)], headers)
+            return refusal(
+                405,
+                replies.METHOD_NOT_ALLOWED,
+                [("method not allowed on this path", None)],
+                headers,
+            )
         case ClientDisconnect():  # nobody receives the response, but the service did not fail
-            return refusal(400, replies.VALIDATION_ERROR, [("the request was aborted", None)])
+            return refusal(
+                400, replies.VALIDATION_ERROR, [("the request was aborted", None)]
+            )
         case ConnectionLostError():
             raise error
         case HTTPException(status_code=status):
             return refusal(status, replies.NOT_FOUND, [("no such path", None)])
         case _:
-            return refusal(500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)])
+            return refusal(
+                500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)]
+            )
 
 
 def _foreign_host(host: str) -> Response:
@@ -208,7 +269,14 @@ class _Bounded:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = next((most for path, most in _MOST_BYTES.items() if scope["path"].startswith(path)), MAX_BODY_BYTES)
+        most = next(
+            (
+                most
+                for path, most in _MOST_BYTES.items()
+                if scope["path"].startswith(path)
+            ),
+            MAX_BODY_BYTES,
+        )
         left = most
 
         async def bounded() -> Message:
@@ -216,7 +284,9 @@ class _Bounded:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise RefusalError(413, replies.BODY_TOO_LARGE, f"the body is larger than {most} bytes")
+                raise RefusalError(
+                    413, replies.BODY_TOO_LARGE, f"the body is larger than {most} bytes"
+                )
             return message
 
         await self._app(scope, bounded, send)

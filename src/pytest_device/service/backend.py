@@ -32,13 +32,19 @@ class Backend:
 
 async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
     """Return the backend for a configuration; ``stack`` closes it. ``url`` is the service's own URL."""
-    return await _programs(config, url, stack) if config.runner == "real" else _simulated(config, url)
+    return (
+        await _programs(config, url, stack)
+        if config.runner == "real"
+        else _simulated(config, url)
+    )
 
 
 def _simulated(config: ServiceConfig, url: str) -> Backend:
     async def nothing(_progress: Log) -> None: ...
 
-    runner = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
+    runner = SimulatedRunner(
+        clock=time.time, boot_seconds=config.boot_seconds, base_url=url
+    )
     return Backend(runner, lambda _sessions: runner.routes(), None, nothing)
 
 
@@ -50,10 +56,17 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     from pytest_device.service.runners.resources import Directories, Resources
 
     keys = Keys(url)
-    directories = Directories(config.state_dir, config.cache_dir, builds=config.builds_dir)
+    directories = Directories(
+        config.state_dir, config.cache_dir, builds=config.builds_dir
+    )
     preference = DevicePreference(config.real_only, config.avd, config.simulator)
     resources = Resources(
-        keys, directories, os.environ, LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
+        keys,
+        directories,
+        os.environ,
+        LOGGER.info,
+        preference=preference,
+        allow_insecure=config.allow_insecure,
     )
     runner = ProgramsRunner(resources, log=LOGGER.info)
     http = await stack.enter_async_context(gateway.client())

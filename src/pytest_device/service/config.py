@@ -11,7 +11,12 @@ from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hin
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.rules import is_uuid
-from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, Platform, SessionType
+from pytest_device.spec import (
+    DURATION_MAX_MINUTES,
+    DURATION_MIN_MINUTES,
+    Platform,
+    SessionType,
+)
 
 DEFAULT_MAX_SESSIONS: Final = 64
 """Each takes several hundred megabytes for device and controller: a runaway client must not exhaust the machine."""
@@ -61,9 +66,18 @@ class ServiceConfig:
         rules = (
             (bool(self.token.strip()), "token must not be blank"),
             (is_uuid(self.app_id), f"app_id must be a UUID, not {self.app_id!r}"),
-            (0 <= self.port <= _HIGHEST_PORT, f"port must be from 0 to {_HIGHEST_PORT}, not {self.port}"),
-            (self.max_sessions >= 1, f"max_sessions must be at least 1, not {self.max_sessions}"),
-            (self.runner in {"real", "simulated"}, f"runner must be real or simulated, not {self.runner!r}"),
+            (
+                0 <= self.port <= _HIGHEST_PORT,
+                f"port must be from 0 to {_HIGHEST_PORT}, not {self.port}",
+            ),
+            (
+                self.max_sessions >= 1,
+                f"max_sessions must be at least 1, not {self.max_sessions}",
+            ),
+            (
+                self.runner in {"real", "simulated"},
+                f"runner must be real or simulated, not {self.runner!r}",
+            ),
             (
                 DURATION_MIN_MINUTES <= duration <= DURATION_MAX_MINUTES,
                 f"max_duration_minutes must be {durations}, not {duration}",
@@ -76,10 +90,18 @@ class ServiceConfig:
     def accounts(self) -> Accounts:
         token = AccessToken.of(self.token, self.role)
         app_ids = frozenset({self.app_id})
-        return Accounts([Account(app_ids, (token,), self.simulator_access, self.max_duration_minutes)])
+        return Accounts(
+            [
+                Account(
+                    app_ids, (token,), self.simulator_access, self.max_duration_minutes
+                )
+            ]
+        )
 
 
-def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+def cache_directory(
+    environ: Mapping[str, str], home: Path, platform: str = sys.platform
+) -> Path:
     """Return the directory of the programs that this package installs for a user."""
     if chosen := environ.get("XDG_CACHE_HOME"):
         return Path(chosen, "pytest-device")
@@ -87,7 +109,9 @@ def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.
         case "darwin":
             return home / "Library/Caches/pytest-device"
         case "win32":
-            return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device")
+            return Path(
+                environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device"
+            )
         case _:
             return home / ".cache/pytest-device"
 
@@ -100,10 +124,15 @@ def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
     try:
         options = json.loads(line)
     except ValueError as error:
-        raise ConfigError("the first line on standard input must be the configuration as JSON") from error
+        raise ConfigError(
+            "the first line on standard input must be the configuration as JSON"
+        ) from error
     if not isinstance(options, dict):
         raise ConfigError("the configuration must be a JSON object")
-    settings: dict[str, Any] = {name: _read(name, value) for name, value in cast("dict[str, object]", options).items()}
+    settings: dict[str, Any] = {
+        name: _read(name, value)
+        for name, value in cast("dict[str, object]", options).items()
+    }
     if missing := {"token", "app_id", "state_dir"} - settings.keys():
         raise ConfigError(f"the configuration lacks {', '.join(sorted(missing))}")
     settings.setdefault("cache_dir", cache_dir)
@@ -138,17 +167,28 @@ _KINDS: Final = json_types(ServiceConfig)
 
 def _read(name: str, value: object) -> Any:
     if name not in _KINDS:
-        raise ConfigError(f"unknown setting {name!r} in the configuration: the settings are {', '.join(_KINDS)}")
+        raise ConfigError(
+            f"unknown setting {name!r} in the configuration: the settings are {', '.join(_KINDS)}"
+        )
     if type(value) not in _KINDS[name]:  # bool is a subclass of int
-        raise ConfigError(f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}")
+        raise ConfigError(
+            f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}"
+        )
     match name, value:
         case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):
             return Path(value)
         case "role", str():
-            return _named("role must be one of", {role.name.lower(): role for role in Role}, value)
+            return _named(
+                "role must be one of", {role.name.lower(): role for role in Role}, value
+            )
         case "types", list():
-            types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
-            return tuple(_named("types must be some of", types, one) for one in cast("list[object]", value))
+            types = {
+                str(one): one for one in SessionType if one is not SessionType.SERVE_SIM
+            }
+            return tuple(
+                _named("types must be some of", types, one)
+                for one in cast("list[object]", value)
+            )
         case "allow_insecure", list():
             return tuple(map(str, cast("list[object]", value)))
         case "requests", list():
@@ -164,6 +204,10 @@ def _named(rule: str, choices: Mapping[str, object], name: object) -> object:
 
 
 def _request(value: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("platform") not in set(Platform):
-        raise ConfigError(f"requests must be create requests, each with a platform, not {value!r}")
+    if not isinstance(value, dict) or cast("dict[str, Any]", value).get(
+        "platform"
+    ) not in set(Platform):
+        raise ConfigError(
+            f"requests must be create requests, each with a platform, not {value!r}"
+        )
     return cast("dict[str, Any]", value)

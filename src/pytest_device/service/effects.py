@@ -13,7 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service.accounts import Caller
 from pytest_device.service.config import json_types
-from pytest_device.service.faults import BOOT, BOOT_EFFECTS, CONTROLLER, DEAD, Fault, Faults, Seen
+from pytest_device.service.faults import (
+    BOOT,
+    BOOT_EFFECTS,
+    CONTROLLER,
+    DEAD,
+    Fault,
+    Faults,
+    Seen,
+)
 from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid, object_in
 from pytest_device.service.runners.simulated import PATH as CONTROLLERS_PATH
 from pytest_device.service.sessions import Sessions
@@ -24,7 +32,9 @@ _SESSION: Final = len(SESSIONS_PATH.split("/"))
 _KINDS: Final = json_types(Fault)
 
 
-def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]) -> Sequence[Route]:
+def testing_routes(
+    faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]
+) -> Sequence[Route]:
     """Return the routes; each needs a valid token."""
 
     async def add(request: Request) -> None:
@@ -38,18 +48,28 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 
     async def held(_request: Request) -> object:
         sessions.sweep()
-        return [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
+        return [
+            {"id": one.id, "name": one.name, "status": one.status, "reason": one.reason}
+            for one in sessions
+        ]
 
     async def happen(request: Request) -> None:
-        session_id, what = request.path_params["session_id"], request.path_params["what"]
+        session_id, what = (
+            request.path_params["session_id"],
+            request.path_params["what"],
+        )
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
-            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or no effect called {what}")
+            raise RefusalError(
+                404, NOT_FOUND, f"no session {session_id}, or no effect called {what}"
+            )
         if what == "expire":
             sessions.expire(session_id)
         else:
             given = object_in(await request.body() or b"{}")
-            faults.failed[session_id] = str(given.get("reason", "a fault of the test interface"))
+            faults.failed[session_id] = str(
+                given.get("reason", "a fault of the test interface")
+            )
 
     route = partial(_route, authenticate)
     return (
@@ -62,7 +82,10 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 
 
 def _route(
-    authenticate: Callable[[Request], Caller], method: str, path: str, carry_out: Callable[[Request], Awaitable[object]]
+    authenticate: Callable[[Request], Caller],
+    method: str,
+    path: str,
+    carry_out: Callable[[Request], Awaitable[object]],
 ) -> Route:
     async def endpoint(request: Request) -> Response:
         authenticate(request)
@@ -74,7 +97,9 @@ def _route(
 def _fault(options: Mapping[str, Any]) -> Fault:
     for name, value in options.items():
         if type(value) not in _KINDS.get(name, ()):
-            raise invalid(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
+            raise invalid(
+                f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}"
+            )
     operation, effect = options.get("operation"), options.get("effect")
     if effect not in _EFFECTS_OF.get(str(operation), ()):
         *others, _ = _EFFECTS_OF
@@ -124,7 +149,15 @@ class FaultyApp:
             await self._app(scope, receive, noted)
         else:
             await EFFECTS[fault.effect](
-                _AppliedFault(fault, self._app, scope, receive, noted, self._sessions, self._faults.sleep)
+                _AppliedFault(
+                    fault,
+                    self._app,
+                    scope,
+                    receive,
+                    noted,
+                    self._sessions,
+                    self._faults.sleep,
+                )
             )
 
 
@@ -164,16 +197,32 @@ class _AppliedFault:
 
         await self.app(self.scope, self.receive, keep)
         start, *parts = messages
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-        return _Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in start["headers"]
+        }
+        return _Answer(
+            start["status"], headers, b"".join(part.get("body", b"") for part in parts)
+        )
 
     async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
         """Send a response, or only the first ``length`` bytes of its body."""
         headers = {**answer.headers, "content-length": str(len(answer.body))}
-        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await self.send({"type": "http.response.start", "status": answer.status, "headers": raw})
+        raw = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in headers.items()
+        ]
+        await self.send(
+            {"type": "http.response.start", "status": answer.status, "headers": raw}
+        )
         more = length is not None
-        await self.send({"type": "http.response.body", "body": answer.body[:length], "more_body": more})
+        await self.send(
+            {
+                "type": "http.response.body",
+                "body": answer.body[:length],
+                "more_body": more,
+            }
+        )
 
 
 async def _delay(applied: _AppliedFault) -> None:
@@ -181,7 +230,9 @@ async def _delay(applied: _AppliedFault) -> None:
     await applied.pass_on()
 
 
-def _lost(*, carried_out: bool, reset: bool) -> Callable[[_AppliedFault], Awaitable[None]]:
+def _lost(
+    *, carried_out: bool, reset: bool
+) -> Callable[[_AppliedFault], Awaitable[None]]:
     async def lose(applied: _AppliedFault) -> None:
         await (applied.carry_out() if carried_out else applied.receive_all())
         raise ConnectionLostError(reset=reset)
@@ -198,7 +249,11 @@ async def _truncate(applied: _AppliedFault) -> None:
 async def _reply(applied: _AppliedFault) -> None:
     if applied.fault.carried_out:
         await applied.carry_out()
-    await applied.answer(_Answer(applied.fault.status, applied.fault.headers, applied.fault.body.encode()))
+    await applied.answer(
+        _Answer(
+            applied.fault.status, applied.fault.headers, applied.fault.body.encode()
+        )
+    )
 
 
 async def _change(applied: _AppliedFault) -> None:

@@ -100,7 +100,9 @@ class _Armed:
 class Faults:
     """The faults that are set, and the requests seen; ``sleep`` takes seconds."""
 
-    def __init__(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+    def __init__(
+        self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
         self.sleep = sleep
         self._armed: list[_Armed] = []
         self.seen: deque[Seen] = deque(maxlen=MAX_SEEN)
@@ -116,13 +118,22 @@ class Faults:
 
     def take(self, operation: str) -> Fault | None:
         """Count one request and return the fault that applies to it, if any."""
-        return next((one.fault for one in self._armed if one.fault.operation == operation and one.strikes()), None)
+        return next(
+            (
+                one.fault
+                for one in self._armed
+                if one.fault.operation == operation and one.strikes()
+            ),
+            None,
+        )
 
 
 class FaultyRunner:
     """A runner whose devices boot late, fail to boot or crash if a fault says so."""
 
-    def __init__(self, runner: Runner, faults: Faults, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, runner: Runner, faults: Faults, clock: Callable[[], float]
+    ) -> None:
         self._runner = runner
         self._faults = faults
         self._clock = clock

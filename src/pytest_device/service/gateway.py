@@ -40,12 +40,21 @@ _TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
 _Purpose = Literal["controllers", "appium"]
 _PURPOSES: Final[tuple[_Purpose, ...]] = ("controllers", "appium")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_HEALTH_CHECKS: Final = frozenset((("GET", "health"), ("GET", "tools"), ("GET", "status")))
+_HEALTH_CHECKS: Final = frozenset(
+    (("GET", "health"), ("GET", "tools"), ("GET", "status"))
+)
 """Requests that check whether a controller is alive: they do not count as use."""
 _NEW_SESSION: Final = ("POST", "session")
 _HOP_BY_HOP: Final = frozenset(
     (
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
+        *(
+            "connection",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "te",
+            "trailer",
+        ),
         *("transfer-encoding", "upgrade"),
     )
 )
@@ -75,11 +84,15 @@ class _Transport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["connection"] = "close"
-        return await over_socket(request.extensions["socket"]).handle_async_request(request)
+        return await over_socket(request.extensions["socket"]).handle_async_request(
+            request
+        )
 
 
 class _Gateway:
-    def __init__(self, runner: Runner, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose) -> None:
+    def __init__(
+        self, runner: Runner, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose
+    ) -> None:
         self._purpose: _Purpose = purpose
         self._runner = runner
         self._keys = keys
@@ -88,12 +101,22 @@ class _Gateway:
     async def pass_on(self, request: Request) -> Response:
         """Forward a request to the program, and its response to the client."""
         if "origin" in request.headers:
-            return self._refusal(403, FOREIGN_ORIGIN, "requests with an Origin header are refused: web pages send them")
+            return self._refusal(
+                403,
+                FOREIGN_ORIGIN,
+                "requests with an Origin header are refused: web pages send them",
+            )
         session_id = request.path_params["session_id"]
-        is_permitted = self._keys.fits(self._purpose, session_id, request.path_params["key"])
+        is_permitted = self._keys.fits(
+            self._purpose, session_id, request.path_params["key"]
+        )
         record = self._runner.record(session_id) if is_permitted else None
         if record is None or record.controller is None:
-            return self._refusal(404, NOT_FOUND, "no controller at this address: its session may have ended")
+            return self._refusal(
+                404,
+                NOT_FOUND,
+                "no controller at this address: its session may have ended",
+            )
         controller = record.controller
         if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
             return await self._forwarded(request, controller, _body(request))
@@ -109,30 +132,56 @@ class _Gateway:
         """Return a refusal in the clients' format: Appium's clients would take any other for success."""
         if self._purpose == "controllers":
             return refusal(status, code, [(message, None)])
-        error = {"error": _ERRORS.get(code, "unknown error"), "message": message, "stacktrace": ""}
+        error = {
+            "error": _ERRORS.get(code, "unknown error"),
+            "message": message,
+            "stacktrace": "",
+        }
         return JSONResponse({"value": error}, status)
 
-    async def _translated(self, request: Request, record: Record, controller: Controller) -> Response:
-        if self._purpose == "appium" and (request.method, request.path_params["path"].strip("/")) == _NEW_SESSION:
+    async def _translated(
+        self, request: Request, record: Record, controller: Controller
+    ) -> Response:
+        if (
+            self._purpose == "appium"
+            and (request.method, request.path_params["path"].strip("/")) == _NEW_SESSION
+        ):
             body = await request.body()
             if _asks_for_bidi(body):
                 why = f"the capability {_BIDI} is refused: it would name a port of the machine that runs the service"
                 return self._refusal(500, NO_BIDI, f"{why}. Leave it out.")
             return await self._forwarded(request, controller, body)
         device = record.device
-        if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
+        if device is None or not rpc.concerns(
+            request.method, request.path_params["path"], device
+        ):
             return await self._forwarded(request, controller, _body(request))
         body = await request.body()
-        translated = await rpc.translated(body, request.headers, device, controller.token)
+        translated = await rpc.translated(
+            body, request.headers, device, controller.token
+        )
         return (
-            translated if isinstance(translated, Response) else await self._forwarded(request, controller, translated)
+            translated
+            if isinstance(translated, Response)
+            else await self._forwarded(request, controller, translated)
         )
 
     async def _forwarded(
-        self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
+        self,
+        request: Request,
+        controller: Controller,
+        content: AsyncIterable[bytes] | bytes | None,
     ) -> Response:
-        dropped = {*_HOP_BY_HOP, "host", *(["content-length"] if isinstance(content, bytes) else [])}
-        headers = [(name, value) for name, value in request.headers.items() if name not in dropped]
+        dropped = {
+            *_HOP_BY_HOP,
+            "host",
+            *(["content-length"] if isinstance(content, bytes) else []),
+        }
+        headers = [
+            (name, value)
+            for name, value in request.headers.items()
+            if name not in dropped
+        ]
         asked = self._http.build_request(
             request.method,
             self._url(request),
@@ -146,11 +195,15 @@ class _Gateway:
             if self._purpose == "appium":
                 raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
             return self._refusal(
-                502, UNREACHABLE, f"{controller.program.title} does not respond: {type(error).__name__}"
+                502,
+                UNREACHABLE,
+                f"{controller.program.title} does not respond: {type(error).__name__}",
             )
         answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
         answer.raw_headers = [
-            (name.lower(), value) for name, value in reply.headers.raw if name.lower().decode() not in _HOP_BY_HOP
+            (name.lower(), value)
+            for name, value in reply.headers.raw
+            if name.lower().decode() not in _HOP_BY_HOP
         ]
         return _Then(answer, reply.aclose)
 
@@ -177,13 +230,19 @@ def _asks_for_bidi(body: bytes) -> bool:
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:
     """Return the body as a stream, None if the request has none."""
-    return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
+    return (
+        request.stream()
+        if {"content-length", "transfer-encoding"} & set(request.headers)
+        else None
+    )
 
 
 class _Then(Response):
     """A response with a callback that runs after it was sent or aborted."""
 
-    def __init__(self, answer: Response, end: Callable[[], Awaitable[None] | None]) -> None:
+    def __init__(
+        self, answer: Response, end: Callable[[], Awaitable[None] | None]
+    ) -> None:
         self._answer = answer
         self._end = end
 

@@ -19,11 +19,17 @@ class Keys:
 
     def url(self, purpose: Purpose, session_id: str) -> str:
         """Return ``{base_url}/{purpose}/{session_id}/{key}``, which is a secret."""
-        return f"{self._base_url}/{purpose}/{session_id}/{self._key(purpose, session_id)}"
+        return (
+            f"{self._base_url}/{purpose}/{session_id}/{self._key(purpose, session_id)}"
+        )
 
     def fits(self, purpose: Purpose, session_id: str, key: str) -> bool:
         """Return whether a key belongs to a session's URL."""
-        return hmac.compare_digest(key.encode(), self._key(purpose, session_id).encode())
+        return hmac.compare_digest(
+            key.encode(), self._key(purpose, session_id).encode()
+        )
 
     def _key(self, purpose: Purpose, session_id: str) -> str:
-        return hmac.new(self._secret, f"{purpose} {session_id}".encode(), "sha256").hexdigest()[: 2 * _BYTES]
+        return hmac.new(
+            self._secret, f"{purpose} {session_id}".encode(), "sha256"
+        ).hexdigest()[: 2 * _BYTES]

@@ -82,18 +82,26 @@ def change(session: Session, occurrence: Occurrence) -> Session:
         session,
         status=status,
         reason=occurrence.reason,
-        started_at=occurrence.at if status is Status.IN_PROGRESS else session.started_at,
+        started_at=occurrence.at
+        if status is Status.IN_PROGRESS
+        else session.started_at,
         finished_at=occurrence.at if status is Status.STOPPED else session.finished_at,
         updated_at=occurrence.at,
     )
 
 
-def due(session: Session, boot: Boot, last_activity: float | None, now: float) -> Occurrence | None:
+def due(
+    session: Session, boot: Boot, last_activity: float | None, now: float
+) -> Occurrence | None:
     """Return the event that has occurred to an active session by now, None if there is none.
 
     A limit takes effect at the time it was reached, however late the session is checked.
     """
-    limit = min(limits(session, last_activity), key=lambda occurrence: occurrence.at, default=None)
+    limit = min(
+        limits(session, last_activity),
+        key=lambda occurrence: occurrence.at,
+        default=None,
+    )
     if limit is not None and limit.at <= now:
         return limit
     match boot:
@@ -113,9 +121,15 @@ def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence
     if session.started_at is None:
         return ()
     duration = session.max_duration_minutes
-    end = Occurrence(Event.EXPIRE, session.started_at + 60 * duration, f"maximum duration of {duration} min reached")
+    end = Occurrence(
+        Event.EXPIRE,
+        session.started_at + 60 * duration,
+        f"maximum duration of {duration} min reached",
+    )
     idle = session.max_idle_time_minutes
     if idle is None:
         return (end,)
     idle_since = max(session.started_at, last_activity or session.started_at)
-    return end, Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min")
+    return end, Occurrence(
+        Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min"
+    )

@@ -56,7 +56,9 @@ def _handler(path: Path | None) -> logging.Handler:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         return logging.FileHandler(path, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"log_path {path} cannot be written ({error.strerror}): choose another") from error
+        raise ConfigError(
+            f"log_path {path} cannot be written ({error.strerror}): choose another"
+        ) from error
 
 
 def _may_be_logged(record: logging.LogRecord) -> bool:

@@ -5,7 +5,14 @@ from typing import Any, Final
 
 from pytest_device.service import replies
 from pytest_device.service.rules import FIELDS, TEXT, Schema
-from pytest_device.spec import DEFAULT_SESSION_TYPE, SESSIONS_PATH, UNAUTHORIZED_ERROR, Platform, SessionType, Status
+from pytest_device.spec import (
+    DEFAULT_SESSION_TYPE,
+    SESSIONS_PATH,
+    UNAUTHORIZED_ERROR,
+    Platform,
+    SessionType,
+    Status,
+)
 
 _UUID: Final = FIELDS["appId"].schema
 _WEB_URL: Final[Schema] = TEXT | {"format": "uri", "pattern": "^https?://"}
@@ -29,25 +36,39 @@ def _needs(option: str, *any_of: Schema) -> Schema:
     return {"if": _given(option), "then": {"anyOf": list(any_of)}}
 
 
-_SOURCES: Final = (_given("buildId"), _given("applicationArchiveUrl"), _given("vendorGo", value=True))
+_SOURCES: Final = (
+    _given("buildId"),
+    _given("applicationArchiveUrl"),
+    _given("vendorGo", value=True),
+)
 
 _MORE: Final[Mapping[str, Schema]] = {
     "type": {"default": DEFAULT_SESSION_TYPE},
     "maxDurationMinutes": {"description": "The account may set a lower limit."},
-    "maxIdleTimeMinutes": {"description": "Below maxDurationMinutes where both are given."},
+    "maxIdleTimeMinutes": {
+        "description": "Below maxDurationMinutes where both are given."
+    },
 }
 
 CREATE_BODY: Final[Schema] = {
     "type": "object",
     "required": ["appId", "platform"],
     "additionalProperties": False,
-    "properties": {name: rule.schema | _MORE.get(name, {}) for name, rule in FIELDS.items()},
+    "properties": {
+        name: rule.schema | _MORE.get(name, {}) for name, rule in FIELDS.items()
+    },
     "allOf": [
-        *(_never(one, other) for place, one in enumerate(_SOURCES) for other in _SOURCES[:place]),
+        *(
+            _never(one, other)
+            for place, one in enumerate(_SOURCES)
+            for other in _SOURCES[:place]
+        ),
         _needs("sdkVersion", _SOURCES[-1]),
         _needs("launchArgs", *_SOURCES),
         _needs("openUrl", *_SOURCES),
-        _never(_given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)),
+        _never(
+            _given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)
+        ),
     ],
 }
 """The rules as a schema, except those that a schema cannot express: the account's limit, the order of the two limits,
@@ -60,7 +81,12 @@ def _nullable(schema: Schema) -> Schema:
 
 def _details(required: Mapping[str, Schema], optional: Mapping[str, Schema]) -> Schema:
     properties = {**required, **optional}
-    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": properties,
+        "additionalProperties": False,
+    }
 
 
 _PREVIEW: Final = {"webPreviewUrl": _WEB_URL}
@@ -68,10 +94,18 @@ _SECRET: Final = TEXT | {"format": "password"}
 
 REMOTE_CONFIGS: Final[Mapping[str, Schema]] = {
     SessionType.AGENT_DEVICE: _details(
-        {"agentDeviceRemoteSessionUrl": _WEB_URL, "agentDeviceRemoteSessionToken": _SECRET}, _PREVIEW
+        {
+            "agentDeviceRemoteSessionUrl": _WEB_URL,
+            "agentDeviceRemoteSessionToken": _SECRET,
+        },
+        _PREVIEW,
     ),
-    SessionType.ARGENT: _details({"toolsUrl": _WEB_URL}, {"toolsAuthToken": _SECRET, **_PREVIEW}),
-    SessionType.APPIUM: _details({"appiumUrl": _WEB_URL, "capabilities": {"type": "object"}}, _PREVIEW),
+    SessionType.ARGENT: _details(
+        {"toolsUrl": _WEB_URL}, {"toolsAuthToken": _SECRET, **_PREVIEW}
+    ),
+    SessionType.APPIUM: _details(
+        {"appiumUrl": _WEB_URL, "capabilities": {"type": "object"}}, _PREVIEW
+    ),
     SessionType.WEB_PREVIEW_ONLY: _details(_PREVIEW, {}),
 }
 """The connection details of each type."""
@@ -110,24 +144,51 @@ SESSION: Final[Schema] = {
     "additionalProperties": False,
     "properties": _SESSION_FIELDS,
     "allOf": [
-        *(_when("type", kind, {"remoteConfig": _nullable(details)}) for kind, details in REMOTE_CONFIGS.items()),
-        _when("status", Status.NEW, {"remoteConfig": _NULL, "startedAt": _NULL, "finishedAt": _NULL}),
+        *(
+            _when("type", kind, {"remoteConfig": _nullable(details)})
+            for kind, details in REMOTE_CONFIGS.items()
+        ),
+        _when(
+            "status",
+            Status.NEW,
+            {"remoteConfig": _NULL, "startedAt": _NULL, "finishedAt": _NULL},
+        ),
         _when(
             "status",
             Status.IN_PROGRESS,
-            {"remoteConfig": {"type": "object"}, "startedAt": _TIMESTAMP, "finishedAt": _NULL},
+            {
+                "remoteConfig": {"type": "object"},
+                "startedAt": _TIMESTAMP,
+                "finishedAt": _NULL,
+            },
         ),
-        _when("status", Status.STOPPED, {"remoteConfig": _NULL, "finishedAt": _TIMESTAMP}),
+        _when(
+            "status", Status.STOPPED, {"remoteConfig": _NULL, "finishedAt": _TIMESTAMP}
+        ),
         _when("status", Status.ERRORED, {"remoteConfig": _NULL, "finishedAt": _NULL}),
     ],
 }
 
 
 def _refusal(meaning: str, *codes: str) -> Schema:
-    fields = {"code": {"enum": list(codes)}, "message": TEXT, "option": {"type": ["string", "null"]}}
-    error = {"type": "object", "required": list(fields), "properties": fields, "additionalProperties": False}
+    fields = {
+        "code": {"enum": list(codes)},
+        "message": TEXT,
+        "option": {"type": ["string", "null"]},
+    }
+    error = {
+        "type": "object",
+        "required": list(fields),
+        "properties": fields,
+        "additionalProperties": False,
+    }
     errors = {"type": "array", "minItems": 1, "items": error}
-    schema = {"type": "object", "required": ["errors"], "properties": {"errors": errors}, "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "required": ["errors"],
+        "properties": {"errors": errors},
+        "additionalProperties": False,
+    }
     return {"description": meaning, "content": {"application/json": {"schema": schema}}}
 
 
@@ -137,12 +198,18 @@ def _header(value: str) -> Schema:
 
 _NO_HEADER: Final = "the Authorization header is missing"
 _REFUSED_EVERYWHERE: Final[Mapping[str, Schema]] = {
-    "400": _refusal(f"The id is not a UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
+    "400": _refusal(
+        f"The id is not a UUID, or {_NO_HEADER}.",
+        replies.VALIDATION_ERROR,
+        UNAUTHORIZED_ERROR,
+    ),
     "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
     | {"headers": {"WWW-Authenticate": _header("Bearer")}},
     "403": _refusal("The access token lacks permission.", replies.FORBIDDEN),
     "404": _refusal("No such project or session.", replies.NOT_FOUND),
-    "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
+    "421": _refusal(
+        "The Host header does not name this machine.", replies.FOREIGN_HOST
+    ),
 }
 _REFUSED_ON_CREATE: Final[Mapping[str, Schema]] = {
     "400": _refusal(
@@ -153,7 +220,9 @@ _REFUSED_ON_CREATE: Final[Mapping[str, Schema]] = {
         UNAUTHORIZED_ERROR,
     ),
     "413": _refusal("The body is too large.", replies.BODY_TOO_LARGE),
-    "429": _refusal("As many sessions are running as the service allows.", replies.NO_CAPACITY),
+    "429": _refusal(
+        "As many sessions are running as the service allows.", replies.NO_CAPACITY
+    ),
 }
 
 
@@ -175,7 +244,9 @@ def _session_reply(links: Iterable[str]) -> Schema:
     }
 
 
-def _operation(operation: str, summary: str, links: Iterable[str] = (), **refused: Schema) -> dict[str, Any]:
+def _operation(
+    operation: str, summary: str, links: Iterable[str] = (), **refused: Schema
+) -> dict[str, Any]:
     answers = {"200": _session_reply(links), **_REFUSED_EVERYWHERE, **refused}
     return {"operationId": operation, "summary": summary, "responses": answers}
 
@@ -187,11 +258,17 @@ DOCUMENT: Final[Schema] = {
     "security": [{"accessToken": []}],
     "paths": {
         SESSIONS_PATH: {
-            "post": _operation("create", "Create a session.", ["get", "stop"], **_REFUSED_ON_CREATE)
+            "post": _operation(
+                "create", "Create a session.", ["get", "stop"], **_REFUSED_ON_CREATE
+            )
             | {
                 "requestBody": {
                     "required": True,
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/CreateBody"}}},
+                    "content": {
+                        "application/json": {
+                            "schema": {"$ref": "#/components/schemas/CreateBody"}
+                        }
+                    },
                 }
             }
         },
@@ -201,12 +278,18 @@ DOCUMENT: Final[Schema] = {
         },
         f"{SESSIONS_PATH}/{{{_ID}}}/stop": {
             "parameters": [{"$ref": f"#/components/parameters/{_ID}"}],
-            "post": _operation("stop", "Stop a session; one that has ended is returned unchanged.", ["get", "stop"]),
+            "post": _operation(
+                "stop",
+                "Stop a session; one that has ended is returned unchanged.",
+                ["get", "stop"],
+            ),
         },
     },
     "components": {
         "schemas": {"CreateBody": CREATE_BODY, "Session": SESSION},
-        "parameters": {_ID: {"name": _ID, "in": "path", "required": True, "schema": _UUID}},
+        "parameters": {
+            _ID: {"name": _ID, "in": "path", "required": True, "schema": _UUID}
+        },
         "securitySchemes": {"accessToken": {"type": "http", "scheme": "bearer"}},
     },
 }

@@ -29,7 +29,14 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 class RefusalError(Exception):
     """A request that the service refuses; ``status``, ``code`` and the message are the response."""
 
-    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
@@ -42,7 +49,10 @@ def invalid(message: str) -> RefusalError:
 
 async def json_of(request: Request) -> object:
     """Return the JSON of a request. Raises RefusalError unless it is JSON, declared as such."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        != "application/json"
+    ):
         raise invalid("the body must be JSON: send 'Content-Type: application/json'")
     return _json_in(await request.body())
 
@@ -62,7 +72,10 @@ def as_object(fields: object) -> Mapping[str, Any]:
 def _json_in(body: bytes) -> object:
     try:
         return json.loads(body.decode(), parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:  # nested too deeply, not UTF-8, or not JSON
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # nested too deeply, not UTF-8, or not JSON
         raise invalid(f"the body is not JSON: {error}") from error
 
 
@@ -71,23 +84,35 @@ def _no_number(text: str) -> object:
 
 
 def refusal(
-    status: int, code: str, problems: Iterable[tuple[str, str | None]], headers: Mapping[str, str] | None = None
+    status: int,
+    code: str,
+    problems: Iterable[tuple[str, str | None]],
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return an error: its code and, for each problem, the message and the invalid option of the body.
 
     The format is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null if none is invalid, and so
     are the codes, except ``UNAUTHORIZED_ERROR``.
     """
-    errors = [{"code": code, "message": message, "option": option} for message, option in problems]
+    errors = [
+        {"code": code, "message": message, "option": option}
+        for message, option in problems
+    ]
     return JSONResponse({"errors": errors}, status, headers=headers)
 
 
-def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> Response:
+def success(
+    session: Session, base_url: str, remote_config: Mapping[str, Any] | None
+) -> Response:
     """Return the response of every successful operation: the session inside ``data``."""
-    return JSONResponse({"data": to_document(session, base_url, remote_config)}, headers=NOT_STORED)
+    return JSONResponse(
+        {"data": to_document(session, base_url, remote_config)}, headers=NOT_STORED
+    )
 
 
-def to_document(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> dict[str, Any]:
+def to_document(
+    session: Session, base_url: str, remote_config: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Return a session in the document's spelling. Its ``url`` is the session page at the service's current address."""
     return {
         "id": session.id,
@@ -115,4 +140,8 @@ def timestamp(seconds: float | None) -> str | None:
     """Return Unix seconds as ISO 8601 in UTC with milliseconds."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

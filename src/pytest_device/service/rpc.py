@@ -43,7 +43,9 @@ def concerns(method: str, path: str, device: Device) -> bool:
     return (method, path) == ("POST", "rpc") and device.tools.debugging_port is not None
 
 
-async def translated(body: bytes, headers: Mapping[str, str], device: Device, token: str) -> bytes | Response:
+async def translated(
+    body: bytes, headers: Mapping[str, str], device: Device, token: str
+) -> bytes | Response:
     """Do the device's part of a request; return the rest for the daemon, or the response if nothing is left."""
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
@@ -53,7 +55,9 @@ async def translated(body: bytes, headers: Mapping[str, str], device: Device, to
         done = await _done_by_device(request, device)
     except ControllerError as error:
         data = {"code": "COMMAND_FAILED", "message": str(error)}
-        return _answer(request, {"error": {"code": _FAILED, "message": str(error), "data": data}})
+        return _answer(
+            request, {"error": {"code": _FAILED, "message": str(error), "data": data}}
+        )
     if done:
         return _answer(request, {"result": {"ok": True, "data": {"message": done}}})
     return json.dumps(request.call).encode()
@@ -66,16 +70,26 @@ def _read(body: bytes) -> _Request | None:
         return None
     params = _dict(_dict(call).get("params"))
     flags = params.setdefault("flags", {}) if params else None
-    return _Request(_dict(call), params, cast("dict[str, Any]", flags)) if isinstance(flags, dict) else None
+    return (
+        _Request(_dict(call), params, cast("dict[str, Any]", flags))
+        if isinstance(flags, dict)
+        else None
+    )
 
 
 def _texts(value: object) -> Sequence[str]:
-    return [one for one in cast("list[object]", value) if isinstance(one, str)] if isinstance(value, list) else []
+    return (
+        [one for one in cast("list[object]", value) if isinstance(one, str)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _dict(value: object) -> dict[str, Any]:
     """Return a JSON object, an empty one for anything else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
+    return (
+        cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
+    )
 
 
 def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> bool:
@@ -85,7 +99,10 @@ def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> 
         headers.get("x-agent-device-token", ""),
         str(request.params.get("token", "")),
     )
-    return any(hmac.compare_digest(one.encode(errors="replace"), token.encode()) for one in given)
+    return any(
+        hmac.compare_digest(one.encode(errors="replace"), token.encode())
+        for one in given
+    )
 
 
 def _change_platform(request: _Request) -> None:
@@ -118,7 +135,9 @@ async def _done_by_device(request: _Request, device: Device) -> str:
         case "open", [target, *more]:
             await _open(device, target, more[0] if more else None, request.flags)
             # The page is already open when the daemon opens it.
-            request.params["positionals"] = [await device.address()] if isinstance(device, Chromium) else []
+            request.params["positionals"] = (
+                [await device.address()] if isinstance(device, Chromium) else []
+            )
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
             request.params["positionals"] = []
@@ -126,18 +145,28 @@ async def _done_by_device(request: _Request, device: Device) -> str:
             await device.clear(app[0] if app else None)
             return f"Cleared the state of {app[0] if app else 'every app'}"
         case "push", _:
-            raise ControllerError("the local device receives push messages in Appium sessions only")
+            raise ControllerError(
+                "the local device receives push messages in Appium sessions only"
+            )
         case _:
             pass
     return ""
 
 
-async def _open(device: Device, target: str, link: str | None, flags: dict[str, Any]) -> None:
+async def _open(
+    device: Device, target: str, link: str | None, flags: dict[str, Any]
+) -> None:
     """Open an app or a URL; handles and removes flags that the daemon accepts for apps only."""
-    apps, relaunch, arguments = await device.apps(), flags.pop("relaunch", False), flags.pop("launchArgs", None)
+    apps, relaunch, arguments = (
+        await device.apps(),
+        flags.pop("relaunch", False),
+        flags.pop("launchArgs", None),
+    )
     if target not in apps:
         if not parts_of(target).scheme:
-            raise ControllerError(f"{target} is not installed here; installed: {', '.join(apps) or 'no app'}")
+            raise ControllerError(
+                f"{target} is not installed here; installed: {', '.join(apps) or 'no app'}"
+            )
         await device.open_url(target)
         return
     if relaunch and apps[target] is AppState.FOREGROUND:

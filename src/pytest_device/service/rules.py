@@ -74,11 +74,17 @@ def check(body: object) -> CreateBody:
     Raises InvalidBodyError with all problems; combinations of options are checked once each option is valid.
     """
     if not isinstance(body, dict):
-        raise InvalidBodyError(Problem(None, f"the body must be a JSON object, not {_shown(body)}"))
+        raise InvalidBodyError(
+            Problem(None, f"the body must be a JSON object, not {_shown(body)}")
+        )
     options = cast("dict[str, object]", body)
     problems = [*_missing(options), *_invalid(options)]
     if not problems:
-        problems = [problem for rule in _COMBINATIONS for problem in rule(cast("CreateBody", options))]
+        problems = [
+            problem
+            for rule in _COMBINATIONS
+            for problem in rule(cast("CreateBody", options))
+        ]
     if problems:
         raise InvalidBodyError(*problems)
     return cast("CreateBody", options)
@@ -98,7 +104,9 @@ def is_uuid(text: str) -> bool:
 
 
 _SHOWN_LENGTH: Final = 80
-_REMOVED: Final = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
+_REMOVED: Final = (
+    f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
+)
 
 
 Schema = dict[str, Any]
@@ -116,7 +124,9 @@ class _Rule:
 def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
     for option in ("appId", "platform"):
         if option not in options:
-            yield Problem(option, f"{option} is missing: it must be {FIELDS[option].must_be}")
+            yield Problem(
+                option, f"{option} is missing: it must be {FIELDS[option].must_be}"
+            )
 
 
 def _invalid(options: Mapping[str, object]) -> Iterator[Problem]:
@@ -124,13 +134,22 @@ def _invalid(options: Mapping[str, object]) -> Iterator[Problem]:
         if option not in FIELDS:
             yield Problem(option, _unknown(option))
         elif not FIELDS[option].holds(value):
-            removed = _REMOVED if option == "type" and value == SessionType.SERVE_SIM else ""
-            yield Problem(option, f"{option} must be {FIELDS[option].must_be}{removed}, not {_shown(value)}")
+            removed = (
+                _REMOVED if option == "type" and value == SessionType.SERVE_SIM else ""
+            )
+            yield Problem(
+                option,
+                f"{option} must be {FIELDS[option].must_be}{removed}, not {_shown(value)}",
+            )
 
 
 def _unknown(option: str) -> str:
     near = difflib.get_close_matches(option, FIELDS, n=1)
-    hint = f": did you mean {near[0]}?" if near else f": the options are {', '.join(FIELDS)}"
+    hint = (
+        f": did you mean {near[0]}?"
+        if near
+        else f": the options are {', '.join(FIELDS)}"
+    )
     return f"{_shown(option)} is not an option of a create request{hint}"
 
 
@@ -150,17 +169,25 @@ def _shown(value: object) -> str:
 
 def _is_text(value: object) -> bool:
     """Return whether a value is a string that UTF-8 can encode: a lone surrogate cannot be."""
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+    return isinstance(value, str) and not any(
+        "\ud800" <= character <= "\udfff" for character in value
+    )
 
 
 def _one_of(*choices: str) -> _Rule:
-    return _Rule(f"one of {', '.join(choices)}", lambda value: value in choices, {"enum": list(choices)})
+    return _Rule(
+        f"one of {', '.join(choices)}",
+        lambda value: value in choices,
+        {"enum": list(choices)},
+    )
 
 
 def _integer(least: int, most: int) -> _Rule:
     return _Rule(
         f"an integer from {least} to {most}",
-        lambda value: type(value) is int and least <= value <= most,  # bool is a subclass of int
+        lambda value: (
+            type(value) is int and least <= value <= most
+        ),  # bool is a subclass of int
         {"type": "integer", "minimum": least, "maximum": most},
     )
 
@@ -176,7 +203,11 @@ def _like(pattern: str, must_be: str, **schema: str) -> _Rule:
 def _is_web_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return bool(parts.hostname) and parts.port != 0 and re.fullmatch(WEB_URL, text) is not None
+        return (
+            bool(parts.hostname)
+            and parts.port != 0
+            and re.fullmatch(WEB_URL, text) is not None
+        )
     except ValueError:
         return False
 
@@ -189,7 +220,9 @@ FIELDS: Final[Mapping[str, _Rule]] = {
     "platform": _one_of(*Platform),
     "name": _Rule(
         f"a string that is not blank, of up to {NAME_MAX_LENGTH} characters",
-        lambda value: _is_text(value) and bool(value.strip()) and len(value) <= NAME_MAX_LENGTH,
+        lambda value: (
+            _is_text(value) and bool(value.strip()) and len(value) <= NAME_MAX_LENGTH
+        ),
         # A byte order mark is whitespace in patterns, but not here.
         TEXT | {"minLength": 1, "maxLength": NAME_MAX_LENGTH, "pattern": r"[\S\ufeff]"},
     ),
@@ -201,14 +234,28 @@ FIELDS: Final[Mapping[str, _Rule]] = {
     "buildId": _UUID,
     "applicationArchiveUrl": _Rule(
         f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters",
-        lambda value: _is_text(value) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value),
-        TEXT | {"maxLength": ARCHIVE_URL_MAX_LENGTH, "pattern": f"^{WEB_URL}$", "description": "With a host."},
+        lambda value: (
+            _is_text(value)
+            and len(value) <= ARCHIVE_URL_MAX_LENGTH
+            and _is_web_url(value)
+        ),
+        TEXT
+        | {
+            "maxLength": ARCHIVE_URL_MAX_LENGTH,
+            "pattern": f"^{WEB_URL}$",
+            "description": "With a host.",
+        },
     ),
-    "vendorGo": _Rule("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
+    "vendorGo": _Rule(
+        "true or false", lambda value: isinstance(value, bool), {"type": "boolean"}
+    ),
     "sdkVersion": _like(MAJOR_VERSION, 'a major version such as "54"'),
     "launchArgs": _Rule(
         "an array of strings",
-        lambda value: isinstance(value, list) and all(_is_text(one) for one in cast("list[object]", value)),
+        lambda value: (
+            isinstance(value, list)
+            and all(_is_text(one) for one in cast("list[object]", value))
+        ),
         {"type": "array", "items": TEXT},
     ),
     # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
@@ -234,24 +281,35 @@ def _one_source(body: CreateBody) -> Iterator[Problem]:
 
 def _sdk_with_vendor_go(body: CreateBody) -> Iterator[Problem]:
     if "sdkVersion" in body and not body.get("vendorGo"):
-        yield Problem("sdkVersion", f"sdkVersion {_shown(body['sdkVersion'])} is valid only with vendorGo true")
+        yield Problem(
+            "sdkVersion",
+            f"sdkVersion {_shown(body['sdkVersion'])} is valid only with vendorGo true",
+        )
 
 
 def _launch_with_source(body: CreateBody) -> Iterator[Problem]:
     for option in ("launchArgs", "openUrl"):
         if option in body and not _sources(body):
-            needed = "an application source: buildId, applicationArchiveUrl or vendorGo true"
+            needed = (
+                "an application source: buildId, applicationArchiveUrl or vendorGo true"
+            )
             yield Problem(option, f"{option} requires {needed}")
 
 
 def _idle_below_duration(body: CreateBody) -> Iterator[Problem]:
     duration, idle = body.get("maxDurationMinutes"), body.get("maxIdleTimeMinutes")
     if duration is not None and idle is not None and idle >= duration:
-        yield Problem("maxIdleTimeMinutes", f"maxIdleTimeMinutes {idle} must be below maxDurationMinutes {duration}")
+        yield Problem(
+            "maxIdleTimeMinutes",
+            f"maxIdleTimeMinutes {idle} must be below maxDurationMinutes {duration}",
+        )
 
 
 def _idle_with_controller(body: CreateBody) -> Iterator[Problem]:
-    if "maxIdleTimeMinutes" in body and body.get("type") == SessionType.WEB_PREVIEW_ONLY:
+    if (
+        "maxIdleTimeMinutes" in body
+        and body.get("type") == SessionType.WEB_PREVIEW_ONLY
+    ):
         message = f"maxIdleTimeMinutes is not supported for the type {SessionType.WEB_PREVIEW_ONLY}: leave it out"
         yield Problem("maxIdleTimeMinutes", message)
 

@@ -64,7 +64,9 @@ Announce = Callable[[Progress | Ready | Changed], None]
 Watch = Callable[[Callable[[], None]], None]
 
 
-def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = None) -> None:
+def serve(
+    config: ServiceConfig, announce: Announce, *, watch: Watch | None = None
+) -> None:
     """Run the service until SIGINT, SIGTERM or SIGHUP; then stop its sessions and their processes, and return.
 
     ``watch`` receives a function that also stops the service and may be called from any thread. Must be called in the
@@ -74,14 +76,20 @@ def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = No
         asyncio.run(_serve(config, announce, watch))
     finally:
         if config.temporary:
-            shutil.rmtree(config.state_dir, ignore_errors=True)  # the parent does so, too, unless it was killed
+            shutil.rmtree(
+                config.state_dir, ignore_errors=True
+            )  # the parent does so, too, unless it was killed
 
 
-async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None) -> None:
+async def _serve(
+    config: ServiceConfig, announce: Announce, watch: Watch | None
+) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
-        with suppress(RuntimeError):  # the loop is closed: the service has already stopped
+        with suppress(
+            RuntimeError
+        ):  # the loop is closed: the service has already stopped
             loop.call_soon_threadsafe(stop.set)
 
     if watch:
@@ -97,7 +105,12 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
             raise
 
 
-async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> None:
+async def _live(
+    config: ServiceConfig,
+    announce: Announce,
+    stop: asyncio.Event,
+    stack: AsyncExitStack,
+) -> None:
     """Start the service and handle requests; closing the stack stops it, in reverse order."""
     stack.enter_context(_only_one(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
@@ -131,7 +144,9 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         refuses=built.refuses,
         max_sessions=config.max_sessions,
     )
-    await serve_requests(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
+    await serve_requests(
+        app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id))
+    )
 
 
 async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None:
@@ -146,7 +161,11 @@ async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None
 
 
 async def serve_requests(
-    app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
+    app: ASGIApp,
+    listener: socket.socket,
+    sessions: Sessions,
+    stop: asyncio.Event,
+    ready: Callable[[], None],
 ) -> None:
     """Handle requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
 
@@ -183,7 +202,9 @@ def _close(server: Server, scope: Scope, *, reset: bool) -> None:
         if transport.get_extra_info("peername")[:2] == tuple(scope["client"]):
             if reset:
                 not_even_linger = struct.pack("ii", 1, 0)
-                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, not_even_linger)
+                transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, not_even_linger
+                )
             transport.close()
 
 
@@ -194,7 +215,11 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     # Signals that the parent ignores stay ignored, such as SIGHUP under nohup.
-    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
+    before = {
+        number: signal.getsignal(number)
+        for number in numbers
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
     for number in before:
         signal.signal(number, handler)
     try:
@@ -212,9 +237,13 @@ def _only_one(state_dir: Path) -> Generator[None]:
         check_private(state_dir)
         lock.acquire(blocking=False)
     except Timeout as error:
-        raise ConfigError(f"another service is using {state_dir}: stop it, or choose another state_dir") from error
+        raise ConfigError(
+            f"another service is using {state_dir}: stop it, or choose another state_dir"
+        ) from error
     except OSError as error:
-        raise ConfigError(f"state_dir {state_dir} cannot be used ({error.strerror}): choose another") from error
+        raise ConfigError(
+            f"state_dir {state_dir} cannot be used ({error.strerror}): choose another"
+        ) from error
     try:
         yield
     finally:

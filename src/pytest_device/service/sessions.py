@@ -5,7 +5,14 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.lifecycle import TERMINAL, Event, Occurrence, Session, change, due
+from pytest_device.service.lifecycle import (
+    TERMINAL,
+    Event,
+    Occurrence,
+    Session,
+    change,
+    due,
+)
 from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
 from pytest_device.service.runners.base import Runner, Running
@@ -49,7 +56,11 @@ class Sessions:
         self._changed = changed
         store.forget(clock() - KEEP_SECONDS)
         self._sessions = {session.id: session for session in store.load()}
-        self._active = {session.id for session in self._sessions.values() if session.status not in TERMINAL}
+        self._active = {
+            session.id
+            for session in self._sessions.values()
+            if session.status not in TERMINAL
+        }
         self._end_orphans()
 
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
@@ -73,7 +84,9 @@ class Sessions:
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
-        self._log(f"session {session.id}: {session.status}, {session.type} on {session.platform}, {session.name!r}")
+        self._log(
+            f"session {session.id}: {session.status}, {session.type} on {session.platform}, {session.name!r}"
+        )
         self._changed(session)
         self.runner.start(session.id, body)
         return session
@@ -89,7 +102,10 @@ class Sessions:
 
     def expire(self, session_id: str) -> Session:
         """Make a known session reach its limit now."""
-        return self._apply(session_id, Occurrence(Event.EXPIRE, self._clock(), "limit reached early, by a test"))
+        return self._apply(
+            session_id,
+            Occurrence(Event.EXPIRE, self._clock(), "limit reached early, by a test"),
+        )
 
     def remote_config(self, session: Session) -> Mapping[str, Any] | None:
         """Return the connection details of a session in progress; only the runner's memory holds them."""
@@ -100,7 +116,11 @@ class Sessions:
 
     def device(self, session: Session) -> Device | None:
         """Return the device of a session in progress."""
-        return self.runner.record(session.id).device if session.status is Status.IN_PROGRESS else None
+        return (
+            self.runner.record(session.id).device
+            if session.status is Status.IN_PROGRESS
+            else None
+        )
 
     def count_active(self) -> int:
         """Return the number of sessions that have not ended."""
@@ -127,7 +147,9 @@ class Sessions:
             self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
 
     def _up_to_date(self, session: Session) -> Session:
-        while session.status not in TERMINAL:  # at most twice: every event leads to another status
+        while (
+            session.status not in TERMINAL
+        ):  # at most twice: every event leads to another status
             record = self.runner.record(session.id)
             occurrence = due(session, record.boot, record.last_activity, self._clock())
             if occurrence is None:
@@ -141,8 +163,12 @@ class Sessions:
         if changed is session:
             return session
         self._sessions[session_id] = changed
-        self._log(f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}")
-        if changed.status in TERMINAL:  # before anything that can fail: a full disk must not keep a device running
+        self._log(
+            f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}"
+        )
+        if (
+            changed.status in TERMINAL
+        ):  # before anything that can fail: a full disk must not keep a device running
             self._active.discard(session_id)
             self.runner.stop(session_id)
         self._store.save(changed)

@@ -20,7 +20,9 @@ VERSION: Final = 1
 _COLUMNS: Final = tuple(field.name for field in fields(Session))
 _values: Final = attrgetter(*_COLUMNS)
 _CREATE: Final = f"CREATE TABLE IF NOT EXISTS session ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID"
-_SAVE: Final = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - marks only
+_SAVE: Final = (
+    f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - marks only
+)
 
 
 class Store:
@@ -35,7 +37,9 @@ class Store:
         self._close = weakref.finalize(self, connection.close)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in {0, VERSION}:
-            raise sqlite3.DatabaseError(f"its layout is version {version}, this service reads {VERSION}")
+            raise sqlite3.DatabaseError(
+                f"its layout is version {version}, this service reads {VERSION}"
+            )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(_CREATE)
@@ -48,18 +52,24 @@ class Store:
         Raises ConfigError if it is damaged or has another version.
         """
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite creates its other files with the same mode
+            os.close(
+                os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            )  # SQLite creates its other files with the same mode
             connection = sqlite3.connect(path, isolation_level=None)
             with ExitStack() as undo:
                 undo.callback(connection.close)
                 store = cls(connection)
                 undo.pop_all()
         except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"{path} cannot be used ({error}): move it away, or choose another state_dir") from error
+            raise ConfigError(
+                f"{path} cannot be used ({error}): move it away, or choose another state_dir"
+            ) from error
         return store
 
     def load(self) -> Sequence[Session]:
-        return [_session(row) for row in self._connection.execute("SELECT * FROM session")]
+        return [
+            _session(row) for row in self._connection.execute("SELECT * FROM session")
+        ]
 
     def save(self, session: Session) -> None:
         self._connection.execute(_SAVE, _values(session))
@@ -67,7 +77,9 @@ class Store:
     def forget(self, before: float) -> None:
         """Remove ended sessions that have not changed since ``before`` (Unix seconds)."""
         ended = (before, Status.STOPPED, Status.ERRORED)
-        self._connection.execute("DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended)
+        self._connection.execute(
+            "DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended
+        )
 
     def close(self) -> None:
         self._close()

@@ -54,8 +54,17 @@ class SameUserOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer, here = scope.get("client"), scope.get("server")
-        if peer and here and here[1] and user_of(tuple(peer), tuple(here)) not in {None, 0, os.geteuid()}:
-            raise RefusalError(403, FORBIDDEN, "only the user who started the local service can open its pages")
+        if (
+            peer
+            and here
+            and here[1]
+            and user_of(tuple(peer), tuple(here)) not in {None, 0, os.geteuid()}
+        ):
+            raise RefusalError(
+                403,
+                FORBIDDEN,
+                "only the user who started the local service can open its pages",
+            )
         await self._app(scope, receive, send)
 
 
@@ -63,7 +72,9 @@ def user_of(peer: Address, here: Address) -> int | None:
     """Return the ID of the user who opened a connection, None if the system does not show it."""
     with suppress(OSError, ValueError):  # no such list, or an invalid address
         ends = [_as_listed(peer), _as_listed(here)]
-        for line in _LISTS[ipaddress.ip_address(peer[0]).version].read_text().splitlines()[1:]:
+        for line in (
+            _LISTS[ipaddress.ip_address(peer[0]).version].read_text().splitlines()[1:]
+        ):
             row = line.split()
             if row[1:3] == ends:
                 return int(row[7])
@@ -73,7 +84,10 @@ def user_of(peer: Address, here: Address) -> int | None:
 def _as_listed(address: Address) -> str:
     """Return an address as the kernel lists it: 32-bit numbers in this machine's byte order, in hexadecimal."""
     packed = ipaddress.ip_address(address[0]).packed
-    numbers = (int.from_bytes(packed[start : start + 4], sys.byteorder) for start in range(0, len(packed), 4))
+    numbers = (
+        int.from_bytes(packed[start : start + 4], sys.byteorder)
+        for start in range(0, len(packed), 4)
+    )
     return "".join(f"{number:08X}" for number in numbers) + f":{address[1]:04X}"
 
 
@@ -88,7 +102,9 @@ class RequestTimeoutProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:  # the limit is for the whole head, however steadily it trickles in
+        if (
+            self.conn.their_state is not h11.IDLE
+        ):  # the limit is for the whole head, however steadily it trickles in
             self._cancel()
         if self.conn.their_state in _UNFINISHED and self._timer is None:
             self._wait()
@@ -116,7 +132,13 @@ class RequestTimeoutProtocol(H11Protocol):
 class Server(uvicorn.Server):
     """Calls ``ready`` once it accepts requests, and leaves signals to the process that runs it."""
 
-    def __init__(self, app: ASGIApp, *, grace_seconds: int, ready: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        grace_seconds: int,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
         config = uvicorn.Config(
             app,
             http=RequestTimeoutProtocol,  # uses h11, which limits the size of headers
@@ -144,12 +166,16 @@ class Server(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises ConfigError with the port, the host and the fix."""
     try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             fix = "stop the program that uses it, or choose another port, or 0 for a free one"
             raise ConfigError(f"port {port} of {host} is in use: {fix}") from error
-        raise ConfigError(f"cannot listen on port {port} of {host} ({error}): choose another host or port") from error
+        raise ConfigError(
+            f"cannot listen on port {port} of {host} ({error}): choose another host or port"
+        ) from error
     # Connections inherit it; asyncio only sets it on sockets that it creates. Without it, a response, written as head
     # and body, waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -82,7 +82,9 @@ class SessionConfig:
 class Attempt:
     """One create call and the polls after it, timed by this process's clock. Each call returns the resulting state."""
 
-    def __init__(self, requirement: DeviceRequirement, policy: WaitPolicy, config: SessionConfig) -> None:
+    def __init__(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, config: SessionConfig
+    ) -> None:
         self._request, self._attach = requirement.request, requirement.attach
         self._policy, self._config = policy, config
         self.session: Session | None = None
@@ -149,7 +151,9 @@ class Attempt:
         try:
             session = self._as_requested(self._config.client.get(self._attach))
         except NotFoundError as error:
-            raise ConfigError(f"cannot attach to session {self._attach}: {error}") from error
+            raise ConfigError(
+                f"cannot attach to session {self._attach}: {error}"
+            ) from error
         check_attachable(self._request, session, self._attach)
         self.session, self.session_id = session, str(session.id)
         self.is_known = True
@@ -184,7 +188,9 @@ class Attempt:
         if self.session_id is not None:
             self._config.relay.event(Created(self.ref()))
         elif self._config.client.leaves_unknown(error):
-            self._config.relay.event(CreateUnknown(self.ref(), self._request.name or ""))
+            self._config.relay.event(
+                CreateUnknown(self.ref(), self._request.name or "")
+            )
             error.add_note(lost_answer(self._request.name, self._bound_minutes()))
 
     def refresh(self) -> None:
@@ -202,28 +208,46 @@ class Attempt:
     def record(self, session: Session) -> None:
         """Record the service's current response; raises UnexpectedReplyError if it is about another session."""
         if session.id != self.known.id:
-            raise UnexpectedReplyError(f"get: requested session {self.known.id}, the service returned {session.id}")
+            raise UnexpectedReplyError(
+                f"get: requested session {self.known.id}, the service returned {session.id}"
+            )
         self.is_known = True
-        self.session = self._as_requested(session.model_copy(update={"id": self.known.id}))  # in one spelling
+        self.session = self._as_requested(
+            session.model_copy(update={"id": self.known.id})
+        )  # in one spelling
 
     def _as_requested(self, session: Session) -> Session:
         """Fill in fields missing from the service's response with the requested values, and note their names."""
         has_config = session.remote_config is not None
-        self._invalid.update(name for name in session.invalid_fields if has_config or "remoteConfig" not in name)
-        asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
+        self._invalid.update(
+            name
+            for name in session.invalid_fields
+            if has_config or "remoteConfig" not in name
+        )
+        asked = {
+            name: getattr(self._request, name)
+            for name in _REQUESTED
+            if getattr(session, name) is None
+        }
         return session.model_copy(update=asked)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
         now = self._config.clock()
-        self._suspicious_since = now if self._suspicious_since is None else self._suspicious_since
+        self._suspicious_since = (
+            now if self._suspicious_since is None else self._suspicious_since
+        )
         return is_suspicious(error) and now - self._suspicious_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Delay the next poll as the service asks, but not beyond the wait's timeout."""
         if self.waited >= self._policy.timeout_seconds:
-            raise timed_out(known, self.waited, f" ({known.page}). Last response: {error}") from error
-        until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
+            raise timed_out(
+                known, self.waited, f" ({known.page}). Last response: {error}"
+            ) from error
+        until = self._config.clock() + min(
+            retry_after_of(error), RETRY_AFTER_MOST_SECONDS
+        )
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
         self._report_state(str(error))
@@ -252,9 +276,13 @@ class Attempt:
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
             boot_key = "" if self._attach else self._request.boot_key
-            ready = Ready(self.ref(), session.device_name, boot_key, session.boot_seconds)
+            ready = Ready(
+                self.ref(), session.device_name, boot_key, session.boot_seconds
+            )
             self._config.relay.event(ready)
-            if self._invalid:  # by now the same for all sessions, so that a run reports them once
+            if (
+                self._invalid
+            ):  # by now the same for all sessions, so that a run reports them once
                 text = f"ignored unusable fields in the service's sessions: {', '.join(sorted(self._invalid))}"
                 self._config.relay.event(Note(text))
             return 0.0
@@ -276,7 +304,12 @@ class Attempt:
             label=f"{self._request.platform} {self._request.type}",
             session_id=self.session_id or "",
             url=(self.session.url or "") if self.session else "",
-            minutes=max(0, round(self._bound_minutes() - (self._config.clock() - self._created) / 60)),
+            minutes=max(
+                0,
+                round(
+                    self._bound_minutes() - (self._config.clock() - self._created) / 60
+                ),
+            ),
             waited_seconds=self.waited,
         )
 
@@ -290,7 +323,14 @@ class Attempt:
     def _bound_minutes(self) -> int:
         requested = self._request.max_duration_minutes
         known = self.session.max_duration_minutes if self.session else None
-        return next(value for value in (known, requested, DURATION_MAX_MINUTES) if value is not None) + CLEANUP_MINUTES
+        return (
+            next(
+                value
+                for value in (known, requested, DURATION_MAX_MINUTES)
+                if value is not None
+            )
+            + CLEANUP_MINUTES
+        )
 
     @property
     def waited(self) -> float:

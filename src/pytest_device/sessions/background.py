@@ -32,7 +32,9 @@ class Background:
         with self._lock:
             self._news.put(session)
             if self._thread is None:
-                thread = threading.Thread(target=self._serve, name="pytest-device-background", daemon=True)
+                thread = threading.Thread(
+                    target=self._serve, name="pytest-device-background", daemon=True
+                )
                 thread.start()
                 self._thread = thread
 
@@ -71,7 +73,10 @@ class Background:
         sessions: dict[DeviceSession, None] = {}
         while self._await_work(sessions):
             for session in sessions:
-                if session.due <= self._clock() or session.advanced_by is AdvancedBy.DROPPED:
+                if (
+                    session.due <= self._clock()
+                    or session.advanced_by is AdvancedBy.DROPPED
+                ):
                     self._step(session)
 
     def _await_work(self, sessions: dict[DeviceSession, None]) -> bool:
@@ -82,7 +87,11 @@ class Background:
             if not sessions and self._news.empty():
                 self._thread = None
                 return False
-        delay = max(0.0, min(session.due for session in sessions) - self._clock()) if sessions else 0.0
+        delay = (
+            max(0.0, min(session.due for session in sessions) - self._clock())
+            if sessions
+            else 0.0
+        )
         with suppress(queue.Empty):
             while True:
                 if news := self._news.get(timeout=delay):

@@ -31,7 +31,9 @@ ASK_AGAIN_SECONDS: Final = 0.2
 """Seconds between two requests for permission: the attempts of others take many times as long."""
 WAIT_FOR_OTHERS_SECONDS: Final = 120.0
 """Seconds to wait for the drivers of other processes: most devices boot faster."""
-WAIT_WITH_DEVICE_SECONDS: Final = 10.0  # others may need the device's slot; most drivers that fail do so sooner
+WAIT_WITH_DEVICE_SECONDS: Final = (
+    10.0  # others may need the device's slot; most drivers that fail do so sooner
+)
 TEMPORARY: Final = "infrastructure"
 PAUSE_SECONDS: Final = 300.0
 """Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
@@ -116,7 +118,9 @@ class Breaker:
     def ask(self, key: str, ticket: Ticket) -> Answer:
         with self._lock:
             for_all, circuit = self._of(EVERY), self._of(key)
-            answer = (for_all.cause if for_all.is_final else None) or self._answer(circuit, ticket)
+            answer = (for_all.cause if for_all.is_final else None) or self._answer(
+                circuit, ticket
+            )
             if answer is Turn.GO:
                 circuit.under_way.add(ticket)
             return answer
@@ -128,7 +132,9 @@ class Breaker:
         if circuit.is_final:
             return circuit.cause
         if circuit.failures < circuit.limit:
-            return Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
+            return (
+                Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
+            )
         is_half_open = self._clock() - circuit.since >= PAUSE_SECONDS and not others
         return Turn.GO if is_half_open else circuit.cause
 
@@ -159,10 +165,14 @@ class Breaker:
         """Release the attempts of a process that has ended."""
         with self._lock:
             for circuit in self._circuits.values():
-                circuit.under_way = {ticket for ticket in circuit.under_way if ticket[0] != process}
+                circuit.under_way = {
+                    ticket for ticket in circuit.under_way if ticket[0] != process
+                }
 
     def _of(self, key: str) -> _Circuit:
-        return self._circuits.setdefault(key, _Circuit(1 if key == SLOTS else self._limit))
+        return self._circuits.setdefault(
+            key, _Circuit(1 if key == SLOTS else self._limit)
+        )
 
 
 class NoBreaker:
@@ -173,7 +183,9 @@ class NoBreaker:
         return Turn.GO
 
     def ready(self, key: str, ticket: Ticket) -> None: ...
-    def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None: ...
+    def failed(
+        self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool
+    ) -> None: ...
     def released(self, key: str, ticket: Ticket) -> None: ...
     def note_affected_test(self, key: str, test: str) -> None: ...
 
@@ -195,14 +207,19 @@ class Gate:
     def attempt(self, key: str) -> "AttemptHandle":
         return AttemptHandle(self, key, ("", next(self._numbers)))
 
-    def begin(self, keys: Iterable[str], patience_seconds: float) -> "Mapping[str, AttemptHandle]":
+    def begin(
+        self, keys: Iterable[str], patience_seconds: float
+    ) -> "Mapping[str, AttemptHandle]":
         """Start attempts together once the breaker allows all or patience runs out; raises NotAttemptedError.
 
         A process that waits releases all of them, so that two processes never wait for each other.
         """
         attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
         try:
-            while not all(one.may_begin() for one in attempts.values()) and time.monotonic() - began < patience_seconds:
+            while (
+                not all(one.may_begin() for one in attempts.values())
+                and time.monotonic() - began < patience_seconds
+            ):
                 _release(attempts)
                 time.sleep(ASK_AGAIN_SECONDS)
         except BaseException:
@@ -211,7 +228,9 @@ class Gate:
         return attempts
 
     @contextmanager
-    def attempting(self, key: str, test: str, attempt: "AttemptHandle | None" = None) -> Generator[None]:
+    def attempting(
+        self, key: str, test: str, attempt: "AttemptHandle | None" = None
+    ) -> Generator[None]:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
         attempt = attempt or self.attempt(key)
         try:
@@ -228,7 +247,9 @@ class Gate:
             attempt.release()
 
     def cause_of(self, error: DeviceError) -> Cause:
-        return Cause(str(self._verdict_of(error)), self._mask(str(error).partition("\n")[0]))
+        return Cause(
+            str(self._verdict_of(error)), self._mask(str(error).partition("\n")[0])
+        )
 
     def note_affected_test(self, key: str, test: str) -> None:
         """Record the first test that was affected by the cause of failures."""
@@ -251,7 +272,9 @@ class AttemptHandle:
         """
         answer = self._gate.judge.ask(self._key, self._ticket)
         if isinstance(answer, Cause):
-            raise self._failure or NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
+            raise self._failure or NotAttemptedError(
+                answer.text, verdict=answer.verdict, test=answer.test
+            )
         self._is_under_way |= answer is Turn.GO
         return self._is_under_way
 
@@ -264,7 +287,10 @@ class AttemptHandle:
         self._is_under_way, self._failure = False, error
         cause = self._gate.cause_of(error)
         is_token = isinstance(error, UnauthorizedError) and not error.is_page
-        is_final, key = may_be_final and cause.verdict != TEMPORARY, EVERY if is_token else self._key
+        is_final, key = (
+            may_be_final and cause.verdict != TEMPORARY,
+            EVERY if is_token else self._key,
+        )
         self._gate.judge.failed(key, self._ticket, cause, is_final=is_token or is_final)
 
     @property
@@ -291,5 +317,11 @@ def _release(attempts: Mapping[str, AttemptHandle]) -> None:
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:
     """Return a key that equal requests share, whatever their names; a digest, since requests may hold secrets."""
-    body = request.model_dump(mode="json", exclude_none=True, exclude={"name"}) if request else {}
-    return hashlib.sha256(json.dumps([body, more], sort_keys=True, default=repr).encode()).hexdigest()
+    body = (
+        request.model_dump(mode="json", exclude_none=True, exclude={"name"})
+        if request
+        else {}
+    )
+    return hashlib.sha256(
+        json.dumps([body, more], sort_keys=True, default=repr).encode()
+    ).hexdigest()

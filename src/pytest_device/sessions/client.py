@@ -11,14 +11,31 @@ from uuid import UUID
 import httpx
 
 from pytest_device import parsers
-from pytest_device.errors import ConfigError, NoCapacityError, ServiceError, StatusError, TransportError
+from pytest_device.errors import (
+    ConfigError,
+    NoCapacityError,
+    ServiceError,
+    StatusError,
+    TransportError,
+)
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
+from pytest_device.sessions.interference import (
+    check_sent,
+    naming_intercepting_plugin,
+    protect_from_mocks,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import verification
 from pytest_device.sessions.partial import is_same, path_of
-from pytest_device.sessions.replies import body_of, check_whole, is_temporary, no_answer, read_session, retry_after_of
+from pytest_device.sessions.replies import (
+    body_of,
+    check_whole,
+    is_temporary,
+    no_answer,
+    read_session,
+    retry_after_of,
+)
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sockets import Sockets
@@ -113,7 +130,10 @@ class DeviceClient:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -145,7 +165,11 @@ class DeviceClient:
         """Return the response that proves the end, from the stop call or a lookup; otherwise the stop's response."""
         path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
-        found = answer if _has_ended(answer, session_id) else self._tried("get", "GET", path)
+        found = (
+            answer
+            if _has_ended(answer, session_id)
+            else self._tried("get", "GET", path)
+        )
         return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
@@ -156,7 +180,9 @@ class DeviceClient:
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return error.status not in retry_policy.REFUSED  # a gateway may have lost a successful response
+                return (
+                    error.status not in retry_policy.REFUSED
+                )  # a gateway may have lost a successful response
             case _:  # an interrupt loses the response, too
                 return True
 
@@ -164,11 +190,22 @@ class DeviceClient:
         """Mask the session's connection details from now on; return it."""
         if session.remote_config is not None:
             public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
-            self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
+            self._redactor.add(
+                *(
+                    secret
+                    for secret in session.remote_config.secrets()
+                    if secret not in public
+                )
+            )
         return session
 
     def _call(
-        self, operation: str, method: str, path: str, may_repeat: Callable[[ServiceError], bool], body: Any = None
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        may_repeat: Callable[[ServiceError], bool],
+        body: Any = None,
     ) -> Session:
         for attempts in range(1, retry_policy.ATTEMPTS):
             try:
@@ -194,16 +231,25 @@ class DeviceClient:
             self._without_token(error)
             raise
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
+            raise ConfigError(
+                f"service address {self.base_url!r} cannot be used: {error}"
+            ) from None
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # The interface requires the Content-Type header even without a body ("Endpoints", common to all).
-        headers, extensions = {"Content-Type": "application/json"}, {"trace": self._sockets.note}
-        with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
+        headers, extensions = (
+            {"Content-Type": "application/json"},
+            {"trace": self._sockets.note},
+        )
+        with self._http.stream(
+            method, path, json=body, headers=headers, extensions=extensions
+        ) as reply:
             if self._is_networked:
                 check_sent(reply, self.base_url)
             self._http.cookies.clear()  # the interface does not use cookies
-            asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
+            asked = retry_policy.retry_after(
+                reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now()
+            )
             answer, arrived = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
@@ -233,7 +279,9 @@ class DeviceClient:
         reason = str(error) or type(error).__name__
         if isinstance(error, _NEVER_SENT):
             return no_answer(operation, self.base_url, reason, sent=False)
-        return no_answer(operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True)
+        return no_answer(
+            operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True
+        )
 
 
 def _path(session_id: UUID | str) -> str:
@@ -244,12 +292,19 @@ def _path(session_id: UUID | str) -> str:
 
 
 def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:
-    return isinstance(answer, Session) and answer.status in TERMINAL and is_same(str(answer.id), str(session_id))
+    return (
+        isinstance(answer, Session)
+        and answer.status in TERMINAL
+        and is_same(str(answer.id), str(session_id))
+    )
 
 
 def _is_soon(error: ServiceError) -> bool:
     """Return whether to retry here; a long ``Retry-After`` is left to the caller."""
-    return is_temporary(error) and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
+    return (
+        is_temporary(error)
+        and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
+    )
 
 
 def _never_left(error: ServiceError) -> bool:
@@ -264,7 +319,13 @@ class LocalClient(DeviceClient):
         session, facts = super().get(session_id), dict[str, Any]()
         if session.status != Status.NEW:
             with suppress(httpx.HTTPError, ValueError):
-                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
+                facts = (
+                    self._http.get(f"/sessions/{session.id}/facts")
+                    .json()
+                    .get("data", {})
+                )
         if facts.get("failedByRequest"):
             raise ConfigError(str(facts["reason"]))
-        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})
+        return session.model_copy(
+            update={"reason": facts.get("reason"), "deviceName": facts.get("device")}
+        )

@@ -22,7 +22,10 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     if name in _PLAIN:
         return body
     if name not in {*_GZIP_NAMES, "deflate"}:
-        raise CompressionError(f"the response is compressed ({encoding!r}), although the request forbids it", b"")
+        raise CompressionError(
+            f"the response is compressed ({encoding!r}), although the request forbids it",
+            b"",
+        )
     import zlib
 
     forms = (_GZIP,) if name in _GZIP_NAMES else (_ZLIB, _RAW)
@@ -33,8 +36,12 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
         except zlib.error:
             continue
         if len(found) > most_bytes:
-            raise CompressionError(f"the decompressed response is larger than {most_bytes} bytes", found)
+            raise CompressionError(
+                f"the decompressed response is larger than {most_bytes} bytes", found
+            )
         if not unpacker.eof:
             raise CompressionError("the compressed response is truncated", found)
         return found
-    raise CompressionError(f"the response is compressed as {name}, but cannot be decompressed", body)
+    raise CompressionError(
+        f"the response is compressed as {name}, but cannot be decompressed", body
+    )

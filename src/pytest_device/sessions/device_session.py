@@ -18,7 +18,12 @@ from pytest_device.errors import (
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import key_of
-from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, end_error, not_stopped
+from pytest_device.sessions.lifecycle import (
+    NEVER_THERE,
+    WaitPolicy,
+    end_error,
+    not_stopped,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
@@ -123,8 +128,13 @@ class DeviceSession:
 
         A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
-        is_timed_out, had_timed_out = isinstance(error, SessionTimeoutError), self._has_timed_out
-        if self.state not in {State.STARTING, State.READY} or (is_timed_out and had_timed_out):
+        is_timed_out, had_timed_out = (
+            isinstance(error, SessionTimeoutError),
+            self._has_timed_out,
+        )
+        if self.state not in {State.STARTING, State.READY} or (
+            is_timed_out and had_timed_out
+        ):
             return False
         self._has_timed_out = is_timed_out or bool(had_timed_out)
         if is_timed_out:
@@ -147,7 +157,10 @@ class DeviceSession:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
         except DeviceError as error:
-            self._start.failed(error, may_be_final=not self.is_created or isinstance(error, ConfigError))
+            self._start.failed(
+                error,
+                may_be_final=not self.is_created or isinstance(error, ConfigError),
+            )
             if not (isinstance(error, SessionFailedError) and self._attempts_left):
                 raise
             self._retry(error)
@@ -179,10 +192,17 @@ class DeviceSession:
         """Stop a session that failed to start, and request another one."""
         began = self._config.clock() if self._count_from is None else self._count_from
         limit = self._config.attempts
-        self._config.relay.event(events.StartFailed(self.ref(), str(error), limit - self._attempts_left + 1, limit))
+        self._config.relay.event(
+            events.StartFailed(
+                self.ref(), str(error), limit - self._attempts_left + 1, limit
+            )
+        )
         self.stop(then=State.REQUESTED)
         self._attempts_left -= 1
-        self._attempt, self.outcome = Attempt(self.requirement, self._policy, self._config), None
+        self._attempt, self.outcome = (
+            Attempt(self.requirement, self._policy, self._config),
+            None,
+        )
         self._attempt.count_from(began)
         self.due = self._config.clock()
 
@@ -200,8 +220,12 @@ class DeviceSession:
                     answer: Session | ServiceError = client.stop(of.session_id)
                 except ServiceError as error:
                     answer = error
-                except BaseException:  # an interrupt during the stop: stopping the session comes first
-                    self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
+                except (
+                    BaseException
+                ):  # an interrupt during the stop: stopping the session comes first
+                    self._config.relay.event(
+                        events.stop_event(of, lambda: client.stop(of.session_id))
+                    )
                     raise
                 self._conclude(of, answer)
         if then is State.REQUESTED:
@@ -211,9 +235,18 @@ class DeviceSession:
         if isinstance(answer, NotFoundError) and not self._attempt.is_known:
             answer = ServiceError(NEVER_THERE)
         event, since = events.stop_event_of(of, answer), self._attempt.taken_over_at
-        if isinstance(event, events.Stopped) and event.running_seconds is not None and since is not None:
+        if (
+            isinstance(event, events.Stopped)
+            and event.running_seconds is not None
+            and since is not None
+        ):
             # This run's share of the running time of a session that another run created.
-            event = replace(event, running_seconds=min(event.running_seconds, self._config.clock() - since))
+            event = replace(
+                event,
+                running_seconds=min(
+                    event.running_seconds, self._config.clock() - since
+                ),
+            )
         self.outcome = events.outcome_of(event)
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
@@ -224,7 +257,9 @@ class DeviceSession:
         """Defer events, and end the session in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                is_wasted = self.is_unused and self.is_created and self._has_timed_out is None
+                is_wasted = (
+                    self.is_unused and self.is_created and self._has_timed_out is None
+                )
                 if is_wasted and not (self.is_over or self.error):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
@@ -255,9 +290,17 @@ class DeviceSession:
     def keep_warm(self, until: str) -> None:
         """Keep it warm for the next run, until the given time of day."""
         self.outcome = Outcome.WARM
-        since = self._attempt.taken_over_at if self._attempt.taken_over_at is not None else self.ready_at
+        since = (
+            self._attempt.taken_over_at
+            if self._attempt.taken_over_at is not None
+            else self.ready_at
+        )
         self._config.relay.event(
-            events.KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since)
+            events.KeptWarm(
+                self.ref(),
+                until,
+                None if since is None else self._config.clock() - since,
+            )
         )
         self._end()
 
@@ -285,7 +328,9 @@ class DeviceSession:
 
 
 def advance_due(
-    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+    sessions: Sequence[DeviceSession],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
 ) -> list[DeviceSession]:
     """Wait until any session is due, advance those that are, and return them; raises the error of one that gives up."""
     first = min(session.due for session in sessions)

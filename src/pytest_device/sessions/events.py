@@ -5,7 +5,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, assert_never, cast, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    TypeVar,
+    assert_never,
+    cast,
+    get_args,
+)
 
 from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError
 from pytest_device.sessions.partial import is_same
@@ -13,7 +22,9 @@ from pytest_device.sessions.states import PROVEN, Outcome
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.models import Session  # loads pydantic, which reporting does not need
+    from pytest_device.sessions.models import (
+        Session,
+    )  # loads pydantic, which reporting does not need
 
 VERSION: Final = 1
 """Incremented with each change that would make readers of an older version misread the plain form."""
@@ -168,7 +179,9 @@ SessionEvent = StartEvent | StopEvent | Kept | KeptWarm | Unused | CreateUnknown
 Event = SessionEvent | Queued | Note
 
 _WORDS: Final[Mapping[str, type[Event]]] = {
-    "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in one.__name__).lstrip("-"): one
+    "".join(
+        f"-{sign.lower()}" if sign.isupper() else sign for sign in one.__name__
+    ).lstrip("-"): one
     for one in get_args(Event)
 }
 _WORD_OF: Final = {one: word for word, one in _WORDS.items()}
@@ -203,11 +216,25 @@ def is_proof(event: Event) -> bool:
 def detail_of(event: Event) -> str:
     """Return the event's detail text, empty if it has none."""
     match event:
-        case StateChanged(state=text) | Ready(device=text) | TakenOver(device=text) | KeptWarm(until=text):
+        case (
+            StateChanged(state=text)
+            | Ready(device=text)
+            | TakenOver(device=text)
+            | KeptWarm(until=text)
+        ):
             return text
-        case StartFailed(reason=text) | StopDelayed(reason=text) | StopFailed(reason=text):
+        case (
+            StartFailed(reason=text)
+            | StopDelayed(reason=text)
+            | StopFailed(reason=text)
+        ):
             return text
-        case CreateUnknown(name=text) | Note(text=text) | Stopped(status=text) | Gone(status=text):
+        case (
+            CreateUnknown(name=text)
+            | Note(text=text)
+            | Stopped(status=text)
+            | Gone(status=text)
+        ):
             return text
         case Created() | Kept() | Attached() | Unused() | Queued():
             return ""
@@ -227,7 +254,8 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
     changes: dict[str, Any] = {
         field.name: mask(value)
         for field in fields(event)
-        if isinstance(value := getattr(event, field.name), str) and field.name not in {"session_id", "boot_key"}
+        if isinstance(value := getattr(event, field.name), str)
+        and field.name not in {"session_id", "boot_key"}
     }
     if not isinstance(event, Queued | Note):
         changes["session"] = replace(event.session, url=mask(event.session.url))
@@ -272,11 +300,17 @@ def from_plain(values: Mapping[str, Any]) -> Event:
     """Return the event that ``to_plain`` converted; raises EventFormatError for anything else."""
     given = dict(values)
     if (version := given.pop("version", None)) != VERSION:
-        raise EventFormatError(f"events of version {version!r} are not supported (only {VERSION})")
+        raise EventFormatError(
+            f"events of version {version!r} are not supported (only {VERSION})"
+        )
     if (word := given.pop("event", None)) not in _WORDS:
-        raise EventFormatError(f"unknown event {word!r}: the events are {', '.join(_WORDS)}")
+        raise EventFormatError(
+            f"unknown event {word!r}: the events are {', '.join(_WORDS)}"
+        )
     if isinstance(session := given.get("session"), Mapping):
-        given["session"] = _built(SessionRef, cast("Mapping[str, Any]", session), "session")
+        given["session"] = _built(
+            SessionRef, cast("Mapping[str, Any]", session), "session"
+        )
     return _built(_WORDS[word], given, word)
 
 
@@ -285,7 +319,9 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
     types = {field.name: field.type for field in fields(kind)}
     for name, value in values.items():
         if name not in types:
-            raise EventFormatError(f"{word}: unknown field {name!r}: the fields are {', '.join(types)}")
+            raise EventFormatError(
+                f"{word}: unknown field {name!r}: the fields are {', '.join(types)}"
+            )
         if not _fits(value, types[name]):
             raise EventFormatError(f"{word}: {name} cannot be {value!r}")
     try:

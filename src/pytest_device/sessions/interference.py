@@ -45,10 +45,14 @@ def check_sent(reply: httpx.Response, url: str) -> None:
     if "network_stream" not in reply.extensions:
         import httpcore
 
-        raise _intercepted(httpcore.ConnectionPool.handle_request.__module__.partition(".")[0], url)
+        raise _intercepted(
+            httpcore.ConnectionPool.handle_request.__module__.partition(".")[0], url
+        )
 
 
 def _intercepted(package: str, url: str) -> ServiceError:
     host = urlsplit(url).hostname or ""
     fix = _FIXES.get(package, "let them pass").format(host=host)
-    return ServiceError(f"{package.replace('_', '-')} intercepts calls to {host}: {fix}")
+    return ServiceError(
+        f"{package.replace('_', '-')} intercepts calls to {host}: {fix}"
+    )

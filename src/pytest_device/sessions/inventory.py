@@ -8,11 +8,26 @@ from typing import Any, NamedTuple
 
 from pytest_device.figures import counted
 from pytest_device.sessions.events import detail_of, is_proof
-from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
+from pytest_device.sessions.ledger import (
+    ENDED,
+    UNKNOWN,
+    WARM,
+    Entry,
+    date_and_time,
+    time_of,
+    time_of_day,
+)
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.sessions.sweep import Findings, is_free, is_over, look_up_sessions, proven_in, stop_all
+from pytest_device.sessions.sweep import (
+    Findings,
+    is_free,
+    is_over,
+    look_up_sessions,
+    proven_in,
+    stop_all,
+)
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -26,7 +41,13 @@ class Known(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
-        del facts["intent"], facts["owner"], facts["request_digest"], facts["ends"], facts["account"]
+        del (
+            facts["intent"],
+            facts["owner"],
+            facts["request_digest"],
+            facts["ends"],
+            facts["account"],
+        )
         facts["page"] = facts.pop("url")
         facts["until"] = self.entry.until or None
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
@@ -34,7 +55,11 @@ class Known(NamedTuple):
     def lines(self) -> Iterator[str]:
         entry = self.entry
         run = "active" if self.is_alive else "finished"
-        state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
+        state = (
+            f"kept warm until {time_of_day(time_of(entry.until))}"
+            if entry.state == WARM
+            else entry.state
+        )
         yield f"{entry.session_id or 'ID unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
         page = f", session page: {entry.url}" if entry.url else ""
         limit = f"max. duration {entry.minutes - CLEANUP_MINUTES} min (+{CLEANUP_MINUTES} min cleanup)"
@@ -86,7 +111,10 @@ class StopResult(Findings):
         for event in self.stopped:
             if not is_proof(event):
                 of = event.session
-                where, cost = of.url or of.session_id, f"may run up to {of.minutes} more minutes"
+                where, cost = (
+                    of.url or of.session_id,
+                    f"may run up to {of.minutes} more minutes",
+                )
                 yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
         for entry in self.unknown:
             yield (
@@ -114,28 +142,65 @@ class StopResult(Findings):
             yield f"{counted(self.skipped_live, 'session')} of live runs skipped: use --all to stop them"
 
 
-def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> StopResult:
+def stop_known(
+    state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float
+) -> StopResult:
     """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
-        chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
-        here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
+        chosen = [
+            one
+            for one in known
+            if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)
+        ]
+        here = [
+            one
+            for one in chosen
+            if one.entry.state not in ENDED and one.entry.service == endpoint.url
+        ]
         account = account_of(state_dir, endpoint.token) if here else ""
-        other_tokens = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
-        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in other_tokens]
-        unlisted = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
+        other_tokens = [
+            one.entry for one in here if not (one.entry.is_of(account) or choice.ids)
+        ]
+        running = [
+            one.entry
+            for one in here
+            if one.entry.state not in UNKNOWN and one.entry not in other_tokens
+        ]
+        unlisted = {
+            str(one)
+            for one in choice.ids
+            if not any(one.names(other.entry.session_id) for other in known)
+        }
         # For a mistyped ID, a 404 to the stop call would prove nothing.
-        unknown = {session_id for session_id, found in look_up_sessions(endpoint, unlisted).items() if found is None}
-        found = [Entry.of_session(session_id, label="session") for session_id in sorted(unlisted - unknown)]
+        unknown = {
+            session_id
+            for session_id, found in look_up_sessions(endpoint, unlisted).items()
+            if found is None
+        }
+        found = [
+            Entry.of_session(session_id, label="session")
+            for session_id in sorted(unlisted - unknown)
+        ]
         events = stop_all(endpoint, [*running, *found], timeout_seconds)
         _forget(chosen, proven_in(events))
         return StopResult(
             events,
             already_stopped=[one.entry for one in chosen if one.entry.state in ENDED],
             skipped_live=0 if choice.ids else len(known) - len(chosen),
-            unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
-            other_services=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
+            unknown=[
+                one.entry
+                for one in here
+                if one.entry.state in UNKNOWN and not is_over(one.entry)
+            ],
+            other_services=[
+                one.entry
+                for one in chosen
+                if one.entry.state not in ENDED and one not in here
+            ],
             unknown_ids=sorted(unknown),
-            other_tokens=[entry for entry in other_tokens if entry.state not in UNKNOWN],
+            other_tokens=[
+                entry for entry in other_tokens if entry.state not in UNKNOWN
+            ],
             damaged={} if choice.ids else damaged,
         )
 
@@ -147,6 +212,8 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove stopped sessions; a live run removes those that its own processes stopped."""
     for one in chosen:
-        is_past = one.entry.state in ENDED or (one.entry.state in UNKNOWN and is_over(one.entry))
+        is_past = one.entry.state in ENDED or (
+            one.entry.state in UNKNOWN and is_over(one.entry)
+        )
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
         one.run.clear([one.entry] if is_done else [])

@@ -45,7 +45,9 @@ _WARM_ENTRY: Final = f".warm{_ENTRY}"
 _INTENT: Final = re.compile("[0-9a-f]{32}")
 _OWNER: Final = re.compile("[A-Za-z0-9-]+")
 """Names that become parts of paths."""
-_READ_ONLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_READ_ONLY: Final = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+)
 """Does not follow symbolic links or wait for the writer of a pipe."""
 
 
@@ -83,7 +85,14 @@ class Entry(NamedTuple):
     """Identifies the token that created it: a keyed digest; empty if unknown."""
 
     @classmethod
-    def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
+    def of_session(
+        cls,
+        session_id: str,
+        *,
+        label: str = "",
+        url: str = "",
+        minutes: int = LONGEST_MINUTES,
+    ) -> Self:
         """Return an entry for a running session that is in no ledger here."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
@@ -107,15 +116,26 @@ class Entry(NamedTuple):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise DamagedEntryError("it is not an entry of this ledger") from None
         if version != _VERSION:
-            raise DamagedEntryError(f"its version {version!r} is not supported (only {_VERSION})")
-        if any(type(value) is not kind for value, kind in zip(entry, cls.__annotations__.values(), strict=True)):
+            raise DamagedEntryError(
+                f"its version {version!r} is not supported (only {_VERSION})"
+            )
+        if any(
+            type(value) is not kind
+            for value, kind in zip(entry, cls.__annotations__.values(), strict=True)
+        ):
             raise DamagedEntryError("a value has the wrong type")
         if entry.state not in STATES:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
-        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(entry.session_id):
-            raise DamagedEntryError(f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}")
+        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(
+            entry.session_id
+        ):
+            raise DamagedEntryError(
+                f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}"
+            )
         if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
-            raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name")
+            raise DamagedEntryError(
+                f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name"
+            )
         return entry
 
     def to_json(self) -> str:
@@ -133,7 +153,11 @@ class Ledger:
         path = self._path(entry.intent)
         draft = f"{path}.{os.getpid()}.tmp"
         try:
-            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+            with open(
+                os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600),
+                "w",
+                encoding="utf-8",
+            ) as file:  # noqa: PTH123
                 file.write(entry.to_json())
                 file.flush()
                 os.fsync(file.fileno())
@@ -155,7 +179,9 @@ class Ledger:
         From then on that ledger's run uses or stops the session. Raises OSError if it cannot be moved.
         """
         try:
-            os.rename(self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}")  # noqa: PTH104
+            os.rename(
+                self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}"
+            )  # noqa: PTH104
         except FileNotFoundError:
             return False
         return True
@@ -177,7 +203,11 @@ class Ledger:
         for _ in range(2):
             with suppress(FileNotFoundError):
                 places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
-                if any(os.path.exists(f"{one}{end}") for one in places for end in (_ENTRY, _WARM_ENTRY)):  # noqa: PTH110
+                if any(
+                    os.path.exists(f"{one}{end}")
+                    for one in places
+                    for end in (_ENTRY, _WARM_ENTRY)
+                ):  # noqa: PTH110
                     return False
         return True
 
@@ -207,7 +237,9 @@ class Ledger:
 
     def _names(self) -> list[str]:
         try:
-            return [name for name in os.listdir(self.directory) if name.endswith(_ENTRY)]  # noqa: PTH208
+            return [
+                name for name in os.listdir(self.directory) if name.endswith(_ENTRY)
+            ]  # noqa: PTH208
         except FileNotFoundError:
             return []
 

@@ -24,9 +24,17 @@ from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.polling import schedule_of
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, TERMINAL, Status
+from pytest_device.spec import (
+    CLEANUP_MINUTES,
+    POLL_INTERVAL_SECONDS,
+    STATES,
+    TERMINAL,
+    Status,
+)
 
-NEVER_THERE: Final = "the service doesn't know this ID: the session may be running under another ID"
+NEVER_THERE: Final = (
+    "the service doesn't know this ID: the session may be running under another ID"
+)
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
@@ -60,12 +68,16 @@ class WaitPolicy:
     learned: bool = False
     past_boots: Sequence[float] = ()
     jitter: float = 0.1
-    random: Callable[[], float] = field(default=random.random, repr=False, compare=False)
+    random: Callable[[], float] = field(
+        default=random.random, repr=False, compare=False
+    )
 
     def delay(self, booting_seconds: float) -> float:
         """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``."""
         past = tuple(self.past_boots) if self.learned else ()
-        return schedule_of(past, self.poll_interval_seconds)(booting_seconds) * self.spread(self.jitter)
+        return schedule_of(past, self.poll_interval_seconds)(
+            booting_seconds
+        ) * self.spread(self.jitter)
 
     def spread(self, share: float) -> float:
         """Return a factor that averages 1 and varies by up to ``share``."""
@@ -76,7 +88,9 @@ def skip_controller_check(_session: Session) -> None:
     """Skip the controller check."""
 
 
-def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
+def next_poll(
+    session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float
+) -> float | None:
     """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 
     ``waited_seconds`` counts from the request, ``booting_seconds`` from the time the service had capacity. Raises a
@@ -88,25 +102,43 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
         case Status.ERRORED:
             raise _gone(SessionFailedError, session, NOT_STARTED)
         case Status.STOPPED:
-            raise _gone(SessionStoppedError, session, "the session was stopped before it was ready")
+            raise _gone(
+                SessionStoppedError,
+                session,
+                "the session was stopped before it was ready",
+            )
         case _:  # new, in progress without connection details, or a status missing from the document
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
-                state = STATES[Status.NEW] if session.status == Status.NEW else session.described_status
-                raise timed_out(session, waited_seconds, f", it is {state} ({session.page}). {hint}")
+                state = (
+                    STATES[Status.NEW]
+                    if session.status == Status.NEW
+                    else session.described_status
+                )
+                raise timed_out(
+                    session, waited_seconds, f", it is {state} ({session.page}). {hint}"
+                )
             return min(policy.delay(booting_seconds), left)
 
 
-def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
+def timed_out(
+    session: Session, waited_seconds: float, detail: str
+) -> SessionTimeoutError:
     message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    why = f": {session.reason}" if session.reason else ", see the session page for the reason"
+    why = (
+        f": {session.reason}"
+        if session.reason
+        else ", see the session page for the reason"
+    )
     message = f"{what}{why} ({session.page})"
-    return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
+    return kind(
+        message, session_id=str(session.id), url=session.url, reason=session.reason
+    )
 
 
 def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | None:
@@ -115,21 +147,36 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
         return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
     seconds = answer.running_seconds
-    ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
+    ran = (
+        ""
+        if seconds is None
+        else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
+    )
     why = f": {answer.reason}" if answer.reason else ""
     match answer.status:
         case Status.STOPPED:
-            return _lost(SessionStoppedError, of, f"it was stopped{ran}{why}", answer.reason)
+            return _lost(
+                SessionStoppedError, of, f"it was stopped{ran}{why}", answer.reason
+            )
         case Status.ERRORED:
             return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer.reason)
         case _ if answer.remote_config is None:
-            return _lost(SessionFailedError, of, f"its status is {answer.described_status}")
+            return _lost(
+                SessionFailedError, of, f"its status is {answer.described_status}"
+            )
         case _:
             return None
 
 
-def _lost(kind: type[SessionError], of: SessionRef, what: str, reason: str = "") -> SessionError:
-    return kind(f"the session is gone: {what} ({of.url})", session_id=of.session_id, url=of.url, reason=reason)
+def _lost(
+    kind: type[SessionError], of: SessionRef, what: str, reason: str = ""
+) -> SessionError:
+    return kind(
+        f"the session is gone: {what} ({of.url})",
+        session_id=of.session_id,
+        url=of.url,
+        reason=reason,
+    )
 
 
 def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
@@ -157,14 +204,21 @@ def check_kind(request: SessionRequest, session: Session) -> None:
     asked = f"{request.platform} {request.type}"
     got = f"{session.platform or request.platform} {session.type or request.type}"
     if got != asked:
-        raise UnexpectedReplyError(f"create: requested {asked}, the service returned {got}")
+        raise UnexpectedReplyError(
+            f"create: requested {asked}, the service returned {got}"
+        )
 
 
 def check_attachable(request: SessionRequest, session: Session, attach: str) -> None:
     """Raise ConfigError if the session to attach to has ended, or is of another type or platform."""
     if session.status in TERMINAL:
-        raise ConfigError(f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})")
-    asked, found = f"{request.platform} {request.type}", f"{session.platform} {session.type}"
+        raise ConfigError(
+            f"cannot attach to session {attach}: it has ended, {session.status} ({session.page})"
+        )
+    asked, found = (
+        f"{request.platform} {request.type}",
+        f"{session.platform} {session.type}",
+    )
     if found != asked:
         raise ConfigError(
             f"cannot attach to session {attach}: it is {found}, but the test needs {asked} ({session.page})"
@@ -189,7 +243,9 @@ class CapacityBackoff:
         delay = self._delay_after(refusal)
         self._due, self.refusals = waited_seconds + delay, self.refusals + 1
         self._last = str(refusal)
-        return f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
+        return (
+            f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
+        )
 
     def pass_over(self, seconds: float) -> None:
         """Move the start of the count without moving the next request."""
@@ -212,7 +268,13 @@ class CapacityBackoff:
     def _delay_after(self, refusal: NoCapacityError) -> float:
         interval = self._policy.poll_interval_seconds
         if refusal.retry_after_seconds is None:
-            return float(interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)) * self._policy.spread(_SPREAD)
+            return float(
+                interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)
+            ) * self._policy.spread(_SPREAD)
         least = min(interval, _LEAST_SECONDS)
-        later = self._policy.spread(self._policy.jitter) + self._policy.jitter  # never earlier than the service asked
-        return min(max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS)
+        later = (
+            self._policy.spread(self._policy.jitter) + self._policy.jitter
+        )  # never earlier than the service asked
+        return min(
+            max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS
+        )

@@ -24,9 +24,21 @@ from pydantic.alias_generators import to_camel
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
-from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
+from pytest_device.sessions.remote_config import (
+    WIRE,
+    AppiumConfig,
+    RemoteConfig,
+    config_class,
+    without_member,
+)
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Platform, SessionType, Status
+from pytest_device.spec import (
+    CLEANUP_MINUTES,
+    DURATION_MAX_MINUTES,
+    Platform,
+    SessionType,
+    Status,
+)
 
 _WORD_MAX_LENGTH: Final = 80
 """Limit for words missing from the document: they are displayed, and a hostile one must not fill the terminal."""
@@ -48,15 +60,23 @@ _REASON_MAX_LENGTH: Final = 500
 _CONFIG: Final = "remoteConfig"
 
 
-def _without(data: object, at_fault: Sequence[tuple[int | str, ...]]) -> dict[str, object] | None:
+def _without(
+    data: object, at_fault: Sequence[tuple[int | str, ...]]
+) -> dict[str, object] | None:
     """Return a session's fields without the invalid ones, None if no session remains."""
-    if not isinstance(data, dict) or () in at_fault:  # () is the whole object: a key is not a string
+    if (
+        not isinstance(data, dict) or () in at_fault
+    ):  # () is the whole object: a key is not a string
         return None
     rest = dict(cast("dict[str, object]", data))
     for name, *inner in at_fault:
         if name in {"id", "status"}:
             return None
-        rest[str(name)] = without_member(rest.get("type"), rest.get(_CONFIG), inner) if name == _CONFIG else None
+        rest[str(name)] = (
+            without_member(rest.get("type"), rest.get(_CONFIG), inner)
+            if name == _CONFIG
+            else None
+        )
     return rest
 
 
@@ -67,7 +87,11 @@ def _text_only(value: object) -> object:
 
 
 def _showable(value: object) -> object:
-    if not isinstance(value, str) or not value.isprintable() or len(value) > _WORD_MAX_LENGTH:
+    if (
+        not isinstance(value, str)
+        or not value.isprintable()
+        or len(value) > _WORD_MAX_LENGTH
+    ):
         raise ValueError(f"not a printable text of up to {_WORD_MAX_LENGTH} characters")
     return value
 
@@ -77,10 +101,15 @@ def _as_written(value: object) -> SessionId:
 
 
 _Uuid = Annotated[UUID, BeforeValidator(_text_only)]
-_SessionId = Annotated[UUID, BeforeValidator(_as_written), PlainSerializer(str, when_used="json")]
+_SessionId = Annotated[
+    UUID, BeforeValidator(_as_written), PlainSerializer(str, when_used="json")
+]
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
 _Minutes = Annotated[StrictInt, Field(ge=0, le=_MINUTES_MAX)]
-_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
+_PageUrl = Annotated[
+    StrictStr,
+    StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH),
+]
 
 
 class Session(BaseModel, frozen=True):
@@ -116,8 +145,16 @@ class Session(BaseModel, frozen=True):
     @field_validator("type", "platform", "status", mode="before")
     @classmethod
     def _known_word(cls, value: object, info: ValidationInfo) -> object:
-        words = {"type": SessionType, "platform": Platform, "status": Status}[str(info.field_name)]
-        return words(str(value)) if value in list(words) else value if value is None else _showable(value)
+        words = {"type": SessionType, "platform": Platform, "status": Status}[
+            str(info.field_name)
+        ]
+        return (
+            words(str(value))
+            if value in list(words)
+            else value
+            if value is None
+            else _showable(value)
+        )
 
     @field_validator("remote_config", mode="before")
     @classmethod
@@ -138,12 +175,18 @@ class Session(BaseModel, frozen=True):
     @property
     def limit_minutes(self) -> int:
         """Return the maximum duration in minutes, the document's limit if the service gave none."""
-        return DURATION_MAX_MINUTES if self.max_duration_minutes is None else self.max_duration_minutes
+        return (
+            DURATION_MAX_MINUTES
+            if self.max_duration_minutes is None
+            else self.max_duration_minutes
+        )
 
     @property
     def invalid_fields(self) -> Sequence[str]:
         """Return the names of missing or invalid fields, spelled as in the document."""
-        missing = [to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None]
+        missing = [
+            to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None
+        ]
         return sorted({*missing, *self._dropped})
 
     @property
@@ -151,16 +194,32 @@ class Session(BaseModel, frozen=True):
         """Return why it errored, from whichever field holds the reason; empty if none does."""
         extra = self.model_extra or {}
         nodes = [node for name in _REASONS for node in nodes_of(extra.get(name), name)]
-        texts = [(name, text) for name, text in nodes if isinstance(text, str) and text.strip()]
-        for_people = [text for name, text in texts if MESSAGE.search(name)]  # beside codes and the like
-        line = " ".join(Redactor().text(next(iter([*for_people, *(text for _, text in texts)]), "")).split())
-        return "".join(char if char.isprintable() else "?" for char in line)[:_REASON_MAX_LENGTH]
+        texts = [
+            (name, text)
+            for name, text in nodes
+            if isinstance(text, str) and text.strip()
+        ]
+        for_people = [
+            text for name, text in texts if MESSAGE.search(name)
+        ]  # beside codes and the like
+        line = " ".join(
+            Redactor()
+            .text(next(iter([*for_people, *(text for _, text in texts)]), ""))
+            .split()
+        )
+        return "".join(char if char.isprintable() else "?" for char in line)[
+            :_REASON_MAX_LENGTH
+        ]
 
     @property
     def device_name(self) -> str:
         """Return the device name from the capabilities, empty if there is none; it may be a placeholder."""
         config, extra = self.remote_config, self.model_extra or {}
-        name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
+        name = (
+            config.capabilities.get("appium:deviceName")
+            if isinstance(config, AppiumConfig)
+            else None
+        )
         name = name or extra.get("deviceName")
         return name if isinstance(name, str) else ""
 
@@ -168,7 +227,9 @@ class Session(BaseModel, frozen=True):
     def described_status(self) -> str:
         """Return the status as text, noting if it is incomplete or missing from the document."""
         if self.status == Status.IN_PROGRESS and self.remote_config is None:
-            missing = [name for name in self._dropped if name.startswith("remoteConfig.")]
+            missing = [
+                name for name in self._dropped if name.startswith("remoteConfig.")
+            ]
             return f"in-progress without {', '.join(missing) or 'connection details'}"
         known = isinstance(self.status, Status)
         return str(self.status) if known else f"{self.status!r} (unknown)"
@@ -208,15 +269,24 @@ class Session(BaseModel, frozen=True):
         try:
             return cls.model_validate(data, context=dropped)
         except ValidationError as error:
-            at_fault = [detail["loc"] for detail in error.errors(include_url=False, include_input=False)]
+            at_fault = [
+                detail["loc"]
+                for detail in error.errors(include_url=False, include_input=False)
+            ]
             rest = _without(data, at_fault)
             if rest is not None:
                 names = (".".join(map(str, place[:2])) for place in at_fault)
                 return cls._read(rest, (*dropped, *names))
             faults = "; ".join(
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
-                for detail in error.errors(include_url=False, include_input=False, include_context=False)
+                for detail in error.errors(
+                    include_url=False, include_input=False, include_context=False
+                )
             )
-            plain = "".join(char if char.isprintable() else "?" for char in faults)  # an error may quote a character
+            plain = "".join(
+                char if char.isprintable() else "?" for char in faults
+            )  # an error may quote a character
             message = f"the service returned an invalid session: {plain}"
-            raise UnexpectedReplyError(message, session_id=session_id_of(data)) from None
+            raise UnexpectedReplyError(
+                message, session_id=session_id_of(data)
+            ) from None

@@ -29,7 +29,10 @@ class Authorities(NamedTuple):
 
 def authorities(environ: Mapping[str, str] = os.environ) -> Authorities:
     """Return those of SSL_CERT_FILE and SSL_CERT_DIR, else certifi's."""
-    cafile, capath = environ.get("SSL_CERT_FILE") or None, environ.get("SSL_CERT_DIR") or None
+    cafile, capath = (
+        environ.get("SSL_CERT_FILE") or None,
+        environ.get("SSL_CERT_DIR") or None,
+    )
     return Authorities(cafile or (None if capath else certifi.where()), capath)
 
 
@@ -46,7 +49,9 @@ def verification(url: str) -> "ssl.SSLContext | bool":
     return ssl.create_default_context(cafile=cafile, capath=capath)
 
 
-def endpoint_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
+def endpoint_at(
+    url: str, token: str, environ: Mapping[str, str] = os.environ
+) -> Endpoint:
     """Return the reaper's connection settings for a service: the proxy and certificates that the client uses.
 
     Raises ConfigError for an invalid URL or token, and for a proxy that is not an HTTP proxy.
@@ -69,5 +74,7 @@ def _proxy(proxies: Mapping[str, str]) -> str:
     address = proxy if "://" in proxy else f"http://{proxy}"
     if urlsplit(address).scheme != "http":
         shown = Redactor().text(address)
-        raise ConfigError(f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy")
+        raise ConfigError(
+            f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy"
+        )
     return address

@@ -29,8 +29,14 @@ def session_id_in(body: bytes) -> str | None:
 
 def session_id_of(data: object) -> str | None:
     """Return the session ID in the data of a response, as written there."""
-    session_id = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
-    return session_id if isinstance(session_id, str) and SPELLING.fullmatch(session_id) else None
+    session_id = (
+        cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
+    )
+    return (
+        session_id
+        if isinstance(session_id, str) and SPELLING.fullmatch(session_id)
+        else None
+    )
 
 
 def url_in(body: bytes) -> str:
@@ -42,7 +48,11 @@ def url_in(body: bytes) -> str:
 def minutes_in(body: bytes) -> int | None:
     """Return the maximum duration in a response, None if it has no valid one."""
     minutes = _data_of(body).get("maxDurationMinutes")
-    return minutes if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES else None
+    return (
+        minutes
+        if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES
+        else None
+    )
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:
@@ -63,19 +73,29 @@ def path_of(session_id: str) -> str:
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
     """Yield each value in a JSON value, in order, with its key; list items have the list's key, the top ``name``."""
-    left = [iter([(name, value)])]  # an explicit stack: recursion is too slow for deep nesting
+    left = [
+        iter([(name, value)])
+    ]  # an explicit stack: recursion is too slow for deep nesting
     while left:
         for key, inner in left[-1]:
             yield key, inner
             if inner and isinstance(inner, (dict, list)):
-                left.append(_inside(key, cast("dict[str, object] | list[object]", inner)))
+                left.append(
+                    _inside(key, cast("dict[str, object] | list[object]", inner))
+                )
                 break
         else:
             left.pop()
 
 
-def _inside(key: str, value: dict[str, object] | list[object]) -> Iterator[tuple[str, object]]:
-    return iter(value.items()) if isinstance(value, dict) else zip(repeat(key), value, strict=False)
+def _inside(
+    key: str, value: dict[str, object] | list[object]
+) -> Iterator[tuple[str, object]]:
+    return (
+        iter(value.items())
+        if isinstance(value, dict)
+        else zip(repeat(key), value, strict=False)
+    )
 
 
 def _canonical(session_id: str) -> str:
@@ -87,5 +107,9 @@ def _data_of(body: bytes) -> dict[str, Any]:
         reply: object = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    data = cast("dict[str, object]", reply).get("data") if isinstance(reply, dict) else None
+    data = (
+        cast("dict[str, object]", reply).get("data")
+        if isinstance(reply, dict)
+        else None
+    )
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

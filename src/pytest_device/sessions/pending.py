@@ -5,9 +5,23 @@ import time
 from collections.abc import Iterator
 from typing import TypeVar, assert_never
 
-from pytest_device.errors import ConfigError, ServiceError, SessionGoneError, StopDelayedError, UnexpectedReplyError
+from pytest_device.errors import (
+    ConfigError,
+    ServiceError,
+    SessionGoneError,
+    StopDelayedError,
+    UnexpectedReplyError,
+)
 from pytest_device.options import Options
-from pytest_device.sessions.events import CreateUnknown, Event, Gone, Note, SessionRef, StopFailed, stop_event
+from pytest_device.sessions.events import (
+    CreateUnknown,
+    Event,
+    Gone,
+    Note,
+    SessionRef,
+    StopFailed,
+    stop_event,
+)
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.lifecycle import NEVER_THERE
 from pytest_device.sessions.models import Session
@@ -46,7 +60,9 @@ class PendingSession:
         if isinstance(report, messages.Due):
             self.stop_requested = True
         if isinstance(report, messages.Answered):
-            self.entry = self.entry.created(report.session_id, report.url, report.answer.body)
+            self.entry = self.entry.created(
+                report.session_id, report.url, report.answer.body
+            )
         self.last = report
         self._reports.put(report)
 
@@ -61,7 +77,10 @@ class PendingSession:
 
     def first(self, seconds: float, *kinds: type[R]) -> R | None:
         """Return the first report of these kinds that arrives within ``seconds``."""
-        return next((report for report in self.reports(seconds) if isinstance(report, kinds)), None)
+        return next(
+            (report for report in self.reports(seconds) if isinstance(report, kinds)),
+            None,
+        )
 
     @property
     def is_done(self) -> bool:
@@ -69,13 +88,25 @@ class PendingSession:
         if not self.is_sent and (self.is_claim or not self.entry.session_id):
             return True
         match self.last:
-            case messages.Stopped() | messages.Missing() | messages.GaveUp() | messages.Kept() | messages.Gone():
+            case (
+                messages.Stopped()
+                | messages.Missing()
+                | messages.GaveUp()
+                | messages.Kept()
+                | messages.Gone()
+            ):
                 return True
             case messages.NotSent():
                 return True
             case messages.Answered():
                 return not self.entry.session_id
-            case None | messages.Delayed() | messages.NotKept() | messages.Due() | messages.Claimed():
+            case (
+                None
+                | messages.Delayed()
+                | messages.NotKept()
+                | messages.Due()
+                | messages.Claimed()
+            ):
                 return False
             case _:
                 assert_never(self.last)
@@ -87,12 +118,16 @@ class PendingSession:
     def end_events(self) -> Iterator[Event]:
         """Yield the events of its end; none if it was never created or belongs to another run."""
         entry = self.entry
-        if isinstance(self.last, messages.Gone) or (self.is_claim and self.last is None):  # it belongs to another run
+        if isinstance(self.last, messages.Gone) or (
+            self.is_claim and self.last is None
+        ):  # it belongs to another run
             return
         if self.is_claim:
             text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
             yield Note(text, session_id=entry.session_id)
-        of = SessionRef(entry.label, entry.session_id, entry.url, minutes=self._minutes_left())
+        of = SessionRef(
+            entry.label, entry.session_id, entry.url, minutes=self._minutes_left()
+        )
         match self.last:
             case messages.Stopped() | messages.Missing() if entry.session_id:
                 yield stop_event(of, self.stopped)
@@ -113,7 +148,9 @@ class PendingSession:
             case messages.Missing() if not self.is_seen:
                 raise ServiceError(NEVER_THERE)
             case messages.Missing(_, messages.Reply(status, body)):
-                raise SessionGoneError(f"stop: {Gone.status}", status=status, detail=shown(body))
+                raise SessionGoneError(
+                    f"stop: {Gone.status}", status=status, detail=shown(body)
+                )
             case messages.GaveUp(_, messages.Reply(status, body)):
                 read_session("stop", status, body)
             case _:
@@ -148,7 +185,9 @@ def unwritten(problem: str) -> ConfigError:
     )
 
 
-def read_created(report: messages.Answered | messages.NotSent, base_url: str) -> Session:
+def read_created(
+    report: messages.Answered | messages.NotSent, base_url: str
+) -> Session:
     """Return the created session; raises a ServiceError, which carries the session's ID if one was created."""
     if isinstance(report, messages.NotSent):
         raise unwritten(report.problem)

@@ -54,11 +54,17 @@ def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
 
     With few boots, and for a boot longer than all past ones, the delay becomes ``base_seconds``.
     """
-    past = [max(one / base_seconds, _QUICKEST) for one in past_seconds if 0 <= one < _LONGEST_SECONDS]
+    past = [
+        max(one / base_seconds, _QUICKEST)
+        for one in past_seconds
+        if 0 <= one < _LONGEST_SECONDS
+    ]
     if len(past) < FEWEST_BOOTS:
         return lambda _booting_seconds: base_seconds
     plan = _plan_of(tuple(past[-MOST_BOOTS:]))
-    return lambda booting_seconds: plan.delay(booting_seconds / base_seconds) * base_seconds
+    return lambda booting_seconds: (
+        plan.delay(booting_seconds / base_seconds) * base_seconds
+    )
 
 
 class _Plan(NamedTuple):
@@ -72,7 +78,10 @@ class _Plan(NamedTuple):
         if booting >= self.times[-1]:
             return 1.0
         wanted = _between(self.times, self.polls, booting) + 1
-        return min(max(_between(self.polls, self.times, wanted) - booting, SHORTEST_DELAY), LONGEST_DELAY)
+        return min(
+            max(_between(self.polls, self.times, wanted) - booting, SHORTEST_DELAY),
+            LONGEST_DELAY,
+        )
 
 
 def _between(places: Sequence[float], values: Sequence[float], place: float) -> float:
@@ -100,7 +109,9 @@ class _Cell(NamedTuple):
 @lru_cache(maxsize=32)
 def _plan_of(past: tuple[float, ...]) -> _Plan:
     step, cells = _cells_of(past)
-    most = math.fsum(cell.lasting for cell in cells)  # as many polls as with the fixed interval
+    most = math.fsum(
+        cell.lasting for cell in cells
+    )  # as many polls as with the fixed interval
     cheap, dear = _COSTS
     for _ in range(_HALVINGS):
         cost = math.sqrt(cheap * dear)
@@ -118,12 +129,23 @@ def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
     count = 1 / math.fsum(weight**2 for weight in weights)
     logs = [math.log(one) for one in past]
     middle = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True))
-    squares = count * math.fsum(weight * (log - middle) ** 2 for weight, log in zip(weights, logs, strict=True))
+    squares = count * math.fsum(
+        weight * (log - middle) ** 2 for weight, log in zip(weights, logs, strict=True)
+    )
     squares += _USUAL_SPREAD_BOOTS * _USUAL_SPREAD**2
-    width = _SMOOTHING * count**-0.2 * math.sqrt(squares / (_USUAL_SPREAD_BOOTS + count - 1))
+    width = (
+        _SMOOTHING
+        * count**-0.2
+        * math.sqrt(squares / (_USUAL_SPREAD_BOOTS + count - 1))
+    )
     step = math.exp(max(logs) + 3 * width) / _CELLS
     ends = [math.log(step * index) for index in range(1, _CELLS + 1)]
-    known = [math.fsum(w * _beyond(end, log, width) for w, log in zip(weights, logs, strict=True)) for end in ends]
+    known = [
+        math.fsum(
+            w * _beyond(end, log, width) for w, log in zip(weights, logs, strict=True)
+        )
+        for end in ends
+    ]
     broad = [_beyond(end, middle, _BROAD_SPREAD) for end in ends]
     trust = count / (count + _BROAD_BOOTS)
     pairs = zip(pairwise([1.0, *known]), pairwise([1.0, *broad]), strict=True)
@@ -136,11 +158,17 @@ def _weights_of(count: int) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _cell(step: float, trust: float, known: tuple[float, float], broad: tuple[float, float]) -> _Cell:
+def _cell(
+    step: float, trust: float, known: tuple[float, float], broad: tuple[float, float]
+) -> _Cell:
     """Return a cell from the shares of past and of any other boots that last to its beginning and its end."""
     share = sum(known) / 2
     lasting = trust * share + (1 - trust) * sum(broad) / 2
-    return _Cell(lasting, trust * share / lasting, (known[0] - known[1]) / step / share if share else 0.0)
+    return _Cell(
+        lasting,
+        trust * share / lasting,
+        (known[0] - known[1]) / step / share if share else 0.0,
+    )
 
 
 def _beyond(log: float, middle: float, spread: float) -> float:

@@ -65,16 +65,24 @@ class Pool:
     def has_any(self) -> bool:
         return bool(self._roster)
 
-    def prefetch(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
+    def prefetch(
+        self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy
+    ) -> None:
         """Start sessions for these requirements concurrently, in this order, without waiting.
 
         Existing and starting sessions count. A session that gets no slot immediately is not started: call this again.
         ``acquire`` raises the error of a session that failed to start.
         """
-        if os.getpid() != self._pid:  # a forked child has no background thread: its parent prefetches the same
+        if (
+            os.getpid() != self._pid
+        ):  # a forked child has no background thread: its parent prefetches the same
             return
         self._roster.reconcile()
-        met = [one.requirement for one in self._roster.sessions if not one.is_ready or is_good(one)]
+        met = [
+            one.requirement
+            for one in self._roster.sessions
+            if not one.is_ready or is_good(one)
+        ]
         started: list[DeviceSession] = []
         try:
             for requirement in requirements:
@@ -84,7 +92,9 @@ class Pool:
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
                     continue  # it must not idle before it is used
-                elif (slots := self._slots.try_acquire(1) if self._slots else [None]) is None:
+                elif (
+                    slots := self._slots.try_acquire(1) if self._slots else [None]
+                ) is None:
                     return
                 else:
                     started.append(self._new(requirement, policy, slots[0]))
@@ -92,7 +102,9 @@ class Pool:
             for session in started:
                 self._roster.start_in_background(session)
 
-    def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
+    def acquire(
+        self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy
+    ) -> list[DeviceSession]:
         """Return a session for each requirement; those that must be created start concurrently.
 
         Raises the errors of ``DeviceSession``, and LeaseTimeoutError; then it stops the sessions that it created or
@@ -114,7 +126,11 @@ class Pool:
             session.deliver()
         return acquired
 
-    def release(self, sessions: Iterable[DeviceSession], is_needed: Callable[[DeviceRequirement], bool]) -> None:
+    def release(
+        self,
+        sessions: Iterable[DeviceSession],
+        is_needed: Callable[[DeviceRequirement], bool],
+    ) -> None:
         """Take sessions back; stop those, and all other idle ones, that are unusable or no longer needed.
 
         Also stops prefetched sessions that are not needed, without waiting. Raises StopFailedError if one may still be
@@ -123,7 +139,11 @@ class Pool:
         for session in sessions:
             session.in_use = session.is_new = False
         self._roster.reconcile()
-        done = [session for session in self._roster.idle() if session.unusable or not is_needed(session.requirement)]
+        done = [
+            session
+            for session in self._roster.idle()
+            if session.unusable or not is_needed(session.requirement)
+        ]
         for session in self._roster.prefetching():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
@@ -136,7 +156,9 @@ class Pool:
 
     def close(self) -> None:
         """Stop all sessions; an event reports each one that could not be stopped."""
-        for session in [session for session in self._roster.sessions if not session.is_ready]:
+        for session in [
+            session for session in self._roster.sessions if not session.is_ready
+        ]:
             self._roster.drop(session)
         try:
             with suppress(StopFailedError):
@@ -146,7 +168,9 @@ class Pool:
 
     # Existing sessions.
 
-    def _attached(self, requirement: DeviceRequirement, policy: WaitPolicy) -> DeviceSession | None:
+    def _attached(
+        self, requirement: DeviceRequirement, policy: WaitPolicy
+    ) -> DeviceSession | None:
         """Return the session that a requirement names, once no other process uses it."""
         if not requirement.attach:
             return None
@@ -156,10 +180,14 @@ class Pool:
         session.in_use = True
         return session
 
-    def _release_after_error(self, session: DeviceSession | None, error: BaseException) -> None:
+    def _release_after_error(
+        self, session: DeviceSession | None, error: BaseException
+    ) -> None:
         if session is None:
             return
-        if session.is_unused or not session.is_new:  # it was ready before: another session caused the error
+        if (
+            session.is_unused or not session.is_new
+        ):  # it was ready before: another session caused the error
             session.in_use = False
             return
         if isinstance(error, self._patience) and session.survives_timeout(error):
@@ -188,31 +216,51 @@ class Pool:
         slots = self._acquired_slots(acquiring)
         for index, requirement in enumerate(requirements):
             if acquiring[index] is None:
-                acquiring[index] = session = self._new(requirement, policy, slots.pop(0))
+                acquiring[index] = session = self._new(
+                    requirement, policy, slots.pop(0)
+                )
                 session.in_use = True
                 if since is not None:
                     session.count_from(since)
 
-    def _wait(self, acquiring: Acquisition, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
+    def _wait(
+        self,
+        acquiring: Acquisition,
+        requirements: Sequence[DeviceRequirement],
+        policy: WaitPolicy,
+    ) -> None:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
         patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
         since = self._config.clock()
-        while waiting := [session for session in acquiring if session and not session.is_ready]:
+        while waiting := [
+            session for session in acquiring if session and not session.is_ready
+        ]:
             advanced = advance_due(waiting, self._config.clock, self._sleep)
             refused = [session for session in waiting if not session.is_created]
             if not refused:
                 self._fill(acquiring, requirements, policy, since)
-            elif any(session.refusals > patience for session in advanced) and not self._roster.release_idle_session():
+            elif (
+                any(session.refusals > patience for session in advanced)
+                and not self._roster.release_idle_session()
+            ):
                 if any(session not in refused for session in acquiring if session):
                     patience *= 2  # stopping sessions had no effect and cost a boot
                 self._give_up(acquiring, but=refused)
 
-    def _new(self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None) -> DeviceSession:
+    def _new(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None
+    ) -> DeviceSession:
         find_warm: Callable[[], WarmSession | None] | None = None
         if self._warm and not requirement.attach:
-            find_warm = partial(self._warm.claim, requirement, partial(self._roster.upcoming, requirement))
+            find_warm = partial(
+                self._warm.claim,
+                requirement,
+                partial(self._roster.upcoming, requirement),
+            )
         if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._config.past_boots(requirement.request.boot_key))
+            policy = replace(
+                policy, past_boots=self._config.past_boots(requirement.request.boot_key)
+            )
         session = DeviceSession(requirement, policy, self._config, find_warm=find_warm)
         session.slot = slot
         self._roster.sessions.append(session)
@@ -229,20 +277,26 @@ class Pool:
                 self._give_up(acquiring)
                 since = self._config.clock()
                 try:
-                    return list(slots.acquire(len(acquiring), self._roster.release_idle_session))
+                    return list(
+                        slots.acquire(len(acquiring), self._roster.release_idle_session)
+                    )
                 finally:
                     self._config.relay.event(Queued(self._config.clock() - since))
         return list(free)
 
     def _check(self, missing: int, most: int) -> None:
-        in_use = sum(one.in_use and not one.requirement.attach for one in self._roster.sessions)
+        in_use = sum(
+            one.in_use and not one.requirement.attach for one in self._roster.sessions
+        )
         if in_use + missing > most:
             raise ConfigError(
                 f"{missing} more sessions are needed while {in_use} of this process are in use, "
                 f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 
-    def _give_up(self, acquiring: Acquisition, but: Sequence[DeviceSession] = ()) -> None:
+    def _give_up(
+        self, acquiring: Acquisition, but: Sequence[DeviceSession] = ()
+    ) -> None:
         """Stop sessions that were to be reused, too: a process holds none while it waits for slots or capacity."""
         ending = [session for session in acquiring if session and session not in but]
         acquiring[:] = [session if session in but else None for session in acquiring]

@@ -16,7 +16,13 @@ from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger, in_utc, seconds_until
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same
-from pytest_device.sessions.pending import PendingSession, R, is_refused, read_created, unwritten
+from pytest_device.sessions.pending import (
+    PendingSession,
+    R,
+    is_refused,
+    read_created,
+    unwritten,
+)
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
 from pytest_device.sessions.reporter import Reporter
@@ -67,13 +73,24 @@ class ReaperClient:
         self.account = run.account(endpoint.token) if run else ""
         """Identifies the token in the ledger's entries."""
         self._stop_seconds = config.stop_seconds
-        self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
+        self._client, self._vendor, self._run, self._reporter = (
+            client,
+            vendor,
+            run,
+            reporter,
+        )
         self._sessions: dict[str, PendingSession] = {}
         self._is_damage_reported = self._is_ending = False
         self._change = threading.Condition()
         ledger = run.ledger.directory if run else None
         self._channel = ReaperChannel(
-            messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones, config.gone_seconds),
+            messages.Start(
+                endpoint,
+                ledger,
+                (self.pid, *config.follow),
+                config.leaves_tombstones,
+                config.gone_seconds,
+            ),
             detached=config.detached,
             on_report=self._on_report,
             restore=self._restore,
@@ -92,12 +109,20 @@ class ReaperClient:
 
     def _created(self, request: SessionRequest) -> messages.Answered | messages.NotSent:
         pending = self._add(self._intent(request))
-        create = messages.Create(pending.entry, json.dumps(request.to_wire(self._vendor)))
-        report = self._answer(pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent)
+        create = messages.Create(
+            pending.entry, json.dumps(request.to_wire(self._vendor))
+        )
+        report = self._answer(
+            pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent
+        )
         if not isinstance(report, messages.Answered | messages.NotSent):
-            raise TransportError(f"create: no response within {CREATE_SECONDS:.0f} s", sent=True)
+            raise TransportError(
+                f"create: no response within {CREATE_SECONDS:.0f} s", sent=True
+            )
         pending.is_reported = pending.is_done
-        if isinstance(report, messages.NotSent) or report.refused:  # nothing to keep track of
+        if (
+            isinstance(report, messages.NotSent) or report.refused
+        ):  # nothing to keep track of
             del self._sessions[pending.entry.intent]
         return report
 
@@ -113,7 +138,9 @@ class ReaperClient:
         if not isinstance(pending.last, messages.Stopped):  # stopped by an earlier call
             self._request_stop(pending)
             for report in pending.reports(self._stop_seconds):
-                pending.is_reported = isinstance(report, messages.Stopped | messages.Missing | messages.GaveUp)
+                pending.is_reported = isinstance(
+                    report, messages.Stopped | messages.Missing | messages.GaveUp
+                )
                 if pending.is_reported or is_refused(report):
                     break
         return pending.stopped()
@@ -129,7 +156,14 @@ class ReaperClient:
         """Whether later runs can find warm sessions."""
         return self._run is not None
 
-    def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
+    def keep_warm(
+        self,
+        session_id: UUID | str,
+        *,
+        until: datetime,
+        ends: datetime,
+        request_digest: str,
+    ) -> bool:
         """Keep a session warm for an equal request until ``until``; returns False if that is impossible.
 
         ``ends`` is when it reaches its maximum duration.
@@ -137,18 +171,26 @@ class ReaperClient:
         pending = self._of(session_id)
         if self._run is None:
             return False
-        pending.entry = pending.entry._replace(request_digest=request_digest, until=in_utc(until), ends=in_utc(ends))
+        pending.entry = pending.entry._replace(
+            request_digest=request_digest, until=in_utc(until), ends=in_utc(ends)
+        )
         self._channel.send(messages.KeepWarm(pending.entry, seconds_until(until)))
-        return isinstance(pending.first(STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
+        return isinstance(
+            pending.first(STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept
+        )
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
         """Take over a session that another run kept warm; False if it is no longer available."""
         if self._run is None:
             return False
-        entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
+        entry = entry._replace(
+            owner=self._run.owner, state=LIVE, until="", ends="", request_digest=""
+        )
         pending = self._add(entry, is_claim=True)
         claim = messages.Claim(entry, of.directory)
-        report = self._answer(pending, claim, STOP_SECONDS, messages.Claimed, messages.Gone)
+        report = self._answer(
+            pending, claim, STOP_SECONDS, messages.Claimed, messages.Gone
+        )
         pending.is_claim = not isinstance(report, messages.Claimed)
         return not pending.is_claim
 
@@ -189,10 +231,18 @@ class ReaperClient:
         self._is_ending = True
         self._channel.send(messages.End())
         try:
-            with self._change:  # a report that arrives after the wait belongs to the reaper alone
-                with suppress(KeyboardInterrupt):  # ends the wait only: the reaper continues
+            with (
+                self._change
+            ):  # a report that arrives after the wait belongs to the reaper alone
+                with suppress(
+                    KeyboardInterrupt
+                ):  # ends the wait only: the reaper continues
                     self._change.wait_for(lambda: not self.pending(), timeout_seconds)
-                unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
+                unreported = [
+                    pending
+                    for pending in list(self._sessions.values())
+                    if not pending.is_reported
+                ]
             return [event for pending in unreported for event in pending.end_events()]
         finally:
             self._channel.close()
@@ -214,19 +264,31 @@ class ReaperClient:
         )
 
     def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
-        pending = self._sessions[entry.intent] = PendingSession(entry, is_claim=is_claim)
+        pending = self._sessions[entry.intent] = PendingSession(
+            entry, is_claim=is_claim
+        )
         return pending
 
     def _of(self, session_id: UUID | str) -> PendingSession:
-        for pending in list(self._sessions.values()):  # another thread may create a session meanwhile
+        for pending in list(
+            self._sessions.values()
+        ):  # another thread may create a session meanwhile
             if is_same(pending.entry.session_id, str(session_id)):
                 return pending
         return self.register(Entry.of_session(str(session_id)))
 
-    def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
+    def _answer(
+        self,
+        pending: PendingSession,
+        request: messages.Request,
+        seconds: float,
+        *kinds: type[R],
+    ) -> R | None:
         """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
-            raise TransportError("create: not sent, because a signal is ending the run", sent=False)
+            raise TransportError(
+                "create: not sent, because a signal is ending the run", sent=False
+            )
         try:
             for _ in range(2):  # a killed reaper is replaced
                 self._channel.await_ready()
@@ -242,7 +304,11 @@ class ReaperClient:
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
         """Return whether this process keeps a session warm that no run has claimed."""
-        return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
+        return bool(
+            self._run
+            and pending.entry.until
+            and self._run.ledger.keeps_warm(pending.entry.intent)
+        )
 
     def _request_stop(self, pending: PendingSession) -> None:
         pending.stop_requested = True
@@ -250,7 +316,9 @@ class ReaperClient:
 
     # Called by the reaper, in a thread of the channel.
 
-    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed | NoReaper) -> None:
+    def _on_report(
+        self, report: messages.SessionReport | messages.LedgerFailed | NoReaper
+    ) -> None:
         if isinstance(report, messages.LedgerFailed):
             self._report_damage(report.problem)
         elif isinstance(report, NoReaper):
@@ -275,14 +343,21 @@ class ReaperClient:
 
     def _restore_live(self, pending: PendingSession) -> Iterator[messages.Request]:
         entry = pending.entry
-        if pending.is_claim and not (self._run and self._run.ledger.holds(entry.intent)):
+        if pending.is_claim and not (
+            self._run and self._run.ledger.holds(entry.intent)
+        ):
             self._note(pending, messages.Gone(entry.intent))
         elif entry.session_id:
             yield messages.Register(entry)
             if pending.stop_requested:
                 yield messages.Stop(entry.intent)
         elif pending.is_sent:
-            self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
+            self._note(
+                pending,
+                messages.Answered(
+                    entry.intent, messages.NoReply("the reaper was killed", sent=True)
+                ),
+            )
 
     def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
         """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
@@ -291,7 +366,9 @@ class ReaperClient:
         if pending.stop_requested:
             yield messages.Stop(entry.intent)
         else:
-            yield messages.KeepWarm(entry, seconds_until(datetime.fromisoformat(entry.until)))
+            yield messages.KeepWarm(
+                entry, seconds_until(datetime.fromisoformat(entry.until))
+            )
 
     def _report_damage(self, problem: str) -> None:
         text = f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"

@@ -61,7 +61,9 @@ def _secrets_of_url(url: str) -> Iterator[str]:
         return
     if password:
         yield from (password, unquote(password))
-    yield from (value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key))
+    yield from (
+        value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key)
+    )
     if not is_loopback(host):
         yield from (url, host)
     elif len(parts.path) >= _KEY_LENGTH:
@@ -107,11 +109,18 @@ def config_class(kind: object, details: object) -> type[RemoteConfig]:
     """Return the class for connection details, chosen by their fields if the session's type is unknown."""
     if kind is not None or not isinstance(details, dict):
         return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
-    return next((one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()), RemoteConfig)
+    return next(
+        (one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()),
+        RemoteConfig,
+    )
 
 
 def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:
-    return {to_camel(name) for name, field in kind.model_fields.items() if field.is_required()}
+    return {
+        to_camel(name)
+        for name, field in kind.model_fields.items()
+        if field.is_required()
+    }
 
 
 def without_member(kind: object, details: object, place: Sequence[int | str]) -> object:

@@ -21,7 +21,12 @@ from pytest_device.errors import (
 from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
-from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_success, is_temporary_status
+from pytest_device.sessions.retry_policy import (
+    has_no_capacity,
+    is_page,
+    is_success,
+    is_temporary_status,
+)
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 MAX_REPLY_BYTES: Final = 1024 * 1024
@@ -34,7 +39,10 @@ _REDIRECT: Final = range(300, 400)
 _REFUSED: Final = range(300, 600)
 _CLIENT_ERRORS: Final = range(400, 500)
 _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
-    400: (InvalidRequestError, "the request is invalid, or the account has no simulator access"),
+    400: (
+        InvalidRequestError,
+        "the request is invalid, or the account has no simulator access",
+    ),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
     403: (
         ForbiddenError,
@@ -60,35 +68,49 @@ class Body(NamedTuple):
 
 def body_of(operation: str, reply: httpx.Response) -> Body:
     """Return the body; raises UnexpectedReplyError if it is too large or, for a create call, was cut off."""
-    encoding = reply.headers.pop("content-encoding", "")  # otherwise httpx would decode it without a limit
+    encoding = reply.headers.pop(
+        "content-encoding", ""
+    )  # otherwise httpx would decode it without a limit
     body = bytearray()
     try:
         for chunk in reply.iter_bytes():
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
-                message = f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
-                raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
+                message = (
+                    f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
+                )
+                raise UnexpectedReplyError(
+                    message, session_id=session_id_in(bytes(body))
+                )
     except httpx.HTTPError as error:
         session_id = session_id_in(bytes(body))
         if operation == "create" and session_id:  # other calls can be repeated
             raise UnexpectedReplyError(
-                f"{operation}: the response was cut off ({error})", session_id=session_id
+                f"{operation}: the response was cut off ({error})",
+                session_id=session_id,
             ) from None
         raise
     try:
         return Body(unpacked(bytes(body), encoding, MAX_REPLY_BYTES), len(body))
     except CompressionError as error:
-        raise UnexpectedReplyError(f"{operation}: {error}", session_id=session_id_in(error.part)) from None
+        raise UnexpectedReplyError(
+            f"{operation}: {error}", session_id=session_id_in(error.part)
+        ) from None
 
 
 def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
     """Raise TransportError for a partial response that the transport took for complete."""
     length = reply.headers.get("content-length", "")
     if length not in {"", str(arrived)}:
-        raise TransportError(f"{operation}: only {arrived} of {length} bytes of the error response arrived", sent=True)
+        raise TransportError(
+            f"{operation}: only {arrived} of {length} bytes of the error response arrived",
+            sent=True,
+        )
 
 
-def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
+def read_session(
+    operation: str, status: int, body: bytes, retry_after_seconds: float | None = None
+) -> Session:
     """Return the session of a successful response; ``retry_after_seconds`` is the delay that a refusal asks for.
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
@@ -99,18 +121,26 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
     if status in _REFUSED:
         raise _refusal(operation, status, body, retry_after_seconds)
     if not is_success(status):
-        raise UnexpectedReplyError(f"{operation}: unexpected status {status}", session_id=session_id_in(body))
+        raise UnexpectedReplyError(
+            f"{operation}: unexpected status {status}", session_id=session_id_in(body)
+        )
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
-        error.session_id = error.session_id or session_id_in(body)  # it may be outside of 'data'
+        error.session_id = error.session_id or session_id_in(
+            body
+        )  # it may be outside of 'data'
         raise
 
 
-def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
+def no_answer(
+    operation: str, base_url: str, reason: str, *, sent: bool
+) -> TransportError:
     """Return the error for a call without a complete response, or one that was never sent."""
     if sent:
-        return TransportError(f"{operation}: no complete response from {base_url} ({reason})", sent=True)
+        return TransportError(
+            f"{operation}: no complete response from {base_url} ({reason})", sent=True
+        )
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
     return TransportError(message, sent=False)
 
@@ -129,7 +159,11 @@ def is_temporary(error: ServiceError) -> bool:
 def is_suspicious(error: ServiceError) -> bool:
     """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page
+        return (
+            isinstance(error, NotFoundError)
+            or error.status in _REDIRECT
+            or error.is_page
+        )
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -155,21 +189,36 @@ def _kind(body: bytes) -> str:
     return shown(body) if is_page(body) else f"{len(body)} bytes"
 
 
-def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: float | None) -> StatusError:
+def _refusal(
+    operation: str, status: int, body: bytes, retry_after_seconds: float | None
+) -> StatusError:
     detail = shown(body)
-    kind, meaning = _REFUSALS.get(status, (StatusError, "the service failed" if status >= 500 else "refused"))  # noqa: PLR2004
+    kind, meaning = _REFUSALS.get(
+        status, (StatusError, "the service failed" if status >= 500 else "refused")
+    )  # noqa: PLR2004
     if status in _REDIRECT:
         meaning = _REDIRECTS
     if status == 404 and operation == "create":  # noqa: PLR2004
         meaning = "unknown project: check the app ID (--device-app-id)"
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
-        kind, meaning = UnauthorizedError, "the access token did not reach the service: check DEVICE_TOKEN"
+        kind, meaning = (
+            UnauthorizedError,
+            "the access token did not reach the service: check DEVICE_TOKEN",
+        )
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
     if status in _CLIENT_ERRORS and is_page(body):
-        meaning = "refused by a firewall, a proxy or a login page in front of the service"
+        meaning = (
+            "refused by a firewall, a proxy or a login page in front of the service"
+        )
     message = f"{operation}: {meaning} (status {status}): {detail}"
-    return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds, is_page=is_page(body))
+    return kind(
+        message,
+        status=status,
+        detail=detail,
+        retry_after_seconds=retry_after_seconds,
+        is_page=is_page(body),
+    )
 
 
 def shown(body: bytes) -> str:
@@ -191,10 +240,16 @@ def shown(body: bytes) -> str:
 def _messages(body: bytes) -> str | None:
     """Return the messages in JSON, None if it is not JSON."""
     try:
-        nodes = nodes_of(json.loads(body), name="message")  # a bare string counts as a message
+        nodes = nodes_of(
+            json.loads(body), name="message"
+        )  # a bare string counts as a message
     except (ValueError, RecursionError):
         return None
-    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)))
+    return "; ".join(
+        dict.fromkeys(
+            node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)
+        )
+    )
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
@@ -203,6 +258,10 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
         return f"{len(body)} bytes that may be about a session"
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
-        words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
+        words = re.sub(
+            r"(?is)<(script|style)\b.*?</\1>|<[^>]*>",
+            " ",
+            text[: DETAIL_MAX_LENGTH * 20],
+        )
         return f"an HTML page: {unescape(words)}"
     return text

@@ -56,7 +56,12 @@ class Relay:
     So the reporter is called in one thread only, and for a session when that concerns a test.
     """
 
-    def __init__(self, reporter: Reporter | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        reporter: Reporter | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._reporter, self._clock = reporter or SilentReporter(), clock
         self._aside = _Aside()
 

@@ -66,7 +66,9 @@ def _encodable(value: str) -> str:
 
 def _is_installable(value: str) -> bool:
     parts = urlsplit(value)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    return (
+        parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    )
 
 
 _DIGEST_LENGTH: Final = 12
@@ -75,9 +77,15 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f-\x9f\ufeff]
 
 _Uuid = Annotated[UUID, BeforeValidator(_canonical)]
 _Text = Annotated[StrictStr, AfterValidator(_encodable)]
-_Name = Annotated[_Text, Field(max_length=NAME_MAX_LENGTH), _checked(str.strip, "blank")]
-_Type = Annotated[SessionType, _checked(REQUESTABLE_SESSION_TYPES.__contains__, "not requestable")]
-_Duration = Annotated[StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)]
+_Name = Annotated[
+    _Text, Field(max_length=NAME_MAX_LENGTH), _checked(str.strip, "blank")
+]
+_Type = Annotated[
+    SessionType, _checked(REQUESTABLE_SESSION_TYPES.__contains__, "not requestable")
+]
+_Duration = Annotated[
+    StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)
+]
 _IdleTime = Annotated[StrictInt, Field(ge=IDLE_MIN_MINUTES, le=IDLE_MAX_MINUTES)]
 _Url = Annotated[_Text, _checked(_URL.fullmatch, "not a URL")]
 _ArchiveUrl = Annotated[
@@ -95,7 +103,9 @@ class SessionRequest(BaseModel, frozen=True):
     pydantic's ValidationError; ``from_arguments`` takes untyped arguments and describes all mistakes.
     """
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", alias_generator=to_camel, validate_by_name=True
+    )
 
     app_id: _Uuid
     platform: Platform
@@ -125,14 +135,25 @@ class SessionRequest(BaseModel, frozen=True):
         Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the rule, so
         that no request is sent that is known to fail.
         """
-        arguments = {name: _limit_of(name, whole_minutes(value)) for name, value in arguments.items()}
+        arguments = {
+            name: _limit_of(name, whole_minutes(value))
+            for name, value in arguments.items()
+        }
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
-        known = {name: value for name, value in arguments.items() if name in cls.model_fields}
+        known = {
+            name: value for name, value in arguments.items() if name in cls.model_fields
+        }
         try:
             request = cls.model_validate(known)
         except ValidationError as error:
-            at_fault = dict.fromkeys(to_snake(str(detail["loc"][0])) for detail in error.errors() if detail["loc"])
-            raise ConfigError(*problems, *(_broken_rule(name, known) for name in at_fault)) from None
+            at_fault = dict.fromkeys(
+                to_snake(str(detail["loc"][0]))
+                for detail in error.errors()
+                if detail["loc"]
+            )
+            raise ConfigError(
+                *problems, *(_broken_rule(name, known) for name in at_fault)
+            ) from None
         if problems:
             raise ConfigError(*problems)
         return request
@@ -145,12 +166,18 @@ class SessionRequest(BaseModel, frozen=True):
         secrets.
         """
         # Only the kind of the app source matters: the app itself changes from build to build.
-        kinds = {"build": self.build_id, "archive": self.application_archive_url, "vendor": self.vendor_go or None}
+        kinds = {
+            "build": self.build_id,
+            "archive": self.application_archive_url,
+            "vendor": self.vendor_go or None,
+        }
         rest = {
             "device": self.device_identifier,
             "package": self.package_version,
             "sdk": self.sdk_version,
-            "source": next((kind for kind, value in kinds.items() if value is not None), None),
+            "source": next(
+                (kind for kind, value in kinds.items() if value is not None), None
+            ),
         }
         label = f"{self.platform} {self.type}"
         given = {name: value for name, value in rest.items() if value is not None}
@@ -173,7 +200,11 @@ def whole_minutes(value: Any) -> Any:
 
 
 def _limit_of(name: str, value: Any) -> Any:
-    return None if isinstance(value, str) and value in OMITTED_VALUES.get(name, ()) else value
+    return (
+        None
+        if isinstance(value, str) and value in OMITTED_VALUES.get(name, ())
+        else value
+    )
 
 
 _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
@@ -222,13 +253,21 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
         if name not in _RULES:
             known = (*_RULES, *SHARING, *ROUTE)
             near = get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f": did you mean {near[0]}?" if near else f": the arguments are {', '.join(known)}"
+            hint = (
+                f": did you mean {near[0]}?"
+                if near
+                else f": the arguments are {', '.join(known)}"
+            )
             yield f"{name} is not an argument of the marker{hint}"
 
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield each broken rule between arguments, whatever else is wrong with them."""
-    given = {name: value for name, value in arguments.items() if value is not None and value is not False}
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and value is not False
+    }
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:
         yield f"{' and '.join(sources)} are mutually exclusive: set at most one application source"
@@ -241,7 +280,10 @@ def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_idle_time(given: Mapping[str, Any]) -> Iterator[str]:
-    idle, duration = given.get("max_idle_time_minutes"), given.get("max_duration_minutes")
+    idle, duration = (
+        given.get("max_idle_time_minutes"),
+        given.get("max_duration_minutes"),
+    )
     if idle is None:
         return
     if given.get("type") == SessionType.WEB_PREVIEW_ONLY:

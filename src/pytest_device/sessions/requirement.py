@@ -73,6 +73,8 @@ class DeviceArguments(TypedDict, total=False):
 class DeviceLease(Protocol):
     """The type of the fixture ``device_lease``."""
 
-    def __call__(self, **arguments: Unpack[DeviceArguments]) -> AbstractContextManager[Session]:
+    def __call__(
+        self, **arguments: Unpack[DeviceArguments]
+    ) -> AbstractContextManager[Session]:
         """Return a context manager that provides a session in progress for its block."""
         ...

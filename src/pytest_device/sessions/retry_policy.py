@@ -66,7 +66,9 @@ def is_refusal(status: int, body: bytes) -> bool:
     return status in REFUSED and not is_temporary_status(status) and not is_page(body)
 
 
-def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
+def created_nothing(
+    status: int, body: bytes, retry_after_seconds: float | None
+) -> bool:
     """Return whether a complete response to a create call refuses it, so that no session exists.
 
     A redirect executes nothing, and 4xx statuses are the service's own. With 502 and 504 a gateway may have lost the
@@ -84,9 +86,13 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
     return retry_after_seconds is not None or _has_code(body)
 
 
-def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
+def has_no_capacity(
+    status: int, body: bytes, retry_after_seconds: float | None
+) -> bool:
     """Return whether a complete response to a create call refuses it for now, so that a retry may succeed later."""
-    return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
+    return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(
+        status, body, retry_after_seconds
+    )
 
 
 def retry_after(value: str | None, date: str | None, now: float) -> float | None:
@@ -103,7 +109,9 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
     if at is None:
         return None
     there = _unix_seconds(date)
-    return min(max(0.0, at - (now if there is None else there)), RETRY_AFTER_MOST_SECONDS)
+    return min(
+        max(0.0, at - (now if there is None else there)), RETRY_AFTER_MOST_SECONDS
+    )
 
 
 def _unix_seconds(date: str | None) -> float | None:
@@ -123,5 +131,7 @@ def _has_code(body: bytes) -> bool:
         nodes = nodes_of(json.loads(body))
     except (ValueError, RecursionError):
         return False
-    objects = (cast("dict[str, object]", node) for _, node in nodes if isinstance(node, dict))
+    objects = (
+        cast("dict[str, object]", node) for _, node in nodes if isinstance(node, dict)
+    )
     return any(isinstance(one.get("code"), str) for one in objects)

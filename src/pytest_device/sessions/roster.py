@@ -23,7 +23,9 @@ class WarmDevices(Protocol):
     """The sessions that runs keep warm for the next one: what a pool needs of a ``WarmStore``."""
 
     def claim(
-        self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]
+        self,
+        need: DeviceRequirement,
+        upcoming: Callable[[], Sequence[DeviceRequirement]],
     ) -> WarmSession | None: ...
     def keep_warm(self, held: DeviceSession) -> str | None: ...
 
@@ -35,7 +37,10 @@ class Roster:
     """
 
     def __init__(
-        self, config: SessionConfig, warm: WarmDevices | None, before_stop: Callable[[DeviceSession], None]
+        self,
+        config: SessionConfig,
+        warm: WarmDevices | None,
+        before_stop: Callable[[DeviceSession], None],
     ) -> None:
         self.sessions: list[DeviceSession] = []
         self._relay, self._warm, self._before_stop = config.relay, warm, before_stop
@@ -49,7 +54,11 @@ class Roster:
         return bool(self.sessions or self._dropped)
 
     def idle(self) -> list[DeviceSession]:
-        return [session for session in self.sessions if session.is_ready and not session.in_use]
+        return [
+            session
+            for session in self.sessions
+            if session.is_ready and not session.in_use
+        ]
 
     def find(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a session for a requirement, idle or prefetched, that a test uses from now on; None if there is none.
@@ -63,7 +72,9 @@ class Roster:
         return session
 
     def _reusable(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        for session in [session for session in self.idle() if session.requirement == requirement]:
+        for session in [
+            session for session in self.idle() if session.requirement == requirement
+        ]:
             if is_good(session, requirement.minutes) and not session.check_alive():
                 return session
             self.end([session])
@@ -71,7 +82,9 @@ class Roster:
 
     def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
         """Return a prefetched session for a requirement; raises the error that ended its start."""
-        session = next((one for one in self.prefetching() if one.requirement == requirement), None)
+        session = next(
+            (one for one in self.prefetching() if one.requirement == requirement), None
+        )
         if session is None:
             return None
         self._background.withdraw(session)
@@ -86,7 +99,11 @@ class Roster:
         return session
 
     def prefetching(self) -> list[DeviceSession]:
-        ahead = [session for session in self.sessions if session.advanced_by is AdvancedBy.BACKGROUND]
+        ahead = [
+            session
+            for session in self.sessions
+            if session.advanced_by is AdvancedBy.BACKGROUND
+        ]
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
@@ -100,7 +117,11 @@ class Roster:
     def upcoming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
         """Return the requirements of other sessions that will look for a warm one."""
         sessions = list(self.sessions)  # another thread may change the list meanwhile
-        upcoming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
+        upcoming = [
+            one.requirement
+            for one in sessions
+            if not (one.is_over or one.is_created or one.refusals)
+        ]
         if but in upcoming:
             upcoming.remove(but)
         return upcoming
@@ -140,7 +161,9 @@ class Roster:
         """
         doomed: list[DeviceSession] = []
         try:
-            with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
+            with (
+                ExitStack() as each
+            ):  # a hook that raises does not prevent the hooks of other sessions
                 for session in list(ending):
                     self.sessions.remove(session)
                     doomed.append(session)
@@ -153,10 +176,14 @@ class Roster:
                     if session not in self._unused:
                         session.deliver()
 
-    def _retire(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
+    def _retire(
+        self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool
+    ) -> None:
         if session.is_unused:
             self._unused.append(session)
-        with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
+        with (
+            self._relay.aside(session.deferred) if session.is_unused else nullcontext()
+        ):
             if may_stay and is_good(session) and (until := self._kept_warm(session)):
                 doomed.remove(session)
                 session.keep_warm(until)
@@ -164,7 +191,11 @@ class Roster:
                 self._before_stop(session)
 
     def _kept_warm(self, session: DeviceSession) -> str | None:
-        return self._warm.keep_warm(session) if self._warm and not session.requirement.attach else None
+        return (
+            self._warm.keep_warm(session)
+            if self._warm and not session.requirement.attach
+            else None
+        )
 
     def close(self, timeout_seconds: float) -> None:
         """Report the events of sessions without a test, once the background has stopped them or time is up."""
@@ -175,7 +206,9 @@ class Roster:
 
 def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
     """Return whether a test can use a session for ``minutes``."""
-    return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)
+    return not session.unusable and session.has_left(
+        session.requirement.minutes if minutes is None else minutes
+    )
 
 
 def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
@@ -193,7 +226,10 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
             while True:
                 errors.extend(_raised(left.popleft()))
 
-    threads = [threading.Thread(target=work, name="pytest-device-stop", daemon=True) for _ in calls[1:_MOST]]
+    threads = [
+        threading.Thread(target=work, name="pytest-device-stop", daemon=True)
+        for _ in calls[1:_MOST]
+    ]
     try:
         for thread in threads:
             thread.start()
@@ -202,7 +238,9 @@ def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
         _finish(work, threads)
         raise
     if errors:
-        raise max(errors, key=lambda error: not isinstance(error, Exception))  # interrupts take precedence
+        raise max(
+            errors, key=lambda error: not isinstance(error, Exception)
+        )  # interrupts take precedence
 
 
 def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> None:

@@ -49,7 +49,9 @@ def _key(state_dir: Path, given: bytes = b"") -> bytes:
     with suppress(FileNotFoundError):
         return path.read_bytes()
     draft = state_dir / f"{_KEY}.{secrets.token_hex(8)}.tmp"
-    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+    with open(
+        os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb"
+    ) as file:  # noqa: PTH123
         file.write(given or secrets.token_bytes(_KEY_BYTES))
     try:
         with suppress(FileExistsError):
@@ -106,7 +108,9 @@ class PastRun:
 class OwnRun(PastRun):
     """A run that this process belongs to: its ledger, and the lock that shows that its owner is alive."""
 
-    def __init__(self, directory: Path, owner: str, lock: filelock.BaseFileLock) -> None:
+    def __init__(
+        self, directory: Path, owner: str, lock: filelock.BaseFileLock
+    ) -> None:
         super().__init__(directory)
         self.owner = owner
         self.name = directory.name
@@ -125,7 +129,9 @@ class OwnRun(PastRun):
 
         Raises OSError if the state directory cannot hold it, ConfigError if other users can write to it.
         """
-        problem: OSError = FileNotFoundError(f"the directory is deleted as soon as it is created ({state_dir})")
+        problem: OSError = FileNotFoundError(
+            f"the directory is deleted as soon as it is created ({state_dir})"
+        )
         for _ in range(ATTEMPTS):
             name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
             try:
@@ -139,7 +145,9 @@ class OwnRun(PastRun):
     def _join(cls, state_dir: Path, run: str, owner: str) -> Self | None:
         directory = state_dir / "runs" / run
         _make(directory)
-        lock = filelock.FileLock(directory / f"{owner}.lock", mode=0o600, thread_local=False)
+        lock = filelock.FileLock(
+            directory / f"{owner}.lock", mode=0o600, thread_local=False
+        )
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -165,7 +173,9 @@ class OwnRun(PastRun):
                 return
             _make(self.directory)
             _key(self.state_dir, self._key)
-            if path.stem == self.owner:  # otherwise the parent of a forked child holds the lock
+            if (
+                path.stem == self.owner
+            ):  # otherwise the parent of a forked child holds the lock
                 self._lock.release()
                 self._lock.acquire(timeout=0)
 
@@ -174,13 +184,19 @@ class OwnRun(PastRun):
         if os.getpid() != self._pid:  # a forked child: the lock belongs to its parent
             return
         self._lock.release()
-        with suppress(OSError), self.claimed() as over:  # nothing can be removed from an unreadable directory
+        with (
+            suppress(OSError),
+            self.claimed() as over,
+        ):  # nothing can be removed from an unreadable directory
             if over:
                 self.clear(())
 
     def is_joined_by(self, owner: str) -> bool:
         """Return whether a live owner with this name belongs to the run in this directory."""
-        return any(path.stem.startswith(f"{owner}-") and not _is_free(path) for path in _files(self.directory, ".lock"))
+        return any(
+            path.stem.startswith(f"{owner}-") and not _is_free(path)
+            for path in _files(self.directory, ".lock")
+        )
 
     def pids_of_others(self) -> list[int]:
         """Return the IDs of the run's other live processes on this machine."""

@@ -62,7 +62,9 @@ class SweepResult(Findings):
 
     def notes(self) -> Iterator[str]:
         """Yield the notes for users."""
-        proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
+        proven = [
+            event.session.session_id for event in self.stopped if events.is_proof(event)
+        ]
         if proven:
             yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
         for event in self.stopped:
@@ -70,7 +72,10 @@ class SweepResult(Findings):
                 of = event.session
                 why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
                 yield f"could not stop a session left by an earlier run: {of.label}: {why}"
-        for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
+        for what, state in (
+            ("already stopped", ledger.STOPPED),
+            ("no longer known to the service", ledger.GONE),
+        ):
             if number := sum(entry.state == state for entry in self.already_stopped):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
         for entry in self.unknown:
@@ -86,7 +91,10 @@ class SweepResult(Findings):
             services = ", ".join(sorted({entry.service for entry in others}))
             yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
         if others := self.other_tokens:
-            sessions, ids = counted(len(others), "session"), named(entry.session_id for entry in others)
+            sessions, ids = (
+                counted(len(others), "session"),
+                named(entry.session_id for entry in others),
+            )
             yield f"skipped {sessions} of earlier runs that another access token created: {ids}"
 
 
@@ -96,7 +104,9 @@ def named(ids: Iterable[str]) -> str:
     return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
-def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> SweepResult:
+def sweep(
+    state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float
+) -> SweepResult:
     """Stop the sessions that finished runs left at this service, except for kept and warm ones.
 
     ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
@@ -120,18 +130,40 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
 
 
 def _stopped(
-    left: Iterable[LeftoverSession], swept: SweepResult, endpoint: Endpoint, account: str, timeout_seconds: float
+    left: Iterable[LeftoverSession],
+    swept: SweepResult,
+    endpoint: Endpoint,
+    account: str,
+    timeout_seconds: float,
 ) -> list[LeftoverSession]:
     """Stop the sessions of finished runs; return the entries that can be removed from the ledger."""
     done, kept, live = _sorted(left, swept, endpoint.url, account)
     found = look_up_sessions(endpoint, [entry.session_id for _, entry in kept])
-    ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
-    ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
+    ended = {
+        session_id
+        for session_id, one in found.items()
+        if one and one.status in TERMINAL
+    }
+    ended |= {
+        entry.session_id
+        for _, entry in kept
+        if is_over(entry) and found.get(entry.session_id, entry) is None
+    }
     swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
-    swept.stopped.extend(stop_all(endpoint, [entry for _, entry in live], timeout_seconds))
+    swept.stopped.extend(
+        stop_all(endpoint, [entry for _, entry in live], timeout_seconds)
+    )
     proven = proven_in(swept.stopped)
-    done += [(run, entry) for run, entry in kept if entry.session_id in ended and is_free(run, entry)]
-    done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
+    done += [
+        (run, entry)
+        for run, entry in kept
+        if entry.session_id in ended and is_free(run, entry)
+    ]
+    done += [
+        (run, entry)
+        for run, entry in live
+        if entry.session_id in proven or is_over(entry, OLD)
+    ]
     return done
 
 
@@ -139,7 +171,11 @@ def _sorted(
     left: Iterable[LeftoverSession], swept: SweepResult, service_url: str, account: str
 ) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
     """Sort sessions into finished, kept, and to be stopped; record the others in ``swept``."""
-    done, kept, live = list[LeftoverSession](), list[LeftoverSession](), list[LeftoverSession]()
+    done, kept, live = (
+        list[LeftoverSession](),
+        list[LeftoverSession](),
+        list[LeftoverSession](),
+    )
     other_tokens: list[LeftoverSession] = []
     for run, entry in left:
         if entry.state in ledger.ENDED:
@@ -162,7 +198,9 @@ def _sorted(
 
 
 def _is_warm(entry: ledger.Entry) -> bool:
-    return entry.state == ledger.WARM and datetime.now(UTC) < ledger.time_of(entry.until)
+    return entry.state == ledger.WARM and datetime.now(UTC) < ledger.time_of(
+        entry.until
+    )
 
 
 def is_free(run: PastRun, entry: ledger.Entry) -> bool:
@@ -179,7 +217,9 @@ def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
         return False
 
 
-def look_up_sessions(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
+def look_up_sessions(
+    endpoint: Endpoint, session_ids: Collection[str]
+) -> dict[str, Session | None]:
     """Look up sessions: None for those that the service does not know; those without a response are omitted."""
     found: dict[str, Session | None] = {}
     if not session_ids:
@@ -195,17 +235,25 @@ def look_up_sessions(endpoint: Endpoint, session_ids: Collection[str]) -> dict[s
     return found
 
 
-def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float) -> list[events.StopEvent]:
+def stop_all(
+    endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float
+) -> list[events.StopEvent]:
     """Stop sessions concurrently, retrying failed stops; return one event for each."""
     entries = list(entries)
     if not entries:
         return []
     client = DeviceClient(endpoint.url, endpoint.token)
     config = ReaperConfig(detached=False, gone_seconds=None)
-    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter())
+    reaper = ReaperClient(
+        client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter()
+    )
     for entry in entries:
         reaper.register(entry)
-    return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, events.StopEvent)]
+    return [
+        event
+        for event in reaper.close(max(timeout_seconds, LEAST_SECONDS))
+        if isinstance(event, events.StopEvent)
+    ]
 
 
 def proven_in(happened: Iterable[events.Event]) -> set[str]:
@@ -214,7 +262,12 @@ def proven_in(happened: Iterable[events.Event]) -> set[str]:
 
 
 def reconcile(
-    run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
+    run: OwnRun,
+    endpoint: Endpoint,
+    *,
+    known: Container[str],
+    until: float,
+    leaves_warm: bool = True,
 ) -> list[events.SessionEvent]:
     """Stop the sessions of this run's dead processes; return their final events.
 
@@ -223,16 +276,36 @@ def reconcile(
     """
 
     def of_others() -> list[ledger.Entry]:
-        return [entry for entry in run.ledger.read()[0] if entry.owner != run.owner and not run.has_living(entry.owner)]
+        return [
+            entry
+            for entry in run.ledger.read()[0]
+            if entry.owner != run.owner and not run.has_living(entry.owner)
+        ]
 
-    while any(entry.state == ledger.REQUESTED for entry in of_others()) and time.monotonic() < until:
+    while (
+        any(entry.state == ledger.REQUESTED for entry in of_others())
+        and time.monotonic() < until
+    ):
         time.sleep(POLL_SECONDS)
     entries = of_others()
-    warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
+    warm = (
+        []
+        if leaves_warm
+        else [entry for entry in entries if entry.state == ledger.WARM]
+    )
     reclaimed = {entry.session_id for entry in warm if is_free(run, entry)}
-    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in reclaimed else entry for entry in entries]
-    found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
-    found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
+    entries = [
+        entry._replace(state=ledger.LIVE) if entry.session_id in reclaimed else entry
+        for entry in entries
+    ]
+    found: list[events.SessionEvent] = [
+        _found(entry) for entry in entries if entry.state != ledger.LIVE
+    ]
+    found += stop_all(
+        endpoint,
+        [entry for entry in entries if entry.state == ledger.LIVE],
+        until - time.monotonic(),
+    )
     proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
@@ -244,7 +317,11 @@ def reconcile(
 
 def _key(event: events.SessionEvent) -> str:
     """Return the key of a session in receipts: its ID, or its name if the ID is unknown."""
-    return event.name if isinstance(event, events.CreateUnknown) else event.session.session_id
+    return (
+        event.name
+        if isinstance(event, events.CreateUnknown)
+        else event.session.session_id
+    )
 
 
 def _found(entry: ledger.Entry) -> events.SessionEvent:

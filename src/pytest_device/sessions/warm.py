@@ -28,7 +28,13 @@ from typing import Final, NamedTuple
 from pytest_device.errors import ServiceError
 from pytest_device.sessions.attempt import ProblemOf, WarmSession
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.events import Note, SessionRef, StopEvent, is_proof, stop_event
+from pytest_device.sessions.events import (
+    Note,
+    SessionRef,
+    StopEvent,
+    is_proof,
+    stop_event,
+)
 from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
@@ -71,7 +77,11 @@ class WarmStore:
         self._config = config
         self._is_over = False
 
-    def claim(self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
+    def claim(
+        self,
+        need: DeviceRequirement,
+        upcoming: Callable[[], Sequence[DeviceRequirement]],
+    ) -> WarmSession | None:
         """Return a warm session that meets the requirement, claimed for this process.
 
         If there is none, makes room for a new session, but keeps those that will be claimed for what is ``upcoming``.
@@ -112,33 +122,49 @@ class WarmStore:
         return [one for one in left if one.entry.is_of(owner.account)]
 
     def _digest(self, need: DeviceRequirement) -> str | None:
-        with suppress(OSError):  # then sessions can't be found or kept, which only costs boots
+        with suppress(
+            OSError
+        ):  # then sessions can't be found or kept, which only costs boots
             return request_digest(need, self._config.state_dir)
         return None
 
-    def _try_claim(self, need: DeviceRequirement, left: "WarmEntry") -> WarmSession | None:
+    def _try_claim(
+        self, need: DeviceRequirement, left: "WarmEntry"
+    ) -> WarmSession | None:
         owner, session = self._config.owner(), self._in_progress(need, left)
         if session is None:
             return None
         seconds = left.seconds_left(session, self._config.now())
-        if seconds < need.minutes * 60 or not _is_within(need.request, session, seconds):
+        if seconds < need.minutes * 60 or not _is_within(
+            need.request, session, seconds
+        ):
             return None
         if problem := self._config.problem_of(session):
             self._end(left, problem)
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        return WarmSession(session, self._config.clock() + seconds - session.limit_minutes * 60)
+        return WarmSession(
+            session, self._config.clock() + seconds - session.limit_minutes * 60
+        )
 
-    def _in_progress(self, need: DeviceRequirement, left: "WarmEntry") -> Session | None:
+    def _in_progress(
+        self, need: DeviceRequirement, left: "WarmEntry"
+    ) -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
         request = need.request
         try:
             session = self._config.owner().get(left.entry.session_id)
         except ServiceError:
             return None
-        is_same = (session.app_id, session.platform, session.type) == (request.app_id, request.platform, request.type)
-        is_there = session.status == Status.IN_PROGRESS and session.remote_config is not None
+        is_same = (session.app_id, session.platform, session.type) == (
+            request.app_id,
+            request.platform,
+            request.type,
+        )
+        is_there = (
+            session.status == Status.IN_PROGRESS and session.remote_config is not None
+        )
         return session if is_same and is_there else None
 
     def _end(self, left: "WarmEntry", reason: str) -> bool:
@@ -163,16 +189,29 @@ class WarmStore:
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
-        left_seconds = held.session.limit_minutes * 60 - (self._config.clock() - ready_at)
+        left_seconds = held.session.limit_minutes * 60 - (
+            self._config.clock() - ready_at
+        )
         idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
         seconds = min(
-            60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
+            60.0 * self._config.minutes,
+            60.0 * idle_minutes,
+            left_seconds - 60.0 * max(held.requirement.minutes, 1),
         )
-        if seconds < LEAST_SECONDS or held.check_alive() or (wanted := self._digest(held.requirement)) is None:
+        if (
+            seconds < LEAST_SECONDS
+            or held.check_alive()
+            or (wanted := self._digest(held.requirement)) is None
+        ):
             return None
         now = self._config.now()
-        until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
-        is_kept = self._config.owner().keep_warm(held.session.id, until=until, ends=ends, request_digest=wanted)
+        until, ends = (
+            now + timedelta(seconds=seconds),
+            now + timedelta(seconds=left_seconds),
+        )
+        is_kept = self._config.owner().keep_warm(
+            held.session.id, until=until, ends=ends, request_digest=wanted
+        )
         return time_of_day(until) if is_kept else None
 
     def may_stay(self, need: DeviceRequirement) -> bool:
@@ -203,7 +242,9 @@ class WarmEntry(NamedTuple):
 def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
     """Return whether a session ends by itself no later than the requested one would."""
     longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
-    if idle is not None and (session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle):
+    if idle is not None and (
+        session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle
+    ):
         return False
     return longest is None or seconds_left <= longest * 60
 
@@ -214,7 +255,9 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
     Requests may hold credentials in launch arguments and URLs, which must not be guessable from the digest. Raises
     OSError if the key cannot be stored.
     """
-    fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
+    fields = need.request.model_dump(
+        mode="json", exclude={"name", *LIMITS}, exclude_none=True
+    )
     text = json.dumps([need.sharing_key, fields], sort_keys=True)
     return keyed_digest(state_dir, text)
 
@@ -225,7 +268,9 @@ def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[WarmEntr
         WarmEntry(entry, run.ledger)
         for run in past_runs(state_dir)
         for entry in _entries(run.ledger)
-        if entry.state == WARM and entry.service == service_url and now < time_of(entry.until)
+        if entry.state == WARM
+        and entry.service == service_url
+        and now < time_of(entry.until)
     ]
 
 

@@ -6,8 +6,12 @@ from pytest_device.updates.model import play as play
 from pytest_device.updates.protocol import Reply as Reply
 from pytest_device.updates.protocol import UpdateProtocol as UpdateProtocol
 from pytest_device.updates.protocol import UpdateRequest as UpdateRequest
-from pytest_device.updates.published_protocol_v1 import published_protocol_v1 as published_protocol_v1
-from pytest_device.updates.published_protocol_v1 import signature_header as signature_header
+from pytest_device.updates.published_protocol_v1 import (
+    published_protocol_v1 as published_protocol_v1,
+)
+from pytest_device.updates.published_protocol_v1 import (
+    signature_header as signature_header,
+)
 from pytest_device.updates.settings import DisabledReason as DisabledReason
 from pytest_device.updates.settings import UpdateSettings as UpdateSettings
 from pytest_device.updates.signing import CodeSigning as CodeSigning

@@ -26,7 +26,14 @@ FINGERPRINT: Final = "fingerprint"
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 4 * 1024**3
 """Maximum unpacked size of a compressed tar, in bytes; it must be unpacked to the end, and may be a bomb."""
-_KEYS: Final = ("platform", "runtimeVersion", "updates", "sdkVersion", "running", "scope")
+_KEYS: Final = (
+    "platform",
+    "runtimeVersion",
+    "updates",
+    "sdkVersion",
+    "running",
+    "scope",
+)
 _UNREADABLE: Final = (
     OSError, EOFError, LookupError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError,
     zlib.error,
@@ -41,13 +48,18 @@ def read_build(path: Path, *, vendor: str = VENDOR) -> Build:
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
-    return _of_json(path) if path.suffix == ".json" else _of_archive(path, Vendor(vendor))
+    return (
+        _of_json(path) if path.suffix == ".json" else _of_archive(path, Vendor(vendor))
+    )
 
 
 def _of_json(path: Path) -> Build:
     facts = Document.read(path).object
     if unknown := [name for name in facts if name not in _KEYS]:
-        raise ProjectError(f"has unknown keys: {', '.join(unknown)}; a build has {', '.join(_KEYS)}", path=path)
+        raise ProjectError(
+            f"has unknown keys: {', '.join(unknown)}; a build has {', '.join(_KEYS)}",
+            path=path,
+        )
     settings = UpdateSettings.from_config(facts) if "updates" in facts else None
     running = facts.get("running")
     if running is not None and not isinstance(running, dict):
@@ -58,7 +70,10 @@ def _of_json(path: Path) -> Build:
         settings,
         None
         if running is None
-        else Update(text_at(running, "id") or "", created_at=_date(at(running, "createdAt"), path)),
+        else Update(
+            text_at(running, "id") or "",
+            created_at=_date(at(running, "createdAt"), path),
+        ),
         _text(facts, "scope", path) or (settings.url if settings else None),
     )
 
@@ -74,27 +89,44 @@ def _of_archive(path: Path, vendor: Vendor) -> Build:
     try:
         found = _found(path)
     except _UNREADABLE as error:
-        raise ProjectError(f"cannot be read: {type(error).__name__}", path=path) from None
+        raise ProjectError(
+            f"cannot be read: {type(error).__name__}", path=path
+        ) from None
     platform = found.pop("platform", b"").decode() or None
     config = _object(found, CONFIG, path)
     manifest = _object(found, MANIFEST, path)
     settings = UpdateSettings.from_config(config) if config else None
     running = None
     if manifest:
-        running = Update(text_at(manifest, "id") or "", created_at=_date(manifest.get("commitTime"), path))
+        running = Update(
+            text_at(manifest, "id") or "",
+            created_at=_date(manifest.get("commitTime"), path),
+        )
     fingerprint = found.get(FINGERPRINT, b"").decode("utf-8", "replace").strip() or None
-    version = _runtime_version(config, platform, vendor, fingerprint) if config and platform else None
-    return Build(platform, version, settings, running, settings.url if settings else None)
+    version = (
+        _runtime_version(config, platform, vendor, fingerprint)
+        if config and platform
+        else None
+    )
+    return Build(
+        platform, version, settings, running, settings.url if settings else None
+    )
 
 
-def _runtime_version(config: Object, platform: str, vendor: Vendor, fingerprint: str | None) -> str | None:
+def _runtime_version(
+    config: Object, platform: str, vendor: Vendor, fingerprint: str | None
+) -> str | None:
     wanted = at(config, platform, "runtimeVersion") or config.get("runtimeVersion")
     if wanted is None or isinstance(wanted, str):
         return wanted
     policy = text_at(wanted, "policy")
     if policy == "fingerprint":
         return fingerprint
-    return version_by_policy(config, platform, policy, vendor) if policy in POLICIES else None
+    return (
+        version_by_policy(config, platform, policy, vendor)
+        if policy in POLICIES
+        else None
+    )
 
 
 def _found(path: Path) -> dict[str, bytes]:
@@ -104,9 +136,17 @@ def _found(path: Path) -> dict[str, bytes]:
         parts = PurePosixPath(name).parts
         if parts == ("AndroidManifest.xml",):
             found["platform"] = b"android"
-        elif parts and (parts[0] == "Payload" or any(one.endswith(".app") for one in (*parts, path.name))):
+        elif parts and (
+            parts[0] == "Payload"
+            or any(one.endswith(".app") for one in (*parts, path.name))
+        ):
             found["platform"] = b"ios"
-        if content and parts and parts[-1] in (CONFIG, MANIFEST, FINGERPRINT) and parts[-1] not in found:
+        if (
+            content
+            and parts
+            and parts[-1] in (CONFIG, MANIFEST, FINGERPRINT)
+            and parts[-1] not in found
+        ):
             found[parts[-1]] = content.read(MAX_BYTES)
     return found
 
@@ -128,7 +168,10 @@ def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
             for member in archive:
                 size += member.size
                 if size > MAX_UNPACKED_BYTES:
-                    raise ProjectError(f"has more than {MAX_UNPACKED_BYTES // 1024**3} GB of content", path=path)
+                    raise ProjectError(
+                        f"has more than {MAX_UNPACKED_BYTES // 1024**3} GB of content",
+                        path=path,
+                    )
                 yield member.name, archive.extractfile(member)
 
 
@@ -138,7 +181,9 @@ def _object(found: dict[str, bytes], name: str, path: Path) -> Object:
     try:
         value = cast("Json", json.loads(found[name]))
     except (ValueError, RecursionError):
-        raise ProjectError(f"contains an {name} that is not valid JSON", path=path) from None
+        raise ProjectError(
+            f"contains an {name} that is not valid JSON", path=path
+        ) from None
     return object_at({"": value}, "")
 
 

@@ -34,11 +34,19 @@ class ExportedFile:
     @property
     def hash(self) -> str | None:
         """SHA-256 in the form used by manifests: base64url without padding."""
-        return None if self.sha256 is None else base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
+        return (
+            None
+            if self.sha256 is None
+            else base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
+        )
 
     @property
     def content_type(self) -> str:
-        known = {"hbc": "application/javascript", "bundle": "application/javascript", "js": "application/javascript"}
+        known = {
+            "hbc": "application/javascript",
+            "bundle": "application/javascript",
+            "js": "application/javascript",
+        }
         guessed = mimetypes.guess_type(f"x.{self.extension}")[0]
         return known.get(self.extension) or guessed or "application/octet-stream"
 
@@ -75,9 +83,20 @@ class Export:
         """Return the update that publishing this export creates."""
         created_at = created_at or self.created_at
         hashes = " ".join(one.hash or "" for one in self.files)
-        identifier = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.platform} {runtime_version} {created_at} {hashes}")
+        identifier = uuid.uuid5(
+            uuid.NAMESPACE_OID,
+            f"{self.platform} {runtime_version} {created_at} {hashes}",
+        )
         assets = tuple(one.asset() for one in self.files)
-        return Update(str(identifier), runtime_version, self.platform, created_at, scope, assets, signature)
+        return Update(
+            str(identifier),
+            runtime_version,
+            self.platform,
+            created_at,
+            scope,
+            assets,
+            signature,
+        )
 
 
 def read_export(directory: Path) -> dict[str, Export]:
@@ -87,9 +106,16 @@ def read_export(directory: Path) -> dict[str, Export]:
         document = Document.read(path)
         modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except FileNotFoundError:
-        raise ProjectError(f"has no {METADATA}: give the directory that an export wrote", path=directory) from None
+        raise ProjectError(
+            f"has no {METADATA}: give the directory that an export wrote",
+            path=directory,
+        ) from None
     parts = object_at(document.object, "fileMetadata")
-    found: dict[str, Export] = {one: _export(directory, one, parts[one], modified) for one in PLATFORMS if one in parts}
+    found: dict[str, Export] = {
+        one: _export(directory, one, parts[one], modified)
+        for one in PLATFORMS
+        if one in parts
+    }
     if not found:
         raise ProjectError("has no fileMetadata for ios or android", path=path)
     return found
@@ -101,8 +127,15 @@ def _export(directory: Path, platform: str, part: Json, created_at: datetime) ->
         raise ProjectError(f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
                            path=directory / METADATA)  # fmt: skip
     bundle = _file(directory, text_at(part, "bundle"), None)
-    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}  # several modules may use the same file
-    return Export(platform, created_at, bundle, tuple(_file(directory, *one) for one in named.items()))
+    named = {
+        text_at(one, "path"): text_at(one, "ext") for one in assets
+    }  # several modules may use the same file
+    return Export(
+        platform,
+        created_at,
+        bundle,
+        tuple(_file(directory, *one) for one in named.items()),
+    )
 
 
 def _file(directory: Path, name: str | None, extension: str | None) -> ExportedFile:
@@ -110,7 +143,9 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
         raise ProjectError("names a file without a path", path=directory / METADATA)
     path = directory / name
     if not path.resolve().is_relative_to(directory.resolve()):
-        raise ProjectError(f"names a file outside of the export: {name!r}", path=directory / METADATA)
+        raise ProjectError(
+            f"names a file outside of the export: {name!r}", path=directory / METADATA
+        )
     suffix = (extension or path.suffix).lstrip(".")
     if not path.is_file():
         return ExportedFile(path, path.name, suffix, None, None)
@@ -118,7 +153,11 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
         with path.open("rb") as content:
             sha256 = hashlib.file_digest(content, "sha256")
             content.seek(0)
-            md5 = hashlib.file_digest(content, partial(hashlib.md5, usedforsecurity=False))
+            md5 = hashlib.file_digest(
+                content, partial(hashlib.md5, usedforsecurity=False)
+            )
     except OSError as error:
-        raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
+        raise ProjectError(
+            f"cannot be read: {error.strerror or error}", path=path
+        ) from None
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())

@@ -5,7 +5,18 @@ from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import problem_of
-from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Build, Code, Reason, Update, Verdict, in_utc
+from pytest_device.updates.values import (
+    INVALID,
+    MISSING,
+    VALID,
+    Asset,
+    Build,
+    Code,
+    Reason,
+    Update,
+    Verdict,
+    in_utc,
+)
 
 
 def will_load(update: Update, build: Build) -> Verdict:
@@ -15,7 +26,9 @@ def will_load(update: Update, build: Build) -> Verdict:
     """
     for value, kind in ((cast("object", update), Update), (build, Build)):
         if not isinstance(value, kind):
-            raise ConfigError(f"will_load takes an Update and a Build, not a value of type {type(value).__name__}")
+            raise ConfigError(
+                f"will_load takes an Update and a Build, not a value of type {type(value).__name__}"
+            )
     reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *asset_reasons(update),
                *_age(update, build)]  # fmt: skip
     if any(one.code is not Code.UNKNOWN for one in reasons):
@@ -35,11 +48,18 @@ def _settings(build: Build) -> Iterator[Reason]:
         return
     problem = problem_of(settings.url)
     if problem:
-        shown = "updates.url is missing" if settings.url is None else "updates.url must be a URL with http or https"
+        shown = (
+            "updates.url is missing"
+            if settings.url is None
+            else "updates.url must be a URL with http or https"
+        )
         yield Reason(Code(problem.value), shown)
     reason = settings.disabled_reason
     if (reason or not settings.enabled) and (reason is None or reason != problem):
-        yield Reason(Code.DISABLED, f"updates are off in the build: {reason or 'updates.enabled is false'}")
+        yield Reason(
+            Code.DISABLED,
+            f"updates are off in the build: {reason or 'updates.enabled is false'}",
+        )
 
 
 _SAME: Final = (
@@ -57,13 +77,22 @@ def _sameness(update: Update, build: Build) -> Iterator[Reason]:
             if not value:
                 yield _unknown(f"the {what} of the {owner}")
         if ours and theirs and ours != theirs:
-            yield Reason(code, f"the {what} of the update is {ours!r}, that of the build {theirs!r}")
+            yield Reason(
+                code,
+                f"the {what} of the update is {ours!r}, that of the build {theirs!r}",
+            )
 
 
 _SIGNATURES: Final[Mapping[str | None, Reason | None]] = {
     VALID: None,
-    MISSING: Reason(Code.SIGNATURE_MISSING, "the build has a certificate, but the update is not signed"),
-    INVALID: Reason(Code.SIGNATURE_INVALID, "the signature was not made with the key of the build's certificate"),
+    MISSING: Reason(
+        Code.SIGNATURE_MISSING,
+        "the build has a certificate, but the update is not signed",
+    ),
+    INVALID: Reason(
+        Code.SIGNATURE_INVALID,
+        "the signature was not made with the key of the build's certificate",
+    ),
     None: _unknown("the signature of the update"),
 }
 
@@ -71,7 +100,9 @@ _SIGNATURES: Final[Mapping[str | None, Reason | None]] = {
 def _signature(update: Update, build: Build) -> Iterator[Reason]:
     if build.settings is None or build.settings.code_signing_certificate is None:
         return
-    if reason := _SIGNATURES.get(update.signature, _unknown("whether the signature of the update is valid")):
+    if reason := _SIGNATURES.get(
+        update.signature, _unknown("whether the signature of the update is valid")
+    ):
         yield reason
 
 
@@ -91,7 +122,10 @@ def _asset(asset: Asset) -> Iterator[Reason]:
     elif asset.hash is None or asset.actual_hash is None:
         yield _unknown(f"the hash of asset {asset.key!r}")
     elif asset.hash != asset.actual_hash:
-        yield Reason(Code.ASSET_HASH, f"asset {asset.key!r} has the hash {asset.actual_hash}, expected {asset.hash}")
+        yield Reason(
+            Code.ASSET_HASH,
+            f"asset {asset.key!r} has the hash {asset.actual_hash}, expected {asset.hash}",
+        )
 
 
 def _age(update: Update, build: Build) -> Iterator[Reason]:
@@ -101,7 +135,13 @@ def _age(update: Update, build: Build) -> Iterator[Reason]:
     elif running.id and running.id == update.id:
         yield Reason(Code.NOT_NEWER, "the build runs this update already")
     elif update.created_at is None or running.created_at is None:
-        yield _unknown("the creation time of " + ("the update" if update.created_at is None else "the running update"))
+        yield _unknown(
+            "the creation time of "
+            + ("the update" if update.created_at is None else "the running update")
+        )
     elif in_utc(update.created_at) <= in_utc(running.created_at):
         shown = in_utc(running.created_at).isoformat()
-        yield Reason(Code.NOT_NEWER, f"the update is not newer than the running one, created {shown}")
+        yield Reason(
+            Code.NOT_NEWER,
+            f"the update is not newer than the running one, created {shown}",
+        )

@@ -77,7 +77,9 @@ class LaunchModel:
         if self.storage_error:
             return DisabledReason.STORAGE_ERROR
         problem = self.settings.disabled_reason or problem_of(self.settings.url)
-        return problem or (None if self.settings.enabled else DisabledReason.CONFIGURATION)
+        return problem or (
+            None if self.settings.enabled else DisabledReason.CONFIGURATION
+        )
 
     @property
     def url(self) -> str | None:
@@ -87,7 +89,11 @@ class LaunchModel:
     @property
     def headers(self) -> Mapping[str, object]:
         """Extra headers of the next check."""
-        return self.settings.request_headers or {} if self.headers_override is None else dict(self.headers_override)
+        return (
+            self.settings.request_headers or {}
+            if self.headers_override is None
+            else dict(self.headers_override)
+        )
 
     @property
     def pending(self) -> Update | None:
@@ -95,9 +101,13 @@ class LaunchModel:
         newest = _newest(self)
         return None if self.running is None or newest.id == self.running.id else newest
 
-    def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
+    def launch(
+        self, offer: Offer = _NO_OFFER, *, storage_error: bool = False
+    ) -> tuple[Self, Events]:
         """Launch the app; the check at startup receives the offer."""
-        model = replace(self, storage_error=storage_error, running=None, reload_screen=False)
+        model = replace(
+            self, storage_error=storage_error, running=None, reload_screen=False
+        )
         cached, policy = _newest(model), self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":
             return _started(model, cached)
@@ -114,8 +124,12 @@ class LaunchModel:
             return self, (Rejected("check", reason),)
         current = self.running or NOTHING
         reasons = _refusals(self, _manifest(offer.update), current)
-        available = _is_new_roll_back(self, offer, current) or (offer.update is not None and not reasons)
-        return replace(self, is_update_available=available), (Checked(available, reasons),)
+        available = _is_new_roll_back(self, offer, current) or (
+            offer.update is not None and not reasons
+        )
+        return replace(self, is_update_available=available), (
+            Checked(available, reasons),
+        )
 
     def fetch(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
         """Download the offered update, which is applied at the next launch or reload."""
@@ -133,12 +147,20 @@ class LaunchModel:
         if failed is None or failed.id == self.embedded.id:
             return self, (NotSpecified(NOT_SPECIFIED[2]),)
         known = self.failed | {failed.id}
-        model = replace(self, running=self.embedded, failed=known, emergency_reason=reason)
+        model = replace(
+            self, running=self.embedded, failed=known, emergency_reason=reason
+        )
         return model, (EmergencyFallback(failed.id, reason),)
 
     def install(self, build: Build) -> tuple[Self, Events]:
         """Install another build over this one, keeping downloaded updates."""
-        return replace(self, build=build, running=None, emergency_reason=None, is_update_available=False), ()
+        return replace(
+            self,
+            build=build,
+            running=None,
+            emergency_reason=None,
+            is_update_available=False,
+        ), ()
 
     def clear_log_entries(self) -> tuple[Self, Events]:
         """Do nothing, as the library does."""
@@ -150,7 +172,9 @@ class LaunchModel:
     def hide_reload_screen(self) -> tuple[Self, Events]:
         return replace(self, reload_screen=False), ()
 
-    def set_request_headers_override(self, headers: Mapping[str, str] | None) -> tuple[Self, Events]:
+    def set_request_headers_override(
+        self, headers: Mapping[str, str] | None
+    ) -> tuple[Self, Events]:
         """Override the extra headers from the next check on; None restores them."""
         return self._overridden(self.url_override, headers)
 
@@ -159,10 +183,14 @@ class LaunchModel:
     ) -> tuple[Self, Events]:
         """Override the URL and the extra headers from the next check on; None restores them."""
         if url is not None and problem_of(url):
-            return self, (Rejected("override", "the URL must be one with http or https"),)
+            return self, (
+                Rejected("override", "the URL must be one with http or https"),
+            )
         return self._overridden(url, headers)
 
-    def _overridden(self, url: str | None, headers: Mapping[str, str] | None) -> tuple[Self, Events]:
+    def _overridden(
+        self, url: str | None, headers: Mapping[str, str] | None
+    ) -> tuple[Self, Events]:
         if not self.settings.disable_anti_bricking_measures:
             return self, (Rejected("override", "disableAntiBrickingMeasures is false"),)
         pairs = None if headers is None else tuple(headers.items())
@@ -173,7 +201,9 @@ Network: TypeAlias = Callable[[LaunchModel, datetime], Offer]
 """Function that returns the service's offer to an app at a given time."""
 
 
-def play(model: _Model, launches: Iterable[datetime], network: Network) -> Iterator[tuple[_Model, Events]]:
+def play(
+    model: _Model, launches: Iterable[datetime], network: Network
+) -> Iterator[tuple[_Model, Events]]:
     """Simulate launches at the given times, and yield the state and events of each."""
     for time in launches:
         model, events = model.launch(network(model, time))
@@ -197,15 +227,26 @@ def _manifest(update: Update | None) -> Update | None:
     return update and replace(update, assets=())
 
 
-def _refusals(model: LaunchModel, update: Update | None, current: Update) -> tuple[Reason, ...]:
+def _refusals(
+    model: LaunchModel, update: Update | None, current: Update
+) -> tuple[Reason, ...]:
     """Return the reasons not to load an update while ``current`` is running."""
     if update is None:
         return ()
     reasons = will_load(update, replace(model.build, running=current)).reasons
     if update.id in model.failed:
-        reasons = [*reasons, Reason(Code.FAILED_BEFORE, "the app fell back from this update")]
+        reasons = [
+            *reasons,
+            Reason(Code.FAILED_BEFORE, "the app fell back from this update"),
+        ]
     if model.rolled_back_at and _time(update) <= in_utc(model.rolled_back_at):
-        reasons = [*reasons, Reason(Code.ROLLED_BACK, "the app was rolled back from it to the embedded update")]
+        reasons = [
+            *reasons,
+            Reason(
+                Code.ROLLED_BACK,
+                "the app was rolled back from it to the embedded update",
+            ),
+        ]
     return tuple(reasons)
 
 
@@ -214,18 +255,26 @@ def _is_new_roll_back(model: LaunchModel, offer: Offer, current: Update) -> bool
     return offer.roll_back_at is not None and in_utc(offer.roll_back_at) > known
 
 
-def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operation) -> tuple[_Model, Events]:
+def _downloaded(
+    model: _Model, offer: Offer, current: Update, operation: Operation
+) -> tuple[_Model, Events]:
     if offer.error or not offer.complete:
-        return model, (Rejected(operation, offer.error or "the download is incomplete"),)
+        return model, (
+            Rejected(operation, offer.error or "the download is incomplete"),
+        )
     if _is_new_roll_back(model, offer, current):
-        return replace(model, rolled_back_at=offer.roll_back_at, is_update_available=True), (Downloaded(None),)
+        return replace(
+            model, rolled_back_at=offer.roll_back_at, is_update_available=True
+        ), (Downloaded(None),)
     reasons = _refusals(model, _manifest(offer.update), current)
     if offer.update is None or reasons:
         return model, (Checked(False, reasons),)
     if broken := next(asset_reasons(offer.update), None):
         return model, (Rejected(operation, broken.detail),)
     others = tuple(one for one in model.stored if one.id != offer.update.id)
-    return replace(model, stored=(*others, offer.update), is_update_available=True), (Downloaded(offer.update.id),)
+    return replace(model, stored=(*others, offer.update), is_update_available=True), (
+        Downloaded(offer.update.id),
+    )
 
 
 def _newest(model: LaunchModel) -> Update:
@@ -238,7 +287,9 @@ def _newest(model: LaunchModel) -> Update:
     return max(candidates, key=_time)
 
 
-def _started(model: _Model, update: Update, before: Events = ()) -> tuple[_Model, Events]:
+def _started(
+    model: _Model, update: Update, before: Events = ()
+) -> tuple[_Model, Events]:
     embedded = update.id == model.embedded.id
     events: list[Event] = [*before]
     if embedded and _is_managed(model) and not model.settings.use_embedded_update:
@@ -255,10 +306,18 @@ def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
     """Return the IDs of updates to delete: older than the running one, in its scope, beyond those to keep."""
     if not _is_managed(model):
         return ()
-    scope = running.scope or model.build.scope  # an embedded update need not name its own
-    older = [one for one in model.stored if one.scope == scope and _time(one) < _time(running)]
+    scope = (
+        running.scope or model.build.scope
+    )  # an embedded update need not name its own
+    older = [
+        one
+        for one in model.stored
+        if one.scope == scope and _time(one) < _time(running)
+    ]
     newest_first = sorted(older, key=_time, reverse=True)
-    return tuple(one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :])
+    return tuple(
+        one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :]
+    )
 
 
 def _time(update: Update) -> datetime:

@@ -27,7 +27,11 @@ def whole_of(part: Part) -> tuple[str, bytes]:
     """Encode a part as a multipart reply, and return its content type and body."""
     lines = {"content-disposition": f'form-data; name="{part.name}"', **part.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    body = f"--{_BOUNDARY}\r\n{head}\r\n".encode() + part.body + f"\r\n--{_BOUNDARY}--\r\n".encode()
+    body = (
+        f"--{_BOUNDARY}\r\n{head}\r\n".encode()
+        + part.body
+        + f"\r\n--{_BOUNDARY}--\r\n".encode()
+    )
     return f"{PARTS}; boundary={_BOUNDARY}", body
 
 
@@ -42,7 +46,9 @@ def parts_of(reply: Reply) -> list[Part]:
         return [Part("manifest", reply.headers, reply.body)]
     if not (boundary := _parameter(kind, "boundary")):
         refuse("the reply has no boundary between its parts")
-    _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
+    _, *pieces = (b"\r\n" + reply.body).split(
+        b"\r\n--" + boundary.encode(), _MAX_PARTS + 1
+    )
     ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
     if not ends:
         refuse(f"the reply is truncated or has more than {_MAX_PARTS} parts")
@@ -54,12 +60,16 @@ def _part(piece: bytes) -> Part:
     if not found:
         refuse("a part of the reply has unterminated headers")
     try:
-        unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("utf-8"))  # RFC 5322 section 2.2.3
+        unfolded = re.sub(
+            r"\r\n(?=[ \t])", "", head.decode("utf-8")
+        )  # RFC 5322 section 2.2.3
         lines = [line.partition(":") for line in unfolded.split("\r\n") if line.strip()]
     except UnicodeDecodeError:
         refuse("the headers of a part are not UTF-8")
     headers = {name.strip().lower(): value.strip() for name, _, value in lines}
-    return Part(_parameter(headers.get("content-disposition", ""), "name"), headers, body)
+    return Part(
+        _parameter(headers.get("content-disposition", ""), "name"), headers, body
+    )
 
 
 def _parameter(header: str, name: str) -> str:

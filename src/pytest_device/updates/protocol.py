@@ -85,6 +85,8 @@ class UpdateProtocol(Protocol):
         """Encode the service's reply."""
         ...
 
-    def read_reply(self, reply: Reply, request: UpdateRequest, certificate: str | None = None) -> Offer:
+    def read_reply(
+        self, reply: Reply, request: UpdateRequest, certificate: str | None = None
+    ) -> Offer:
         """Parse the service's reply; a certificate verifies its signature."""
         ...

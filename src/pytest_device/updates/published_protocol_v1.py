@@ -14,7 +14,15 @@ from pytest_device.errors import ConfigError
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
 from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
-from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, Sign, UpdateRequest
+from pytest_device.updates.protocol import (
+    Answer,
+    Reply,
+    ServedAsset,
+    ServedRollBack,
+    ServedUpdate,
+    Sign,
+    UpdateRequest,
+)
 from pytest_device.updates.signing import ALGORITHM, verify
 from pytest_device.updates.values import (
     INVALID,
@@ -61,7 +69,10 @@ class PublishedProtocolV1:
             "expect-signature": request.keyid and _serialized(request.keyid),
         }
         accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
-        return {"accept": accepted, **{self._name(name): value for name, value in own.items() if value}}
+        return {
+            "accept": accepted,
+            **{self._name(name): value for name, value in own.items() if value},
+        }
 
     def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
         """Parse an app's request headers."""
@@ -78,7 +89,9 @@ class PublishedProtocolV1:
             headers.get(self._name("channel-name")),
             headers.get(self._name("current-update-id")),
             headers.get(self._name("embedded-update-id")),
-            None if expected is None else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
+            None
+            if expected is None
+            else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
             takes_parts=_takes_parts(headers.get("accept", "*/*")),
         )
 
@@ -97,20 +110,29 @@ class PublishedProtocolV1:
         name, content = _content(answer)
         body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
         signature = sign(body) if request.keyid else None
-        signed = {self._name("signature"): signature_header(signature, request.keyid or "")} if signature else {}
+        signed = (
+            {self._name("signature"): signature_header(signature, request.keyid or "")}
+            if signature
+            else {}
+        )
         if not request.takes_parts:
             return Reply(_OK, {**headers, **signed, "content-type": _JSON}, body)
         kind, whole = whole_of(Part(name, {"content-type": _JSON, **signed}, body))
         return Reply(_OK, {**headers, "content-type": kind}, whole)
 
-    def read_reply(self, reply: Reply, request: UpdateRequest, certificate: str | None = None) -> Offer:
+    def read_reply(
+        self, reply: Reply, request: UpdateRequest, certificate: str | None = None
+    ) -> Offer:
         """Parse the service's reply; updates record their signature state, badly signed directives are rejected."""
         if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
             return Offer()
         if reply.status != _OK:
             refuse(f"the update service returned {reply.status} (expected 200)")
         if len(reply.body) > MAX_BYTES:
-            raise UpdateError(f"the reply is larger than {MAX_BYTES // 1024 // 1024} MB", code="too_large")
+            raise UpdateError(
+                f"the reply is larger than {MAX_BYTES // 1024 // 1024} MB",
+                code="too_large",
+            )
         version = reply.headers.get(self._name("protocol-version"))
         if version not in ("0", "1"):
             refuse(f"the reply has the protocol version {version!r}, must be 1")
@@ -122,7 +144,9 @@ class PublishedProtocolV1:
                 return _directive(_object(part.body), state, certificate)
         return Offer()
 
-    def _signature(self, part: Part, request: UpdateRequest, certificate: str | None) -> str:
+    def _signature(
+        self, part: Part, request: UpdateRequest, certificate: str | None
+    ) -> str:
         given = part.headers.get(self._name("signature"))
         if given is None:
             return MISSING
@@ -130,7 +154,10 @@ class PublishedProtocolV1:
             return given
         try:
             fields = _dictionary(given)
-            known = (_text(fields, "keyid", _DEFAULT_KEY), _text(fields, "alg", ALGORITHM))
+            known = (
+                _text(fields, "keyid", _DEFAULT_KEY),
+                _text(fields, "alg", ALGORITHM),
+            )
             if known != (request.keyid or _DEFAULT_KEY, ALGORITHM):
                 return INVALID
             verify(part.body, _text(fields, "sig", ""), certificate)
@@ -144,7 +171,9 @@ class PublishedProtocolV1:
         return f"{self._prefix}-{name}"
 
     def _required(self, headers: Mapping[str, str], name: str) -> str:
-        return headers.get(self._name(name)) or refuse(f"the header {self._name(name)} is missing")
+        return headers.get(self._name(name)) or refuse(
+            f"the header {self._name(name)} is missing"
+        )
 
 
 def published_protocol_v1(vendor: str = VENDOR) -> PublishedProtocolV1:
@@ -179,7 +208,11 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     if name not in fields:
         return default
     value = fields[name][0]
-    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a string")
+    return (
+        value
+        if isinstance(value, str)
+        else refuse(f"{name} in a structured field must be a string")
+    )
 
 
 def _content(answer: Answer) -> tuple[str, dict[str, object]]:
@@ -187,7 +220,10 @@ def _content(answer: Answer) -> tuple[str, dict[str, object]]:
         case None:
             return "directive", {"type": "noUpdateAvailable"}
         case ServedRollBack(at):
-            return "directive", {"type": "rollBackToEmbedded", "parameters": {"commitTime": _stamp(at)}}
+            return "directive", {
+                "type": "rollBackToEmbedded",
+                "parameters": {"commitTime": _stamp(at)},
+            }
         case ServedUpdate():
             return "manifest", {
                 "id": answer.id,
@@ -201,11 +237,21 @@ def _content(answer: Answer) -> tuple[str, dict[str, object]]:
 
 
 def _stamp(time: datetime) -> str:
-    return in_utc(time).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        in_utc(time)
+        .astimezone(UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def _asset_object(asset: ServedAsset) -> dict[str, str]:
-    known = {"hash": asset.hash, "key": asset.key, "contentType": asset.content_type, "url": asset.url}
+    known = {
+        "hash": asset.hash,
+        "key": asset.key,
+        "contentType": asset.content_type,
+        "url": asset.url,
+    }
     return known | ({"fileExtension": f".{asset.extension}"} if asset.extension else {})
 
 
@@ -214,15 +260,27 @@ def _object(body: bytes) -> Mapping[str, Any]:
         found: object = json.loads(body)
     except (ValueError, RecursionError):
         found = None
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else refuse("a part is not a JSON object")
+    return (
+        cast("Mapping[str, Any]", found)
+        if isinstance(found, dict)
+        else refuse("a part is not a JSON object")
+    )
 
 
-def _field(fields: Mapping[str, Any], name: str, kind: type[Any], *, where: str = "") -> Any:
+def _field(
+    fields: Mapping[str, Any], name: str, kind: type[Any], *, where: str = ""
+) -> Any:
     value = fields.get(name)
-    return value if isinstance(value, kind) else refuse(f"{where}{name} must be of type {kind.__name__}")
+    return (
+        value
+        if isinstance(value, kind)
+        else refuse(f"{where}{name} must be of type {kind.__name__}")
+    )
 
 
-def _update(manifest: Mapping[str, Any], request: UpdateRequest, signature: str) -> Update:
+def _update(
+    manifest: Mapping[str, Any], request: UpdateRequest, signature: str
+) -> Update:
     identifier = _field(manifest, "id", str)
     try:
         canonical = str(uuid.UUID(identifier))
@@ -250,19 +308,35 @@ def _asset(fields: object) -> Asset:
     known = cast("Mapping[str, Any]", fields)
     for name in ("url", "contentType"):
         _field(known, name, str, where="an asset's ")
-    stated = None if known.get("hash") is None else _field(known, "hash", str, where="an asset's ")
+    stated = (
+        None
+        if known.get("hash") is None
+        else _field(known, "hash", str, where="an asset's ")
+    )
     return Asset(_field(known, "key", str, where="an asset's "), stated)
 
 
-def _directive(fields: Mapping[str, Any], signature: str, certificate: str | None) -> Offer:
+def _directive(
+    fields: Mapping[str, Any], signature: str, certificate: str | None
+) -> Offer:
     if certificate is not None and signature != VALID:
-        raise UpdateError(f"the signature of a directive is {signature}", code=f"signature_{signature}")
+        raise UpdateError(
+            f"the signature of a directive is {signature}",
+            code=f"signature_{signature}",
+        )
     kind = _field(fields, "type", str)
     if kind == "noUpdateAvailable":
         return Offer()
     if kind != "rollBackToEmbedded":
-        raise UpdateError(f"the directive {kind!r} is not in version 1 of the protocol", code="not_specified")
-    return Offer(roll_back_at=_date(_field(_field(fields, "parameters", dict), "commitTime", str)))
+        raise UpdateError(
+            f"the directive {kind!r} is not in version 1 of the protocol",
+            code="not_specified",
+        )
+    return Offer(
+        roll_back_at=_date(
+            _field(_field(fields, "parameters", dict), "commitTime", str)
+        )
+    )
 
 
 def _date(text: str) -> datetime:

@@ -35,7 +35,9 @@ class UpdateSettings(Updates):
     disabled_reason: DisabledReason | None = None
 
     @classmethod
-    def from_config(cls, config: Mapping[str, object], *, sdk: int | None = None) -> Self:
+    def from_config(
+        cls, config: Mapping[str, object], *, sdk: int | None = None
+    ) -> Self:
         """Read the settings from an app config. Raises ProjectError listing every invalid property.
 
         ``sdk`` selects the reference for the defaults (default: the config's ``sdkVersion``).
@@ -45,14 +47,25 @@ class UpdateSettings(Updates):
         given = cast("Object", dict(config))
         section = given.get("updates")
         url = text_at(section, "url")
-        if isinstance(section, dict) and url is not None:  # an invalid URL only disables updates
+        if (
+            isinstance(section, dict) and url is not None
+        ):  # an invalid URL only disables updates
             section = {name: value for name, value in section.items() if name != "url"}
-        found = typed_config({"updates": section}, sdk or _major(given) or NEWEST_SDK).updates
+        found = typed_config(
+            {"updates": section}, sdk or _major(given) or NEWEST_SDK
+        ).updates
         _check_headers(found.request_headers)
-        settings = replace(cls(**{one.name: getattr(found, one.name) for one in fields(found)}), url=url)
+        settings = replace(
+            cls(**{one.name: getattr(found, one.name) for one in fields(found)}),
+            url=url,
+        )
         reason = None if found.enabled else DisabledReason.CONFIGURATION
         reason = reason or problem_of(settings.url)
-        return settings.without(reason, enabled=at(section, "enabled") is True) if reason else settings
+        return (
+            settings.without(reason, enabled=at(section, "enabled") is True)
+            if reason
+            else settings
+        )
 
     @classmethod
     def from_project(cls, project: Project, platform: str) -> Self:
@@ -61,9 +74,16 @@ class UpdateSettings(Updates):
             raise ConfigError(f"platform {platform!r} must be ios or android")
         config = project.effective(platform)
         settings = cls.from_config(config, sdk=project.sdk_major)
-        if settings.disabled_reason or config.get("runtimeVersion") or project.sdk_version:
+        if (
+            settings.disabled_reason
+            or config.get("runtimeVersion")
+            or project.sdk_version
+        ):
             return settings
-        return settings.without(DisabledReason.NO_RUNTIME_VERSION, enabled=at(config, "updates", "enabled") is True)
+        return settings.without(
+            DisabledReason.NO_RUNTIME_VERSION,
+            enabled=at(config, "updates", "enabled") is True,
+        )
 
     def without(self, reason: DisabledReason, *, enabled: bool = False) -> Self:
         """Return the settings with updates disabled for a reason."""
@@ -77,7 +97,11 @@ def problem_of(url: str | None) -> DisabledReason | None:
         return DisabledReason.URL_MISSING
     try:
         parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        valid = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+        )
     except ValueError:
         valid = False
     return None if valid and url.split() == [url] else DisabledReason.URL_INVALID
@@ -89,5 +113,9 @@ def _major(config: Object) -> int | None:
 
 
 def _check_headers(headers: Mapping[str, object] | None) -> None:
-    if wrong := [name for name, value in (headers or {}).items() if not isinstance(value, str)]:
-        raise ConfigError(f"updates.requestHeaders must have string values: {', '.join(map(repr, wrong))}")
+    if wrong := [
+        name for name, value in (headers or {}).items() if not isinstance(value, str)
+    ]:
+        raise ConfigError(
+            f"updates.requestHeaders must have string values: {', '.join(map(repr, wrong))}"
+        )

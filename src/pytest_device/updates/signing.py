@@ -9,7 +9,10 @@ from pytest_device.serving import need_extra
 from pytest_device.updates.values import CertificateError, UpdateError, in_utc
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import (
+        RSAPrivateKey,
+        RSAPublicKey,
+    )
     from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage
 
 ALGORITHM: Final = "rsa-v1_5-sha256"
@@ -35,11 +38,17 @@ def sign(body: bytes | str, private_key: "str | bytes | RSAPrivateKey") -> str:
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    return base64.b64encode(key.sign(_bytes(body), PKCS1v15(), SHA256())).decode("ascii")
+    return base64.b64encode(key.sign(_bytes(body), PKCS1v15(), SHA256())).decode(
+        "ascii"
+    )
 
 
 def verify(
-    body: bytes | str, signature: str, certificate: "str | bytes | Certificate", *, now: datetime | None = None
+    body: bytes | str,
+    signature: str,
+    certificate: "str | bytes | Certificate",
+    *,
+    now: datetime | None = None,
 ) -> None:
     """Verify the base64 signature of a body.
 
@@ -51,9 +60,14 @@ def verify(
     from cryptography.hazmat.primitives.hashes import SHA256
 
     try:
-        key.verify(base64.b64decode(signature, validate=True), content, PKCS1v15(), SHA256())
+        key.verify(
+            base64.b64decode(signature, validate=True), content, PKCS1v15(), SHA256()
+        )
     except (InvalidSignature, TypeError, ValueError):
-        raise UpdateError("the signature was not made with the certificate's key", code="signature_invalid") from None
+        raise UpdateError(
+            "the signature was not made with the certificate's key",
+            code="signature_invalid",
+        ) from None
 
 
 def validate_certificate(
@@ -68,32 +82,53 @@ def validate_certificate(
     ``key_mismatch``.
     """
     public = _checked(_certificate(pem), now)
-    if private_key is not None and _key(private_key).public_key().public_numbers() != public.public_numbers():
+    if (
+        private_key is not None
+        and _key(private_key).public_key().public_numbers() != public.public_numbers()
+    ):
         _refuse("key_mismatch", "does not match the private key")
 
 
-def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
+def generate_code_signing(
+    common_name: str, years: float, *, now: datetime | None = None
+) -> CodeSigning:
     """Generate a key and a self-signed certificate. Raises ConfigError for an invalid name or lifetime."""
     need_extra("code signing", "cryptography")
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
 
-    is_text = isinstance(cast("object", common_name), str) and common_name.isprintable()  # surrogates are not
+    is_text = (
+        isinstance(cast("object", common_name), str) and common_name.isprintable()
+    )  # surrogates are not
     if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
-        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters")
-    if not (isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS):
-        raise ConfigError(f"years={years!r} must be greater than 0 and at most {_LONGEST_YEARS}")
+        raise ConfigError(
+            f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters"
+        )
+    if not (
+        isinstance(cast("object", years), int | float) and 0 < years <= _LONGEST_YEARS
+    ):
+        raise ConfigError(
+            f"years={years!r} must be greater than 0 and at most {_LONGEST_YEARS}"
+        )
     key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
     start, number = in_utc(now or datetime.now(UTC)), x509.random_serial_number()
-    builder = x509.CertificateBuilder(name, name, key.public_key(), number, start, _later(start, years))
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), number, start, _later(start, years)
+    )
     for extension in _usages():
         builder = builder.add_extension(extension, critical=True)
     certificate = builder.sign(key, SHA256())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return CodeSigning(pem.decode("ascii"), certificate.public_bytes(Encoding.PEM).decode("ascii"))
+    return CodeSigning(
+        pem.decode("ascii"), certificate.public_bytes(Encoding.PEM).decode("ascii")
+    )
 
 
 def _later(start: datetime, years: float) -> datetime:
@@ -117,7 +152,9 @@ def _bytes(body: bytes | str) -> bytes:
     try:
         return body.encode() if isinstance(body, str) else body
     except UnicodeEncodeError:
-        raise ConfigError("body has a lone surrogate, which UTF-8 can't encode: pass bytes") from None
+        raise ConfigError(
+            "body has a lone surrogate, which UTF-8 can't encode: pass bytes"
+        ) from None
 
 
 def _refuse(code: str, what: str) -> NoReturn:
@@ -137,7 +174,9 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
     if not isinstance(key, RSAPrivateKey):
-        raise CertificateError("the private key must be an unencrypted RSA key in PEM", code="malformed")
+        raise CertificateError(
+            "the private key must be an unencrypted RSA key in PEM", code="malformed"
+        )
     return key
 
 
@@ -168,11 +207,17 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
     if not isinstance(key, RSAPublicKey):
         _refuse("malformed", f"must have an RSA key, for {ALGORITHM}")
     if time < certificate.not_valid_before_utc:
-        _refuse("not_yet_valid", f"is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only")
+        _refuse(
+            "not_yet_valid",
+            f"is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only",
+        )
     if time > certificate.not_valid_after_utc:
         _refuse("expired", f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
     if not _signs_code(extensions):
-        _refuse("wrong_usage", "must have the key usage digitalSignature and the extended key usage codeSigning")
+        _refuse(
+            "wrong_usage",
+            "must have the key usage digitalSignature and the extended key usage codeSigning",
+        )
     return key
 
 
@@ -184,4 +229,7 @@ def _signs_code(extensions: "Extensions") -> bool:
         purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return False
-    return usage.digital_signature and x509.oid.ExtendedKeyUsageOID.CODE_SIGNING in purposes
+    return (
+        usage.digital_signature
+        and x509.oid.ExtendedKeyUsageOID.CODE_SIGNING in purposes
+    )

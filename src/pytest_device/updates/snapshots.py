@@ -30,8 +30,13 @@ class _Snapshot:
     def read(cls, reported: Mapping[str, object]) -> Self:
         """Read the values that an app reports. Raises UpdateError with the code ``malformed``."""
         if not isinstance(cast("object", reported), Mapping):
-            raise UpdateError(f"an app reports an object, not {type(reported).__name__}", code="malformed")
-        names = {_reported(one.name): one.name for one in fields(cls) if one.name != "extra"}
+            raise UpdateError(
+                f"an app reports an object, not {type(reported).__name__}",
+                code="malformed",
+            )
+        names = {
+            _reported(one.name): one.name for one in fields(cls) if one.name != "extra"
+        }
         values: dict[str, Any] = {ours: _checked(name, ours, reported[name]) for name, ours in names.items()
                                   if name in reported}  # fmt: skip
         extra = {name: value for name, value in reported.items() if name not in names}
@@ -92,7 +97,9 @@ def constants_of(model: LaunchModel, *, channel: str | None = None) -> Constants
 
 def state_of(model: LaunchModel) -> UpdatesState:
     """Return the value of ``useUpdates`` in this state."""
-    running = {"isEmbeddedLaunch": (model.running or model.embedded).id == model.embedded.id}
+    running = {
+        "isEmbeddedLaunch": (model.running or model.embedded).id == model.embedded.id
+    }
     return UpdatesState(running, model.is_update_available, model.pending is not None)
 
 
@@ -100,16 +107,30 @@ NULL_RULES: Final[Mapping[str, Callable[[Constants, Mode], bool]]] = {
     "channel is null in the development client and in development builds": lambda one, mode: (
         mode is Mode.RELEASE or one.channel is None
     ),
-    "createdAt is null when updates are disabled": lambda one, _: one.is_enabled or one.created_at is None,
-    "createdAt is null in development mode": lambda one, mode: mode is Mode.RELEASE or one.created_at is None,
+    "createdAt is null when updates are disabled": lambda one, _: (
+        one.is_enabled or one.created_at is None
+    ),
+    "createdAt is null in development mode": lambda one, mode: (
+        mode is Mode.RELEASE or one.created_at is None
+    ),
     "emergencyLaunchReason is null unless isEmergencyLaunch is true": lambda one, _: (
         one.is_emergency_launch or one.emergency_launch_reason is None
     ),
-    "manifest is empty when updates are disabled": lambda one, _: one.is_enabled or not one.manifest,
-    "updateId is null when updates are disabled": lambda one, _: one.is_enabled or one.update_id is None,
-    "updateId is a lowercase canonical UUID": lambda one, _: one.update_id is None or _is_canonical(one.update_id),
-    "isEmbeddedLaunch is true when updates are disabled": lambda one, _: one.is_enabled or one.is_embedded_launch,
-    "isEmergencyLaunch runs the embedded update": lambda one, _: one.is_embedded_launch or not one.is_emergency_launch,
+    "manifest is empty when updates are disabled": lambda one, _: (
+        one.is_enabled or not one.manifest
+    ),
+    "updateId is null when updates are disabled": lambda one, _: (
+        one.is_enabled or one.update_id is None
+    ),
+    "updateId is a lowercase canonical UUID": lambda one, _: (
+        one.update_id is None or _is_canonical(one.update_id)
+    ),
+    "isEmbeddedLaunch is true when updates are disabled": lambda one, _: (
+        one.is_enabled or one.is_embedded_launch
+    ),
+    "isEmergencyLaunch runs the embedded update": lambda one, _: (
+        one.is_embedded_launch or not one.is_emergency_launch
+    ),
 }
 """Rules of the reference about the constants, each with its check."""
 
@@ -132,7 +153,11 @@ def differences(expected: Constants, observed: Constants) -> list[str]:
     """
     names = _COMPARED if expected.channel is None else (*_COMPARED, "channel")
     pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in names)
-    return [f"{name}: {found!r}, expected {wanted!r}" for name, wanted, found in pairs if wanted != found]
+    return [
+        f"{name}: {found!r}, expected {wanted!r}"
+        for name, wanted, found in pairs
+        if wanted != found
+    ]
 
 
 def _reported(name: str) -> str:
@@ -141,14 +166,22 @@ def _reported(name: str) -> str:
 
 def _checked(name: str, ours: str, value: object) -> object:
     kinds = _KINDS.get(ours)
-    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-        raise UpdateError(f"{name} must not be of type {type(value).__name__}", code="malformed")
+    if kinds and (
+        not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+    ):
+        raise UpdateError(
+            f"{name} must not be of type {type(value).__name__}", code="malformed"
+        )
     if ours == "created_at":
         try:
             return moment_of(value)
         except ValueError:
             raise UpdateError("createdAt must be a date", code="malformed") from None
-    return MappingProxyType(dict(cast("Mapping[str, object]", value))) if isinstance(value, Mapping) else value
+    return (
+        MappingProxyType(dict(cast("Mapping[str, object]", value)))
+        if isinstance(value, Mapping)
+        else value
+    )
 
 
 def _is_canonical(text: str) -> bool:

@@ -78,10 +78,14 @@ class Update:
     scope: str | None = None
     assets: Sequence[Asset] | None = None
     signature: str | None = None
-    manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
+    manifest: Mapping[str, object] = field(
+        default_factory=dict[str, object], repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.created_at), datetime | None):  # a text, as manifests have it
+        if not isinstance(
+            cast("object", self.created_at), datetime | None
+        ):  # a text, as manifests have it
             object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
@@ -108,7 +112,9 @@ class Build:
     def __post_init__(self) -> None:
         for name, kind in (("settings", UpdateSettings), ("running", Update)):
             if not isinstance(getattr(self, name), kind | None):
-                raise ConfigError(f"{name} must be of type {kind.__name__}, not {type(getattr(self, name)).__name__}")
+                raise ConfigError(
+                    f"{name} must be of type {kind.__name__}, not {type(getattr(self, name)).__name__}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,11 @@ def moment_of(value: object) -> datetime | None:
     try:
         if isinstance(value, str | datetime):
             return in_utc(value)
-        return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
+        return (
+            datetime.fromtimestamp(value / 1000, UTC)
+            if isinstance(value, int | float)
+            else None
+        )
     except (ConfigError, OverflowError, OSError):
         raise ValueError(f"{value!r} is not a time") from None
 
@@ -146,7 +156,9 @@ def in_utc(time: datetime | str) -> datetime:
         known = datetime.fromisoformat(time) if isinstance(time, str) else time
         return known if known.tzinfo else known.replace(tzinfo=UTC)
     except (ValueError, TypeError, AttributeError):
-        raise ConfigError(f"{time!r} must be a datetime or an ISO 8601 string") from None
+        raise ConfigError(
+            f"{time!r} must be a datetime or an ISO 8601 string"
+        ) from None
 
 
 Operation: TypeAlias = Literal["launch", "check", "fetch", "override"]
@@ -183,7 +195,9 @@ class Offer:
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.update), Update | None):
-            raise ConfigError(f"an Offer has an Update, not a value of type {type(self.update).__name__}")
+            raise ConfigError(
+                f"an Offer has an Update, not a value of type {type(self.update).__name__}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,5 +244,13 @@ class NotSpecified:
     what: str
 
 
-Event: TypeAlias = Launched | Checked | Downloaded | Rejected | EmergencyFallback | Cleaned | NotSpecified
+Event: TypeAlias = (
+    Launched
+    | Checked
+    | Downloaded
+    | Rejected
+    | EmergencyFallback
+    | Cleaned
+    | NotSpecified
+)
 Events: TypeAlias = tuple[Event, ...]

@@ -41,7 +41,13 @@ ROWS: Final = (
         reported=NOBODY,
         status=-11,
     ),
-    Row("an abort of a C library", "Stopped.", suite("reached()\nos.abort()"), reported=NOBODY, status=-6),
+    Row(
+        "an abort of a C library",
+        "Stopped.",
+        suite("reached()\nos.abort()"),
+        reported=NOBODY,
+        status=-6,
+    ),
     Row(
         "a test replaces its process with another program",
         "Stopped, although a process with the same ID continues.",
@@ -58,7 +64,9 @@ ROWS: Final = (
     Row(
         "sys.exit in a thread of a test",
         "It only ends the thread.",
-        suite("reached()\nthread = threading.Thread(target=sys.exit)\nthread.start()\nthread.join()"),
+        suite(
+            "reached()\nthread = threading.Thread(target=sys.exit)\nthread.start()\nthread.join()"
+        ),
         status=0,
     ),
     Row(

@@ -20,7 +20,13 @@ def theirs({given}):
     {teardown}
 """
 ROWS: Final = (
-    Row("-x", "Stopped with the failure.", many(3, "assert n != 0"), options=("-x",), status=1),
+    Row(
+        "-x",
+        "Stopped with the failure.",
+        many(3, "assert n != 0"),
+        options=("-x",),
+        status=1,
+    ),
     Row(
         "--maxfail=2",
         "Each session is stopped.",
@@ -30,16 +36,29 @@ ROWS: Final = (
         sessions=2,
         status=1,
     ),
-    Row("pytest.exit in a test", "Stopped before the run ends.", suite("pytest.exit('enough', 7)"), status=7),
+    Row(
+        "pytest.exit in a test",
+        "Stopped before the run ends.",
+        suite("pytest.exit('enough', 7)"),
+        status=7,
+    ),
     Row(
         "pytest.exit in the setup of another fixture",
         "The same.",
         suite(
-            before=_THEIRS.format(given="device_session", setup="pytest.exit('no', 7)", teardown=""), given=", theirs"
+            before=_THEIRS.format(
+                given="device_session", setup="pytest.exit('no', 7)", teardown=""
+            ),
+            given=", theirs",
         ),
         status=7,
     ),
-    Row("KeyboardInterrupt raised by a test", "Like Ctrl-C.", suite("raise KeyboardInterrupt"), status=2),
+    Row(
+        "KeyboardInterrupt raised by a test",
+        "Like Ctrl-C.",
+        suite("raise KeyboardInterrupt"),
+        status=2,
+    ),
     Row(
         "an internal error during the setup of a test",
         "pytest aborts the run; the session is stopped.",
@@ -97,7 +116,9 @@ ROWS: Final = (
     Row(
         "an error while tests are collected",
         "Nothing is created.",
-        files('@pytest.mark.device(platform="android")\ndef test_one(device_session): pass\nraise ValueError("here")'),
+        files(
+            '@pytest.mark.device(platform="android")\ndef test_one(device_session): pass\nraise ValueError("here")'
+        ),
         promise=Promise.NONE,
         reported="ValueError: here",
         sessions=0,
@@ -106,7 +127,10 @@ ROWS: Final = (
     Row(
         "another fixture fails in its setup, before ours",
         "Either nothing is created, or the session is stopped.",
-        suite(before=_THEIRS.format(given="", setup="raise ValueError", teardown=""), given=", theirs"),
+        suite(
+            before=_THEIRS.format(given="", setup="raise ValueError", teardown=""),
+            given=", theirs",
+        ),
         reported="1 error",
         sessions=0,
         status=1,
@@ -114,13 +138,23 @@ ROWS: Final = (
     Row(
         "another fixture fails in its setup, after ours",
         "Stopped.",
-        suite(before=_THEIRS.format(given="device_session", setup="raise ValueError", teardown=""), given=", theirs"),
+        suite(
+            before=_THEIRS.format(
+                given="device_session", setup="raise ValueError", teardown=""
+            ),
+            given=", theirs",
+        ),
         status=1,
     ),
     Row(
         "another fixture fails in its teardown, before ours",
         "Stopped.",
-        suite(before=_THEIRS.format(given="device_session", setup="", teardown="raise ValueError"), given=", theirs"),
+        suite(
+            before=_THEIRS.format(
+                given="device_session", setup="", teardown="raise ValueError"
+            ),
+            given=", theirs",
+        ),
         status=1,
     ),
     Row(
@@ -135,7 +169,10 @@ ROWS: Final = (
     Row(
         "another fixture hangs in its teardown, and SIGTERM",
         "The signal ends that fixture; then ours stops the session.",
-        suite(before=_THEIRS.format(given="device_session", setup="", teardown="hold()"), given=", theirs"),
+        suite(
+            before=_THEIRS.format(given="device_session", setup="", teardown="hold()"),
+            given=", theirs",
+        ),
         when=in_test,
         fault=sends(TERM),
         status=143,
@@ -143,7 +180,10 @@ ROWS: Final = (
     Row(
         "Ctrl-C in the setup of another fixture",
         "Stopped.",
-        suite(before=_THEIRS.format(given="device_session", setup="hold()", teardown=""), given=", theirs"),
+        suite(
+            before=_THEIRS.format(given="device_session", setup="hold()", teardown=""),
+            given=", theirs",
+        ),
         when=in_test,
         fault=sends(INT),
         status=2,

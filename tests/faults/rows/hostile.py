@@ -3,7 +3,15 @@
 from typing import Final
 
 from tests.faults.acts import service_fault, trick
-from tests.faults.network import endless_chunks, endless_header, huge, never, saying, swallowed, trickling
+from tests.faults.network import (
+    endless_chunks,
+    endless_header,
+    huge,
+    never,
+    saying,
+    swallowed,
+    trickling,
+)
 from tests.faults.row import Promise, Row
 from tests.faults.suites import PASSES
 
@@ -11,7 +19,10 @@ _LOST: Final = "1 unknown"
 _STRANGER: Final = "5f3a0c52-0d7e-4b6e-9d1f-6f2b7f0f9a11"
 _DEEP: Final = b'{"data": ' * 50_000
 _REDIRECT: Final = saying(
-    "307 Temporary Redirect", b"", b"Location: /v2/device-run-sessions/elsewhere", carried_out=False
+    "307 Temporary Redirect",
+    b"",
+    b"Location: /v2/device-run-sessions/elsewhere",
+    carried_out=False,
 )
 
 ROWS: Final = (
@@ -74,7 +85,10 @@ ROWS: Final = (
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),
-        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2", "DEVICE_STOP_TIMEOUT_SECONDS": "2"},
+        settings={
+            "DEVICE_WAIT_TIMEOUT_SECONDS": "2",
+            "DEVICE_STOP_TIMEOUT_SECONDS": "2",
+        },
         reported="1 unknown|NOT CONFIRMED",
         status=1,
     ),
@@ -91,7 +105,9 @@ ROWS: Final = (
         "create returns another platform and type",
         "Not used, and stopped.",
         PASSES,
-        arm=service_fault("create", "change", fields={"platform": "ios", "type": "argent"}),
+        arm=service_fault(
+            "create", "change", fields={"platform": "ios", "type": "argent"}
+        ),
         reported=r"1 stopped \(confirmed\)",
         status=1,
     ),
@@ -113,7 +129,13 @@ ROWS: Final = (
         "Rejected; the session is stopped.",
         PASSES,
         arm=service_fault(
-            "create", "change", fields={"maxDurationMinutes": -5, "maxIdleTimeMinutes": -1, "createdAt": "0000-99-99"}
+            "create",
+            "change",
+            fields={
+                "maxDurationMinutes": -5,
+                "maxIdleTimeMinutes": -1,
+                "createdAt": "0000-99-99",
+            },
         ),
         reported=r"1 stopped \(confirmed\)",
     ),
@@ -122,7 +144,12 @@ ROWS: Final = (
         "The plugin doesn't depend on it.",
         PASSES,
         arm=service_fault(
-            "stop", "change", fields={"startedAt": "1926-01-01T00:00:00Z", "finishedAt": "2126-01-01T00:00:00Z"}
+            "stop",
+            "change",
+            fields={
+                "startedAt": "1926-01-01T00:00:00Z",
+                "finishedAt": "2126-01-01T00:00:00Z",
+            },
         ),
         status=0,
         reported=r"1 stopped \(confirmed\); 0 s of device time",
@@ -238,13 +265,21 @@ ROWS: Final = (
         "Rejected and retried.",
         PASSES,
         network=True,
-        arm=trick("stop", saying("200 OK", bytes(range(256)), carried_out=False), times=2),
+        arm=trick(
+            "stop", saying("200 OK", bytes(range(256)), carried_out=False), times=2
+        ),
     ),
     Row(
         "the service's responses are not HTTP",
         "Retried; the session is stopped.",
         PASSES,
         network=True,
-        arm=trick("stop", lambda connection, _forward: connection.sendall(b"220 mail.example ESMTP\r\n"), times=2),
+        arm=trick(
+            "stop",
+            lambda connection, _forward: connection.sendall(
+                b"220 mail.example ESMTP\r\n"
+            ),
+            times=2,
+        ),
     ),
 )

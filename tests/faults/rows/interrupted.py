@@ -126,7 +126,10 @@ ROWS: Final = (
         "SIGSTOP for longer than the timeouts, then SIGCONT",
         "A run that was suspended beyond its timeouts ends gracefully.",
         PASSES,
-        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1", "DEVICE_STOP_TIMEOUT_SECONDS": "1"},
+        settings={
+            "DEVICE_WAIT_TIMEOUT_SECONDS": "1",
+            "DEVICE_STOP_TIMEOUT_SECONDS": "1",
+        },
         arm=boots_for_ever,
         when=while_booting,
         fault=at_once(sends_group(STOP), waits(2.5), sends_group(CONT)),

@@ -7,12 +7,22 @@ import subprocess
 from typing import Final
 
 from pytest_device.sessions.ledger import LIVE
-from tests.faults.acts import KILL, at_once, boots_for_ever, in_test, sends, touches, while_booting
+from tests.faults.acts import (
+    KILL,
+    at_once,
+    boots_for_ever,
+    in_test,
+    sends,
+    touches,
+    while_booting,
+)
 from tests.faults.room import Room
 from tests.faults.row import NOBODY, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, files, suite
 
-_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_UNTIL_GO: Final = suite(
+    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+)
 _NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
 """Below a file: even root can't create a directory there."""
 _FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
@@ -69,7 +79,10 @@ def _swept_after_removal(room: Room) -> None:
     """Remove the state directory before a create call, then kill all processes of the run, and run again."""
     _remove_state(room)
     (room.directory / "go").touch()
-    room.wait_for(lambda: _states(room) == [LIVE] * len(_TWICE), "entries of both sessions in the ledger made anew")
+    room.wait_for(
+        lambda: _states(room) == [LIVE] * len(_TWICE),
+        "entries of both sessions in the ledger made anew",
+    )
     room.kill_all()
     room.again(suite=PASSES)
 
@@ -227,14 +240,20 @@ ROWS: Final = (
     Row(
         "the test suite freezes every clock",
         "Waits end with their event, the stop with its response.",
-        suite(conftest="now = time.monotonic()\ntime.monotonic = time.time = lambda: now"),
+        suite(
+            conftest="now = time.monotonic()\ntime.monotonic = time.time = lambda: now"
+        ),
         status=0,
     ),
     Row(
         "neither home directory nor state directory is known",
         "Stopped; the run reports that it can't store a ledger.",
         PASSES,
-        settings={"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": "", "HOME": "{room}/nowhere"},
+        settings={
+            "DEVICE_STATE_DIR": "",
+            "XDG_STATE_HOME": "",
+            "HOME": "{room}/nowhere",
+        },
         status=0,
     ),
     Row(

@@ -27,12 +27,16 @@ from tests.faults.network import (
 from tests.faults.row import NOBODY, Act, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, suite
 
-_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_UNTIL_GO: Final = suite(
+    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+)
 _LOST: Final = r"0 created, 0 stopped \(confirmed\), 1 unknown"
 
 
 def _down_at_teardown(state: str, seconds: float) -> Act:
-    return at_once(network_becomes(state), touches("go"), waits(seconds), network_becomes("up"))
+    return at_once(
+        network_becomes(state), touches("go"), waits(seconds), network_becomes("up")
+    )
 
 
 ROWS: Final = (
@@ -101,7 +105,9 @@ ROWS: Final = (
         HOLDS,
         network=True,
         when=in_test,
-        fault=at_once(network_becomes("refused"), sends(KILL), waits(3.0), network_becomes("up")),
+        fault=at_once(
+            network_becomes("refused"), sends(KILL), waits(3.0), network_becomes("up")
+        ),
         reported=NOBODY,
         status=-9,
     ),

@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from tests.faults.acts import KILL, in_test, network_strikes, sends, sends_worker, slow, trick
+from tests.faults.acts import (
+    KILL,
+    in_test,
+    network_strikes,
+    sends,
+    sends_worker,
+    slow,
+    trick,
+)
 from tests.faults.network import late
 from tests.faults.row import NOBODY, Row, stopped
 from tests.faults.suites import HOLDS, PASSES, files, many, suite

@@ -23,7 +23,9 @@ from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import NOBODY, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, many, suite
 
-_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_UNTIL_GO: Final = suite(
+    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+)
 _OFF: Final = {"DEVICE_REAPER": "false"}
 
 

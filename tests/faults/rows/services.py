@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from tests.faults.acts import at_once, boots_for_ever, in_test, service_fault, touches, trick
+from tests.faults.acts import (
+    at_once,
+    boots_for_ever,
+    in_test,
+    service_fault,
+    touches,
+    trick,
+)
 from tests.faults.network import never
 from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import Act, Promise, Row
@@ -11,7 +18,9 @@ from tests.faults.suites import PASSES, suite
 _LOST: Final = "1 unknown"
 _PAGE: Final = "<html><body><h1>default backend"
 _UNKNOWN: Final = '{"errors": [{"code": "NOT_FOUND", "message": "no such session"}]}'
-_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_UNTIL_GO: Final = suite(
+    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+)
 
 
 def _happens(what: str) -> Act:
@@ -48,7 +57,14 @@ ROWS: Final = (
         "create returns 429, twice",
         "Retried: nothing was created before.",
         PASSES,
-        arm=service_fault("create", "reply", status=429, times=2, headers={"Retry-After": "0"}, body="{}"),
+        arm=service_fault(
+            "create",
+            "reply",
+            status=429,
+            times=2,
+            headers={"Retry-After": "0"},
+            body="{}",
+        ),
         status=0,
     ),
     Row(
@@ -79,7 +95,10 @@ ROWS: Final = (
         "Not the service's own response: polls continue, the stop is retried.",
         PASSES,
         arm=at_once(
-            *(service_fault(operation, "reply", status=404, body=_PAGE, times=3) for operation in ("get", "stop"))
+            *(
+                service_fault(operation, "reply", status=404, body=_PAGE, times=3)
+                for operation in ("get", "stop")
+            )
         ),
         status=0,
     ),
@@ -88,7 +107,10 @@ ROWS: Final = (
         "Polls continue, and the stop is retried; after a minute, it would count as gone, not as stopped.",
         PASSES,
         arm=at_once(
-            *(service_fault(operation, "reply", status=404, body=_UNKNOWN, times=3) for operation in ("get", "stop"))
+            *(
+                service_fault(operation, "reply", status=404, body=_UNKNOWN, times=3)
+                for operation in ("get", "stop")
+            )
         ),
         status=0,
     ),
@@ -139,13 +161,21 @@ ROWS: Final = (
         "stop returns a session that still runs",
         "Rejected and retried.",
         PASSES,
-        arm=service_fault("stop", "reply", status=200, body='{"data": {"status": "in-progress"}}', times=2),
+        arm=service_fault(
+            "stop",
+            "reply",
+            status=200,
+            body='{"data": {"status": "in-progress"}}',
+            times=2,
+        ),
     ),
     Row(
         "stop returns a login page",
         "Rejected and retried.",
         PASSES,
-        arm=service_fault("stop", "reply", status=200, body="<html><body>Welcome", times=2),
+        arm=service_fault(
+            "stop", "reply", status=200, body="<html><body>Welcome", times=2
+        ),
     ),
     Row(
         "every stop returns 403 until the run is over",

@@ -16,7 +16,14 @@ from tests.faults.acts import (
     slow,
 )
 from tests.faults.acts import while_booting as booting
-from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Promise, Row, nothing, stopped
+from tests.faults.row import (
+    NOBODY,
+    NONE_KEPT_OR_UNKNOWN,
+    Promise,
+    Row,
+    nothing,
+    stopped,
+)
 from tests.faults.suites import files
 
 _SHARED: Final = {"DEVICE_SHARE": "run", "DEVICE_REORDER": "false"}
@@ -108,7 +115,12 @@ ROWS: Final = (
             ("SIGKILL", KILL, NOBODY, nothing),
             ("Ctrl-C", INT, stopped(2), nothing),
             ("SIGTERM", TERM, stopped(2), nothing),
-            ("SIGKILL inside create,", KILL, NOBODY, service_fault("create", "delay", seconds=3.0, skip=1)),
+            (
+                "SIGKILL inside create,",
+                KILL,
+                NOBODY,
+                service_fault("create", "delay", seconds=3.0, skip=1),
+            ),
         )
     ),
     Row(
@@ -186,14 +198,20 @@ ROWS: Final = (
     Row(
         "pytest_device_stopping raises",
         "Still stopped; the error belongs to the test.",
-        _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
+        _three(
+            "pass",
+            conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')",
+        ),
         settings=_SHARED,
         status=1,
     ),
     Row(
         "pytest_device_stopping raises at a worker's end",
         "Still stopped.",
-        _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
+        _three(
+            "pass",
+            conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')",
+        ),
         settings=_SHARED,
         options=("-n1",),
         reported=NOBODY,
@@ -271,7 +289,8 @@ ROWS: Final = (
         "The first one is stopped.",
         _TWO,
         arm=at_once(
-            service_fault("boot", "delay", seconds=3600, times=None), service_fault("get", "reply", status=403)
+            service_fault("boot", "delay", seconds=3600, times=None),
+            service_fault("get", "reply", status=403),
         ),
         reported=stopped(2),
         sessions=2,
@@ -283,7 +302,9 @@ ROWS: Final = (
         _three("pass"),
         settings=_AGAIN,
         arm=_FAILS_TO_BOOT_ONCE,
-        when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
+        when=lambda room: room.wait_for(
+            lambda: len(room.service.sessions()) == 2, "a second session"
+        ),
         fault=sends(INT),
         reported=stopped(2),
         sessions=2,
@@ -295,13 +316,27 @@ ROWS: Final = (
         _three("pass"),
         settings=_AGAIN,
         arm=_FAILS_TO_BOOT_ONCE,
-        when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
+        when=lambda room: room.wait_for(
+            lambda: len(room.service.sessions()) == 2, "a second session"
+        ),
         fault=sends(KILL),
         reported=NOBODY,
         sessions=2,
     ),
-    Row("a device_lease session, and a test that ends its process", "Stopped.", _own("os._exit(3)"), reported=NOBODY),
-    Row("a device_lease session, and Ctrl-C", "Stopped.", _own("hold()"), when=in_test, fault=sends(INT), status=2),
+    Row(
+        "a device_lease session, and a test that ends its process",
+        "Stopped.",
+        _own("os._exit(3)"),
+        reported=NOBODY,
+    ),
+    Row(
+        "a device_lease session, and Ctrl-C",
+        "Stopped.",
+        _own("hold()"),
+        when=in_test,
+        fault=sends(INT),
+        status=2,
+    ),
     Row(
         "a device_lease session, and SIGKILL",
         "Stopped.",

@@ -34,7 +34,9 @@ def _on_a_terminal(room: Room) -> None:
     room.write_suite()
     ours, theirs = os.openpty()
     try:
-        room.launch([sys.executable, "-c", _LOGIN, *_PYTEST], stdin=theirs, process_group=None)
+        room.launch(
+            [sys.executable, "-c", _LOGIN, *_PYTEST], stdin=theirs, process_group=None
+        )
         os.close(theirs)
         room.wait_reached()
     finally:
@@ -107,7 +109,14 @@ def _has_ended(pipe: int) -> bool:
 
 
 ROWS: Final = (
-    Row("Ctrl-C in a test", "Stopped; the receipt confirms it.", HOLDS, when=in_test, fault=sends(INT), status=2),
+    Row(
+        "Ctrl-C in a test",
+        "Stopped; the receipt confirms it.",
+        HOLDS,
+        when=in_test,
+        fault=sends(INT),
+        status=2,
+    ),
     Row(
         "Ctrl-C twice in a test",
         "The second Ctrl-C doesn't prevent the stop.",
@@ -155,7 +164,14 @@ ROWS: Final = (
         when=in_test,
         fault=sends(TERM),
     ),
-    Row("SIGHUP in a test", "Like SIGTERM.", HOLDS, when=in_test, fault=sends(HUP), status=129),
+    Row(
+        "SIGHUP in a test",
+        "Like SIGTERM.",
+        HOLDS,
+        when=in_test,
+        fault=sends(HUP),
+        status=129,
+    ),
     Row(
         "SIGHUP under nohup",
         "An ignored signal stays ignored: the run continues to its end.",

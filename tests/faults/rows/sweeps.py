@@ -26,7 +26,9 @@ from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, many, suite
 
 _SWEPT: Final = "stopped 1 session"
-_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_UNTIL_GO: Final = suite(
+    "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+)
 _FAILS: Final = suite("assert False, 'the app is broken'")
 _KEEPS: Final = {"DEVICE_KEEP_ON_FAILURE": "true"}
 
@@ -44,12 +46,18 @@ def _with_wrong_token(room: Room) -> None:
 
 
 def _names_it(room: Room) -> None:
-    room.wait_for(lambda: "that another access token created" in room.output(), "the skipped session's name", 0)
+    room.wait_for(
+        lambda: "that another access token created" in room.output(),
+        "the skipped session's name",
+        0,
+    )
 
 
 def _at_another_address(room: Room) -> None:
     """Run with another URL of the same service, which makes it a different service for the plugin."""
-    room.again(suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost"))
+    room.again(
+        suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost")
+    )
 
 
 def _lose_state(room: Room) -> None:
@@ -62,7 +70,9 @@ def _damage_ledger(room: Room) -> None:
 
 
 def _mine_still_runs(room: Room) -> None:
-    room.wait_for(lambda: len(room.alive()) == 1, "the session of the run that lives", 0)
+    room.wait_for(
+        lambda: len(room.alive()) == 1, "the session of the run that lives", 0
+    )
 
 
 def _end_first_run(room: Room) -> None:
@@ -145,7 +155,9 @@ ROWS: Final = (
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
-        fault=at_once(_kill_all, _with_wrong_token, _names_it, _mine_still_runs, _next_run),
+        fault=at_once(
+            _kill_all, _with_wrong_token, _names_it, _mine_still_runs, _next_run
+        ),
         reported=_SWEPT,
     ),
     Row(
@@ -155,7 +167,13 @@ ROWS: Final = (
         promise=Promise.SWEPT,
         network=True,
         when=in_test,
-        fault=at_once(_kill_all, network_becomes("refused"), _next_run, network_becomes("up"), _next_run),
+        fault=at_once(
+            _kill_all,
+            network_becomes("refused"),
+            _next_run,
+            network_becomes("up"),
+            _next_run,
+        ),
         reported=_SWEPT,
     ),
     Row(
@@ -217,7 +235,13 @@ ROWS: Final = (
         "A suspended owner is still an owner.",
         HOLDS,
         when=in_test,
-        fault=at_once(sends_group(STOP), _next_run, _mine_still_runs, _wake_first_run, _end_first_run),
+        fault=at_once(
+            sends_group(STOP),
+            _next_run,
+            _mine_still_runs,
+            _wake_first_run,
+            _end_first_run,
+        ),
         sessions=2,
         status=143,
     ),

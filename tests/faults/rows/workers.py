@@ -40,7 +40,11 @@ ROWS: Final = (
     Row(
         "SIGKILL of a worker, which is replaced",
         "Its session is stopped; the run continues with another worker.",
-        suite(_DIES_ONCE.format(how="hold()"), marks='@pytest.mark.parametrize("n", range(2))', given=", n"),
+        suite(
+            _DIES_ONCE.format(how="hold()"),
+            marks='@pytest.mark.parametrize("n", range(2))',
+            given=", n",
+        ),
         options=_ONE,
         fault=sends_worker(KILL),
         reported=stopped(2),

@@ -45,7 +45,10 @@ def service() -> Generator[LocalService]:
 def booted(service: LocalService, platform: Platform) -> Generator[Session]:
     """Provide a session of the local device."""
     request = SessionRequest(
-        app_id=UUID(LOCAL_APP_ID), platform=platform, type=SessionType.APPIUM, device_identifier="chromium"
+        app_id=UUID(LOCAL_APP_ID),
+        platform=platform,
+        type=SessionType.APPIUM,
+        device_identifier="chromium",
     )
     with DeviceClient(service.url, service.token) as client:
         session_id = client.create(request).id
@@ -63,12 +66,19 @@ def driven(session: Session, capabilities: dict[str, Any]) -> Generator[Remote]:
     """Run a driver with the options class that a suite for the session's platform uses."""
     config = session.remote_config
     assert isinstance(config, AppiumConfig)
-    patient = {"newCommandTimeout": 0}  # the one platform's driver is left alone while the other's is at work
+    patient = {
+        "newCommandTimeout": 0
+    }  # the one platform's driver is left alone while the other's is at work
     options = OPTIONS[Platform(str(session.platform))]().load_capabilities(
         {**config.capabilities, **patient, **capabilities}
     )
     url = config.appium_url
-    driver = Remote(client_config=AppiumClientConfig(remote_server_addr=url, timeout=COMMAND_SECONDS), options=options)
+    driver = Remote(
+        client_config=AppiumClientConfig(
+            remote_server_addr=url, timeout=COMMAND_SECONDS
+        ),
+        options=options,
+    )
     try:
         yield driver
     finally:

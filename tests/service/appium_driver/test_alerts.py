@@ -28,16 +28,28 @@ def press(driver: Remote, action: str, **label: str) -> None:
 
 @pytest.mark.parametrize(
     ("action", "label", "left"),
-    [("accept", "Cancel", 1), ("dismiss", "OK", 0), ("accept", "OK", 0), ("dismiss", "Cancel", 1)],
+    [
+        ("accept", "Cancel", 1),
+        ("dismiss", "OK", 0),
+        ("accept", "OK", 0),
+        ("dismiss", "Cancel", 1),
+    ],
 )
-def test_the_named_button_is_pressed(driver: Remote, action: str, label: str, left: int) -> None:
+def test_the_named_button_is_pressed(
+    driver: Remote, action: str, label: str, left: int
+) -> None:
     press(driver, action, buttonLabel=label)
     assert seen(driver, "count").text == f"You have {left} notes"
 
 
 @pytest.mark.parametrize("action", ["accept", "dismiss"])
-def test_a_missing_button_is_refused_with_the_existing_ones(driver: Remote, action: str) -> None:
-    with pytest.raises(InvalidArgumentException, match=r"no button 'Later': its buttons are 'OK', 'Cancel'"):
+def test_a_missing_button_is_refused_with_the_existing_ones(
+    driver: Remote, action: str
+) -> None:
+    with pytest.raises(
+        InvalidArgumentException,
+        match=r"no button 'Later': its buttons are 'OK', 'Cancel'",
+    ):
         press(driver, action, buttonLabel="Later")
     assert driver.switch_to.alert.text == "Delete all notes?"
     driver.switch_to.alert.dismiss()
@@ -48,9 +60,15 @@ def test_an_informational_alert_has_one_button(driver: Remote) -> None:
     driver.switch_to.context(driver.contexts[1])
     driver.execute_script("setTimeout(() => alert('Saved'), 0)")
     driver.switch_to.context("NATIVE_APP")
-    button = {"ios": "XCUIElementTypeButton"}.get(driver.capabilities["platformName"].lower(), "android.widget.Button")
-    assert [one.text for one in driver.find_elements(AppiumBy.CLASS_NAME, button)] == ["OK"]
-    with pytest.raises(InvalidArgumentException, match=r"no button 'Cancel': its buttons are 'OK'\n"):
+    button = {"ios": "XCUIElementTypeButton"}.get(
+        driver.capabilities["platformName"].lower(), "android.widget.Button"
+    )
+    assert [one.text for one in driver.find_elements(AppiumBy.CLASS_NAME, button)] == [
+        "OK"
+    ]
+    with pytest.raises(
+        InvalidArgumentException, match=r"no button 'Cancel': its buttons are 'OK'\n"
+    ):
         press(driver, "accept", buttonLabel="Cancel")
     press(driver, "accept", buttonLabel="OK")
     assert seen(driver, "title").text == "Notes"

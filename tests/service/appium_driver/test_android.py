@@ -19,7 +19,13 @@ from selenium.common.exceptions import (
 
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
-from tests.service.appium_driver.conftest import APP, APP_ID, WAIT_SECONDS, driven, fresh
+from tests.service.appium_driver.conftest import (
+    APP,
+    APP_ID,
+    WAIT_SECONDS,
+    driven,
+    fresh,
+)
 from tests.waiting import eventually
 
 
@@ -45,7 +51,9 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
         By.XPATH: '//android.view.ViewGroup[@resource-id="note-0"]/android.widget.TextView[@text="Buy milk"]',
         By.CSS_SELECTOR: "[data-testid=note-0] > div",
     }
-    assert {driver.find_element(by, value).text for by, value in locators.items()} == {"Buy milk"}
+    assert {driver.find_element(by, value).text for by, value in locators.items()} == {
+        "Buy milk"
+    }
 
 
 def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
@@ -61,16 +69,29 @@ def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
         'new UiScrollable(new UiSelector().scrollable(true)).scrollTextIntoView("Line 9")': "Line 9",
     }
     driver.find_element(By.ACCESSIBILITY_ID, "note-0")
-    found = {selector: driver.find_elements(By.ANDROID_UIAUTOMATOR, selector) for selector in selectors}
-    assert {selector: hits[0].text if hits else None for selector, hits in found.items()} == selectors
+    found = {
+        selector: driver.find_elements(By.ANDROID_UIAUTOMATOR, selector)
+        for selector in selectors
+    }
+    assert {
+        selector: hits[0].text if hits else None for selector, hits in found.items()
+    } == selectors
 
 
 @pytest.mark.parametrize(
     ("by", "value", "reason"),
     [
         (By.XPATH, "//*[", "not a valid XPath"),
-        (By.ANDROID_UIAUTOMATOR, "new UiSelector().colour(3)", "UiSelector.colour is not supported"),
-        (By.ANDROID_UIAUTOMATOR, 'new UiSelector().textMatches("(")', "not a regular expression"),
+        (
+            By.ANDROID_UIAUTOMATOR,
+            "new UiSelector().colour(3)",
+            "UiSelector.colour is not supported",
+        ),
+        (
+            By.ANDROID_UIAUTOMATOR,
+            'new UiSelector().textMatches("(")',
+            "not a regular expression",
+        ),
         (By.IOS_PREDICATE, "label == 'x'", "locator strategy of iOS"),
     ],
 )
@@ -119,7 +140,12 @@ def test_attributes_are_those_of_a_native_view(driver: Remote) -> None:
 def test_the_page_source_is_the_tree_that_xpath_searches(driver: Remote) -> None:
     add(driver, "Bread & butter")
     assert 'text="Bread &amp; butter"' in driver.page_source
-    assert driver.find_element(By.XPATH, '//*[@text="Bread & butter"]/..').get_attribute("resource-id") == "note-0"
+    assert (
+        driver.find_element(By.XPATH, '//*[@text="Bread & butter"]/..').get_attribute(
+            "resource-id"
+        )
+        == "note-0"
+    )
 
 
 def test_text_with_inline_markup_is_one_view(driver: Remote) -> None:
@@ -165,7 +191,10 @@ def test_a_swipe_moves_a_list(driver: Remote) -> None:
 
 def test_scroll_gestures_report_the_end(driver: Remote) -> None:
     area: dict[str, Any] = {"elementId": by_id(driver, "notes").id, "direction": "down"}
-    more = [driver.execute_script("mobile: scrollGesture", {**area, "percent": percent}) for percent in (1.0, 90.0)]
+    more = [
+        driver.execute_script("mobile: scrollGesture", {**area, "percent": percent})
+        for percent in (1.0, 90.0)
+    ]
     assert more == [True, False]
 
 
@@ -177,8 +206,12 @@ def test_scroll_gestures_report_the_end(driver: Remote) -> None:
         ("pinchOpenGesture", {"percent": 0.7}, "two fingers"),
     ],
 )
-def test_gestures_arrive_as_touches(driver: Remote, gesture: str, given: dict[str, float], seen: str) -> None:
-    driver.execute_script(f"mobile: {gesture}", {"elementId": by_id(driver, "title").id, **given})
+def test_gestures_arrive_as_touches(
+    driver: Remote, gesture: str, given: dict[str, float], seen: str
+) -> None:
+    driver.execute_script(
+        f"mobile: {gesture}", {"elementId": by_id(driver, "title").id, **given}
+    )
     assert eventually(lambda: by_id(driver, "touched").text == seen, 10)
 
 
@@ -212,13 +245,21 @@ def test_an_app_is_installed_and_removed(driver: Remote) -> None:
     driver.remove_app(APP_ID)
     assert not driver.is_app_installed(APP_ID)
     driver.install_app(str(APP)).activate_app(APP_ID)
-    assert (driver.current_package, driver.current_activity) == (APP_ID, ".MainActivity")
+    assert (driver.current_package, driver.current_activity) == (
+        APP_ID,
+        ".MainActivity",
+    )
 
 
 def test_a_deep_link_opens_its_path_and_the_back_key_returns(driver: Remote) -> None:
     by_id(driver, "title")
-    driver.execute_script("mobile: deepLink", {"url": "notes://notes/7?from=mail", "package": APP_ID})
-    assert (by_id(driver, "title").text, by_id(driver, "from").text) == ("Note 7", "mail")
+    driver.execute_script(
+        "mobile: deepLink", {"url": "notes://notes/7?from=mail", "package": APP_ID}
+    )
+    assert (by_id(driver, "title").text, by_id(driver, "from").text) == (
+        "Note 7",
+        "mail",
+    )
     driver.press_keycode(4)
     assert eventually(lambda: by_id(driver, "title").text == "Notes", 10)
 
@@ -238,7 +279,10 @@ def test_the_screen_rotates(driver: Remote) -> None:
     driver.orientation = "LANDSCAPE"
     turned = (driver.orientation, driver.get_window_size())
     driver.orientation = "PORTRAIT"
-    assert turned == ("LANDSCAPE", {"width": upright["height"], "height": upright["width"]})
+    assert turned == (
+        "LANDSCAPE",
+        {"width": upright["height"], "height": upright["width"]},
+    )
 
 
 def test_the_clipboard_is_written_and_read(driver: Remote) -> None:
@@ -278,7 +322,9 @@ def test_permissions_are_granted_and_revoked(driver: Remote) -> None:
     granted = driver.execute_script("mobile: getPermissions", {"type": "granted"})
     driver.execute_script("mobile: changePermissions", {**camera, "action": "revoke"})
     assert "android.permission.CAMERA" in granted
-    assert "android.permission.CAMERA" in driver.execute_script("mobile: getPermissions", {"type": "denied"})
+    assert "android.permission.CAMERA" in driver.execute_script(
+        "mobile: getPermissions", {"type": "denied"}
+    )
 
 
 def test_the_web_view_is_a_web_page(driver: Remote) -> None:
@@ -293,7 +339,9 @@ def test_the_log_has_the_apps_output_since_the_last_read(driver: Remote) -> None
     add(driver, "Buy milk")
     messages = [line["message"] for line in driver.get_log("logcat")]
     assert "added Buy milk" in messages
-    assert "added Buy milk" not in [line["message"] for line in driver.get_log("logcat")]
+    assert "added Buy milk" not in [
+        line["message"] for line in driver.get_log("logcat")
+    ]
 
 
 def test_the_screenshot_has_the_size_of_the_screen(driver: Remote) -> None:
@@ -312,7 +360,10 @@ def test_a_recording_is_a_movie_of_the_screen(driver: Remote) -> None:
 
 
 def test_missing_device_features_are_refused_with_the_reason(driver: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match=r"does not support 'mobile: shell'.*docs/local-appium.md"):
+    with pytest.raises(
+        UnknownMethodException,
+        match=r"does not support 'mobile: shell'.*docs/local-appium.md",
+    ):
         driver.execute_script("mobile: shell", {"command": "ls"})
 
 
@@ -322,7 +373,9 @@ def test_an_unknown_script_is_refused_by_name(driver: Remote) -> None:
 
 
 def test_javascript_is_refused_in_the_native_context(driver: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match="switch to the web view's context"):
+    with pytest.raises(
+        UnknownMethodException, match="switch to the web view's context"
+    ):
         driver.execute_script("return 1")
 
 
@@ -331,24 +384,37 @@ def test_an_unsupported_key_is_refused(driver: Remote) -> None:
         driver.press_keycode(24)
 
 
-def test_a_session_starts_with_an_empty_app_and_the_arguments_of_its_intent(driver: Remote, android: Session) -> None:
+def test_a_session_starts_with_an_empty_app_and_the_arguments_of_its_intent(
+    driver: Remote, android: Session
+) -> None:
     add(driver, "Buy milk")
-    arguments = {"appium:optionalIntentArguments": '--es place "home now"', "appium:noReset": False}
+    arguments = {
+        "appium:optionalIntentArguments": '--es place "home now"',
+        "appium:noReset": False,
+    }
     with driven(android, {"appium:appPackage": APP_ID, **arguments}) as other:
         other.implicitly_wait(WAIT_SECONDS)
         assert by_id(other, "count").text == "You have 0 notes"
         assert by_id(other, "arguments").text == "--es place home now"
 
 
-def test_a_session_with_no_reset_keeps_the_apps_data(driver: Remote, android: Session) -> None:
+def test_a_session_with_no_reset_keeps_the_apps_data(
+    driver: Remote, android: Session
+) -> None:
     add(driver, "Buy milk")
-    with driven(android, {"appium:appPackage": APP_ID, "appium:noReset": True}) as other:
+    with driven(
+        android, {"appium:appPackage": APP_ID, "appium:noReset": True}
+    ) as other:
         other.implicitly_wait(WAIT_SECONDS)
         assert by_id(other, "count").text == "You have 1 notes"
-    assert driver.activate_app(APP_ID).current_package == APP_ID  # the end of a session leaves the browser running
+    assert (
+        driver.activate_app(APP_ID).current_package == APP_ID
+    )  # the end of a session leaves the browser running
 
 
-def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(driver: Remote, android: Session) -> None:
+def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(
+    driver: Remote, android: Session
+) -> None:
     before = driver.get_window_size()
     with driven(android, {"appPackage": APP_ID}) as other:
         other.orientation = "LANDSCAPE"
@@ -358,7 +424,9 @@ def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(driver: Re
         assert next_one.get_window_size() == before
 
 
-def test_a_session_starts_even_if_the_last_one_left_a_page_open(driver: Remote, android: Session) -> None:
+def test_a_session_starts_even_if_the_last_one_left_a_page_open(
+    driver: Remote, android: Session
+) -> None:
     del driver  # which has installed the app
     kept = {"appPackage": APP_ID, "shouldTerminateApp": False}
     with driven(android, kept) as other:
@@ -369,9 +437,15 @@ def test_a_session_starts_even_if_the_last_one_left_a_page_open(driver: Remote, 
         assert by_id(next_one, "text").is_displayed()
 
 
-def test_the_page_has_the_requested_language_and_region(driver: Remote, android: Session) -> None:
+def test_the_page_has_the_requested_language_and_region(
+    driver: Remote, android: Session
+) -> None:
     driver.terminate_app(APP_ID)
-    spoken = {"appium:language": "de", "appium:locale": "CH", "appium:timeZone": "Asia/Tokyo"}
+    spoken = {
+        "appium:language": "de",
+        "appium:locale": "CH",
+        "appium:timeZone": "Asia/Tokyo",
+    }
     with driven(android, {"appium:appPackage": APP_ID, **spoken}) as other:
         other.switch_to.context(other.contexts[1])
         script = "return [navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone]"
@@ -382,14 +456,20 @@ def test_the_page_has_the_requested_language_and_region(driver: Remote, android:
     ("capabilities", "reason"),
     [
         ({"app": "/nowhere/app.zip"}, "/nowhere/app.zip"),
-        ({"appPackage": "org.example.other"}, f"org.example.other is not installed.*installed: {APP_ID}"),
+        (
+            {"appPackage": "org.example.other"},
+            f"org.example.other is not installed.*installed: {APP_ID}",
+        ),
     ],
 )
 def test_an_unavailable_app_is_named(
     driver: Remote, android: Session, capabilities: dict[str, Any], reason: str
 ) -> None:
     assert driver.is_app_installed(APP_ID)
-    with pytest.raises(SessionNotCreatedException, match=reason), driven(android, capabilities):
+    with (
+        pytest.raises(SessionNotCreatedException, match=reason),
+        driven(android, capabilities),
+    ):
         pass
 
 
@@ -404,28 +484,44 @@ def test_an_unavailable_app_is_named(
         ({"appium:options": {"logPath": "/tmp/made-up.log"}}, "appium:logPath"),
         ({"webSocketUrl": True}, "webSocketUrl"),
         ({"goog:chromeOptions": {"binary": "/bin/sh"}}, "goog:chromeOptions.binary"),
-        ({"goog:chromeOptions": {"debuggerAddress": "127.0.0.1:1"}}, "goog:chromeOptions.debuggerAddress"),
+        (
+            {"goog:chromeOptions": {"debuggerAddress": "127.0.0.1:1"}},
+            "goog:chromeOptions.debuggerAddress",
+        ),
         (
             {"goog:chromeOptions": {"args": ["--remote-debugging-port=9"]}},
             "goog:chromeOptions.args remote-debugging-port",
         ),
-        ({"goog:chromeOptions": {"args": ["load-extension=/tmp/x"]}}, "goog:chromeOptions.args load-extension"),
+        (
+            {"goog:chromeOptions": {"args": ["load-extension=/tmp/x"]}},
+            "goog:chromeOptions.args load-extension",
+        ),
     ],
 )
 def test_a_capability_that_affects_the_services_machine_is_refused_by_name(
     android: Session, capabilities: dict[str, Any], named: str
 ) -> None:
     refused = f"the capability {named} is refused: it would .* of the machine that runs the service. Leave it out"
-    with pytest.raises(SessionNotCreatedException, match=refused), driven(android, capabilities):
+    with (
+        pytest.raises(SessionNotCreatedException, match=refused),
+        driven(android, capabilities),
+    ):
         pass
 
 
 def test_a_capability_is_refused_wherever_it_is_nested(android: Session) -> None:
     config = android.remote_config
     assert isinstance(config, AppiumConfig)
-    capabilities = {"alwaysMatch": config.capabilities, "firstMatch": [{"appium:logPath": "/tmp/made-up.log"}]}
+    capabilities = {
+        "alwaysMatch": config.capabilities,
+        "firstMatch": [{"appium:logPath": "/tmp/made-up.log"}],
+    }
 
-    reply = httpx.post(f"{config.appium_url}/session", json={"capabilities": capabilities}, timeout=20)
+    reply = httpx.post(
+        f"{config.appium_url}/session", json={"capabilities": capabilities}, timeout=20
+    )
 
     assert reply.json()["value"]["error"] == "session not created"
-    assert "the capability appium:logPath is refused" in reply.json()["value"]["message"]
+    assert (
+        "the capability appium:logPath is refused" in reply.json()["value"]["message"]
+    )

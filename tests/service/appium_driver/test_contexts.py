@@ -19,7 +19,11 @@ def test_a_missing_context_is_refused_with_the_existing_ones(phone: Remote) -> N
 def test_the_contexts_of_android_name_the_page_of_their_web_view(phone: Remote) -> None:
     (view,) = phone.execute_script("mobile: getContexts", {"waitForWebviewMs": 1000})
     (page,) = view["pages"]
-    assert (view["webviewName"], page["title"], page["type"]) == (WEB_VIEW, "Notes", "page")
+    assert (view["webviewName"], page["title"], page["type"]) == (
+        WEB_VIEW,
+        "Notes",
+        "page",
+    )
     assert view["info"]["Android-Package"] == APP_ID
 
 

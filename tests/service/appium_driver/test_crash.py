@@ -9,7 +9,14 @@ from selenium.common.exceptions import WebDriverException
 
 from pytest_device.local import LocalService
 from pytest_device.spec import Platform
-from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
+from tests.service.appium_driver.conftest import (
+    APP,
+    APP_ID,
+    booted,
+    driven,
+    fresh,
+    seen,
+)
 
 CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
 SUITE: Final = """
@@ -39,7 +46,10 @@ def test_uses_it_after(device_driver, device_session):
 @pytest.fixture(params=list(Platform))
 def driver(request: pytest.FixtureRequest, service: LocalService) -> Generator[Remote]:
     named = "bundleId" if request.param is Platform.IOS else "appPackage"
-    with booted(service, request.param) as session, driven(session, {"app": str(APP), named: APP_ID}) as driver:
+    with (
+        booted(service, request.param) as session,
+        driven(session, {"app": str(APP), named: APP_ID}) as driver,
+    ):
         yield fresh(driver)
 
 
@@ -53,18 +63,26 @@ def crash(driver: Remote) -> None:
 def test_a_crash_is_reported_until_the_app_is_launched_again(driver: Remote) -> None:
     crash(driver)
 
-    for ask in (lambda: seen(driver, "title"), driver.get_screenshot_as_png, lambda: driver.tap([(9, 9)])):
+    for ask in (
+        lambda: seen(driver, "title"),
+        driver.get_screenshot_as_png,
+        lambda: driver.tap([(9, 9)]),
+    ):
         with pytest.raises(WebDriverException, match=CRASHED):
             ask()
     assert driver.query_app_state(APP_ID) == 1
-    log = driver.get_log("crashlog" if driver.capabilities["platformName"].lower() == "ios" else "logcat")
+    log = driver.get_log(
+        "crashlog" if driver.capabilities["platformName"].lower() == "ios" else "logcat"
+    )
     assert "the page has crashed (crashed)" in [line["message"] for line in log]
 
     driver.activate_app(APP_ID)
     assert (seen(driver, "title").text, driver.query_app_state(APP_ID)) == ("Notes", 4)
 
 
-def test_a_crash_of_the_web_view_is_reported_in_the_native_context_too(driver: Remote) -> None:
+def test_a_crash_of_the_web_view_is_reported_in_the_native_context_too(
+    driver: Remote,
+) -> None:
     driver.switch_to.context(f"WEBVIEW_{APP_ID}")
     crash(driver)
 
@@ -76,7 +94,9 @@ def test_a_crash_of_the_web_view_is_reported_in_the_native_context_too(driver: R
     assert seen(driver, "title").text == "Notes"
 
 
-def test_a_crash_in_the_background_is_reported_when_the_app_returns(phone: Remote) -> None:
+def test_a_crash_in_the_background_is_reported_when_the_app_returns(
+    phone: Remote,
+) -> None:
     phone.background_app(-1)
     phone.switch_to.context(f"WEBVIEW_{APP_ID}")
     crash(phone)
@@ -87,7 +107,9 @@ def test_a_crash_in_the_background_is_reported_when_the_app_returns(phone: Remot
 
 
 @pytest.mark.usefixtures("installed_programs")
-def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(pytester: pytest.Pytester) -> None:
+def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
+    pytester: pytest.Pytester,
+) -> None:
     for platform, id_ in (("android", "appium:appPackage"), ("ios", "appium:bundleId")):
         suite = SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID)
         pytester.makepyfile(**{f"test_{platform}": suite})
@@ -97,6 +119,13 @@ def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device
     result.assert_outcomes(passed=2, errors=2)
     for platform in ("android", "ios"):
         result.stdout.fnmatch_lines([f"test_{platform}.py::test_uses_it_after PASSED*"])
-        result.stdout.fnmatch_lines([f"ERROR test_{platform}.py::test_crashes - app: the app crashed: *"])
-    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *", "app: the app crashed: *: 2 tests *"])
+        result.stdout.fnmatch_lines(
+            [f"ERROR test_{platform}.py::test_crashes - app: the app crashed: *"]
+        )
+    result.stdout.fnmatch_lines(
+        [
+            "devices: 2 created, 2 stopped (confirmed); *",
+            "app: the app crashed: *: 2 tests *",
+        ]
+    )
     assert "infrastructure:" not in result.stdout.str()

@@ -27,7 +27,9 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
         By.IOS_CLASS_CHAIN: "**/XCUIElementTypeOther[`name == 'note-0'`]/XCUIElementTypeStaticText[-1]",
         By.XPATH: '//XCUIElementTypeOther[@name="note-0"]/XCUIElementTypeStaticText[@label="Buy milk"]',
     }
-    assert {driver.find_element(by, value).text for by, value in locators.items()} == {"Buy milk"}
+    assert {driver.find_element(by, value).text for by, value in locators.items()} == {
+        "Buy milk"
+    }
 
 
 def test_predicates_have_their_usual_meaning(driver: Remote) -> None:
@@ -40,7 +42,10 @@ def test_predicates_have_their_usual_meaning(driver: Remote) -> None:
         "label MATCHES[c] 'line 1[01]' AND NOT label ENDSWITH '0'": "Line 11",
     }
     driver.find_element(By.ACCESSIBILITY_ID, "note-0")
-    found = {predicate: driver.find_element(By.IOS_PREDICATE, predicate) for predicate in predicates}
+    found = {
+        predicate: driver.find_element(By.IOS_PREDICATE, predicate)
+        for predicate in predicates
+    }
     labels = {predicate: hit.get_attribute("label") for predicate, hit in found.items()}
     assert labels == predicates
 
@@ -53,10 +58,14 @@ def test_class_chains_count_from_both_ends(driver: Remote) -> None:
         "**/XCUIElementTypeStaticText[`label BEGINSWITH 'Line'`][-1]": "Line 40",
     }
     driver.find_element(By.ACCESSIBILITY_ID, "note-0")
-    assert {chain: driver.find_element(By.IOS_CLASS_CHAIN, chain).text for chain in chains} == chains
+    assert {
+        chain: driver.find_element(By.IOS_CLASS_CHAIN, chain).text for chain in chains
+    } == chains
 
 
-def test_an_unsupported_predicate_is_refused_with_the_unsupported_part(driver: Remote) -> None:
+def test_an_unsupported_predicate_is_refused_with_the_unsupported_part(
+    driver: Remote,
+) -> None:
     with pytest.raises(InvalidSelectorException, match="unknown attribute colour"):
         driver.find_element(By.IOS_PREDICATE, "colour == 'red'")
 
@@ -76,7 +85,9 @@ def test_attributes_are_those_of_a_native_element(driver: Remote) -> None:
 
 
 def test_the_label_of_a_button_is_the_text_in_it(driver: Remote) -> None:
-    button = driver.find_element(By.IOS_CLASS_CHAIN, "**/XCUIElementTypeButton[`label == 'Delete all'`]")
+    button = driver.find_element(
+        By.IOS_CLASS_CHAIN, "**/XCUIElementTypeButton[`label == 'Delete all'`]"
+    )
     assert (button.text, button.get_attribute("name")) == ("Delete all", "delete")
 
 
@@ -106,12 +117,16 @@ def test_the_value_of_a_switch_is_one_or_zero(driver: Remote) -> None:
 def test_an_app_has_the_documented_states(driver: Remote) -> None:
     driver.terminate_app(APP_ID)
     assert driver.query_app_state(APP_ID) == 1
-    driver.execute_script("mobile: launchApp", {"bundleId": APP_ID, "arguments": ["-home", "now"]})
+    driver.execute_script(
+        "mobile: launchApp", {"bundleId": APP_ID, "arguments": ["-home", "now"]}
+    )
     assert driver.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
 
 
 def test_a_deep_link_opens_its_path(driver: Remote) -> None:
-    driver.execute_script("mobile: deepLink", {"url": "notes://notes/7?from=mail", "bundleId": APP_ID})
+    driver.execute_script(
+        "mobile: deepLink", {"url": "notes://notes/7?from=mail", "bundleId": APP_ID}
+    )
     assert driver.find_element(By.ACCESSIBILITY_ID, "from").text == "mail"
 
 
@@ -122,12 +137,17 @@ def test_scrolling_to_a_name_brings_it_onto_the_screen(driver: Remote) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gesture", "given", "seen"), [("touchAndHold", {"duration": 1}, "held"), ("doubleTap", {}, "twice")]
+    ("gesture", "given", "seen"),
+    [("touchAndHold", {"duration": 1}, "held"), ("doubleTap", {}, "twice")],
 )
-def test_gestures_arrive_as_touches(driver: Remote, gesture: str, given: dict[str, int], seen: str) -> None:
+def test_gestures_arrive_as_touches(
+    driver: Remote, gesture: str, given: dict[str, int], seen: str
+) -> None:
     title = driver.find_element(By.ACCESSIBILITY_ID, "title")
     driver.execute_script(f"mobile: {gesture}", {"elementId": title.id, **given})
-    assert eventually(lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10)
+    assert eventually(
+        lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10
+    )
 
 
 def test_a_missing_fingerprint_sensor_is_reported(driver: Remote) -> None:
@@ -135,14 +155,21 @@ def test_a_missing_fingerprint_sensor_is_reported(driver: Remote) -> None:
         driver.touch_id(match=True)
 
 
-def test_a_session_starts_with_the_arguments_of_its_process(driver: Remote, ios: Session) -> None:
+def test_a_session_starts_with_the_arguments_of_its_process(
+    driver: Remote, ios: Session
+) -> None:
     driver.terminate_app(APP_ID)
-    with driven(ios, {"bundleId": APP_ID, "processArguments": {"args": ["-home", "now"], "env": {}}}) as other:
+    with driven(
+        ios,
+        {"bundleId": APP_ID, "processArguments": {"args": ["-home", "now"], "env": {}}},
+    ) as other:
         other.implicitly_wait(WAIT_SECONDS)
         assert other.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
 
 
-def test_a_session_of_the_browser_is_a_web_session(driver: Remote, ios: Session) -> None:
+def test_a_session_of_the_browser_is_a_web_session(
+    driver: Remote, ios: Session
+) -> None:
     driver.terminate_app(APP_ID)
     with driven(ios, {"browserName": "Safari"}) as other:
         other.get("data:text/html,<h1 id=here>Hello</h1>")

@@ -19,7 +19,9 @@ SCRIPT = "mobile: localNotifications"
         ({"do": "push", "message": "{}"}, "no argument 'message'"),
     ],
 )
-def test_invalid_arguments_of_the_script_are_refused(phone: Remote, given: dict[str, Any], problem: str) -> None:
+def test_invalid_arguments_of_the_script_are_refused(
+    phone: Remote, given: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(InvalidArgumentException, match=problem):
         phone.execute_script(SCRIPT, given)
 
@@ -28,13 +30,24 @@ def test_invalid_arguments_of_the_script_are_refused(phone: Remote, given: dict[
     ("given", "problem"),
     [
         ({"do": "push", "data": "{}", "appId": APP_ID}, "has no active service worker"),
-        ({"do": "push", "data": "{}", "appId": "com.other"}, "com.other is not installed"),
+        (
+            {"do": "push", "data": "{}", "appId": "com.other"},
+            "com.other is not installed",
+        ),
         ({"do": "push"}, "data is missing"),
-        ({"do": "answer", "key": "7"}, "no notification 7 in the list, available: none"),
-        ({"do": "dismiss", "key": "7"}, "no notification 7 in the list, available: none"),
+        (
+            {"do": "answer", "key": "7"},
+            "no notification 7 in the list, available: none",
+        ),
+        (
+            {"do": "dismiss", "key": "7"},
+            "no notification 7 in the list, available: none",
+        ),
     ],
 )
-def test_unsupported_actions_are_reported(iphone: Remote, given: dict[str, Any], problem: str) -> None:
+def test_unsupported_actions_are_reported(
+    iphone: Remote, given: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(WebDriverException, match=problem):
         iphone.execute_script(SCRIPT, given)
 
@@ -47,8 +60,13 @@ def test_shown_notifications_are_listed_with_the_current_url(phone: Remote) -> N
 
 
 def test_xcuitests_own_script_is_refused_with_the_fix(iphone: Remote) -> None:
-    with pytest.raises(WebDriverException, match="use 'mobile: localNotifications', or the fixture device_push"):
-        iphone.execute_script("mobile: pushNotification", {"bundleId": APP_ID, "payload": {}})
+    with pytest.raises(
+        WebDriverException,
+        match="use 'mobile: localNotifications', or the fixture device_push",
+    ):
+        iphone.execute_script(
+            "mobile: pushNotification", {"bundleId": APP_ID, "payload": {}}
+        )
 
 
 def test_a_user_denies_notifications(phone: Remote) -> None:

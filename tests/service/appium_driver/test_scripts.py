@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 from appium.webdriver import Remote
-from selenium.common.exceptions import InvalidArgumentException, UnknownMethodException, WebDriverException
+from selenium.common.exceptions import (
+    InvalidArgumentException,
+    UnknownMethodException,
+    WebDriverException,
+)
 
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import APP, APP_ID, WAIT_SECONDS, driven, seen
@@ -12,15 +16,25 @@ from tests.service.appium_driver.conftest import APP, APP_ID, WAIT_SECONDS, driv
 PLACE = {"direction": "down", "left": 10, "top": 10, "width": 100, "height": 100}
 
 
-@pytest.mark.parametrize("script", ["activeAppInfo", "touchAndHold", "alert", "sendBiometricMatch"])
+@pytest.mark.parametrize(
+    "script", ["activeAppInfo", "touchAndHold", "alert", "sendBiometricMatch"]
+)
 def test_an_ios_script_is_refused_on_android(phone: Remote, script: str) -> None:
-    with pytest.raises(UnknownMethodException, match=f"'mobile: {script}' is a script of iOS, this is Android"):
+    with pytest.raises(
+        UnknownMethodException,
+        match=f"'mobile: {script}' is a script of iOS, this is Android",
+    ):
         phone.execute_script(f"mobile: {script}", {"duration": 1, "action": "accept"})
 
 
-@pytest.mark.parametrize("script", ["getCurrentPackage", "clickGesture", "acceptAlert", "shell"])
+@pytest.mark.parametrize(
+    "script", ["getCurrentPackage", "clickGesture", "acceptAlert", "shell"]
+)
 def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> None:
-    with pytest.raises(UnknownMethodException, match=f"'mobile: {script}' is a script of Android, this is iOS"):
+    with pytest.raises(
+        UnknownMethodException,
+        match=f"'mobile: {script}' is a script of Android, this is iOS",
+    ):
         iphone.execute_script(f"mobile: {script}", {"x": 1, "y": 1})
 
 
@@ -31,7 +45,11 @@ def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> Non
         ("activateApp", {"bundleId": APP_ID}, "'appId' is missing"),
         ("deepLink", {"package": APP_ID}, "'url' is missing"),
         ("swipeGesture", {**PLACE}, "'percent' is missing"),
-        ("swipeGesture", {"direction": "up", "percent": 0.5}, r"'elementId' or 'left', 'top', 'width', 'height'"),
+        (
+            "swipeGesture",
+            {"direction": "up", "percent": 0.5},
+            r"'elementId' or 'left', 'top', 'width', 'height'",
+        ),
         ("clickGesture", {"x": 5}, "'elementId' or 'x', 'y'"),
         ("pressKey", {}, "'keycode' is missing"),
         ("type", {"text": None}, "'text' is missing"),
@@ -41,7 +59,9 @@ def test_an_android_script_is_refused_on_ios(iphone: Remote, script: str) -> Non
 def test_mandatory_arguments_of_a_script_are_required(
     phone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"):
+    with pytest.raises(
+        InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"
+    ):
         phone.execute_script(f"mobile: {script}", given)
 
 
@@ -53,14 +73,20 @@ def test_mandatory_arguments_of_a_script_are_required(
         ("launchApp", {"arguments": ["-home"]}, "'bundleId' is missing"),
         ("pinch", {"scale": 2}, "'velocity' is missing"),
         ("scroll", {}, "'name' or 'direction' or 'predicateString' or 'toVisible'"),
-        ("tap", {"x": 5, "y": 5, "elementID": "1"}, "has no argument 'elementID': did you mean 'elementId'"),
+        (
+            "tap",
+            {"x": 5, "y": 5, "elementID": "1"},
+            "has no argument 'elementID': did you mean 'elementId'",
+        ),
         ("isLocked", {"now": True}, r"has no argument 'now': it has no arguments"),
     ],
 )
 def test_mandatory_arguments_of_an_ios_script_are_required(
     iphone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"):
+    with pytest.raises(
+        InvalidArgumentException, match=rf"'mobile: {script}'.*{reason}"
+    ):
         iphone.execute_script(f"mobile: {script}", given)
 
 
@@ -68,7 +94,11 @@ def test_mandatory_arguments_of_an_ios_script_are_required(
     ("script", "given", "reason"),
     [
         ("backgroundApp", {"second": 1}, "did you mean 'seconds'"),
-        ("clickGesture", {"x": 1, "y": 1, "elementid": "1"}, "did you mean 'elementId'"),
+        (
+            "clickGesture",
+            {"x": 1, "y": 1, "elementid": "1"},
+            "did you mean 'elementId'",
+        ),
         ("getDeviceTime", {"pattern": "HH"}, "its arguments are 'format'"),
         ("acceptAlert", {"label": "OK"}, "did you mean 'buttonLabel'"),
     ],
@@ -76,17 +106,26 @@ def test_mandatory_arguments_of_an_ios_script_are_required(
 def test_an_unknown_argument_is_refused_with_the_closest_match(
     phone: Remote, script: str, given: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(InvalidArgumentException, match=rf"'mobile: {script}' has no argument '\w+': {reason}"):
+    with pytest.raises(
+        InvalidArgumentException,
+        match=rf"'mobile: {script}' has no argument '\w+': {reason}",
+    ):
         phone.execute_script(f"mobile: {script}", given)
 
 
 def test_a_misspelled_script_is_refused_with_the_closest_match(phone: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match=r"'mobile: clickGestures' .* did you mean 'mobile: clickGesture'"):
+    with pytest.raises(
+        UnknownMethodException,
+        match=r"'mobile: clickGestures' .* did you mean 'mobile: clickGesture'",
+    ):
         phone.execute_script("mobile: clickGestures", {"x": 1, "y": 1})
 
 
 def test_arguments_must_be_an_object(phone: Remote) -> None:
-    with pytest.raises(InvalidArgumentException, match="arguments of 'mobile: deepLink' must be an object"):
+    with pytest.raises(
+        InvalidArgumentException,
+        match="arguments of 'mobile: deepLink' must be an object",
+    ):
         phone.execute_script("mobile: deepLink", "notes:///life")
 
 
@@ -98,7 +137,9 @@ def test_arguments_must_be_an_object(phone: Remote) -> None:
         {"intent": APP_ID, "action": "android.intent.action.MAIN"},
     ],
 )
-def test_the_activity_of_the_app_is_started(phone: Remote, given: dict[str, Any]) -> None:
+def test_the_activity_of_the_app_is_started(
+    phone: Remote, given: dict[str, Any]
+) -> None:
     phone.terminate_app(APP_ID)
     phone.execute_script("mobile: startActivity", given)
     assert seen(phone, "title").text == "Notes"
@@ -107,41 +148,74 @@ def test_the_activity_of_the_app_is_started(phone: Remote, given: dict[str, Any]
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"intent": f"{APP_ID}/.SettingsActivity"}, "no activity .SettingsActivity: .* is .MainActivity.*deepLink"),
-        ({"intent": "org.example.other/.MainActivity"}, "org.example.other is not installed"),
+        (
+            {"intent": f"{APP_ID}/.SettingsActivity"},
+            "no activity .SettingsActivity: .* is .MainActivity.*deepLink",
+        ),
+        (
+            {"intent": "org.example.other/.MainActivity"},
+            "org.example.other is not installed",
+        ),
         ({"intent": f"{APP_ID}/.MainActivity", "flags": "0x10"}, "flags"),
-        ({"intent": f"{APP_ID}/.MainActivity", "action": "android.intent.action.SEND"}, "action android.intent.*SEND"),
+        (
+            {
+                "intent": f"{APP_ID}/.MainActivity",
+                "action": "android.intent.action.SEND",
+            },
+            "action android.intent.*SEND",
+        ),
         ({}, "'intent' or 'component' or 'uri'"),
     ],
 )
-def test_an_activity_of_another_app_is_refused(phone: Remote, given: dict[str, Any], reason: str) -> None:
+def test_an_activity_of_another_app_is_refused(
+    phone: Remote, given: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(WebDriverException, match=reason):
         phone.execute_script("mobile: startActivity", given)
 
 
 def test_the_extras_of_an_activity_are_the_apps_arguments(phone: Remote) -> None:
     extras = [["s", "place", "home now"], ["i", "number", 3], ["sn", "nothing"]]
-    phone.execute_script("mobile: startActivity", {"component": f"{APP_ID}/.MainActivity", "extras": extras})
-    assert seen(phone, "arguments").text == "--es place home now --ei number 3 --esn nothing"
+    phone.execute_script(
+        "mobile: startActivity",
+        {"component": f"{APP_ID}/.MainActivity", "extras": extras},
+    )
+    assert (
+        seen(phone, "arguments").text
+        == "--es place home now --ei number 3 --esn nothing"
+    )
 
 
 def test_an_activity_that_views_a_link_opens_it(phone: Remote) -> None:
-    view = {"action": "android.intent.action.VIEW", "uri": "notes://notes/5", "package": APP_ID}
+    view = {
+        "action": "android.intent.action.VIEW",
+        "uri": "notes://notes/5",
+        "package": APP_ID,
+    }
     phone.execute_script("mobile: startActivity", view)
     assert seen(phone, "title").text == "Note 5"
 
 
-def test_the_capabilities_can_name_the_apps_activity(phone: Remote, android: Session) -> None:
+def test_the_capabilities_can_name_the_apps_activity(
+    phone: Remote, android: Session
+) -> None:
     phone.terminate_app(APP_ID)
     with driven(android, {"appPackage": APP_ID, "appActivity": ".Start"}) as other:
         other.implicitly_wait(WAIT_SECONDS)
         other.execute_script("mobile: startActivity", {"intent": f"{APP_ID}/.Start"})
-        assert (other.current_activity, seen(other, "title").text) == (".Start", "Notes")
+        assert (other.current_activity, seen(other, "title").text) == (
+            ".Start",
+            "Notes",
+        )
 
 
 def test_a_process_environment_is_refused(iphone: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match="a web app has no environment: give it arguments"):
-        iphone.execute_script("mobile: launchApp", {"bundleId": APP_ID, "environment": {"STAGE": "test"}})
+    with pytest.raises(
+        UnknownMethodException, match="a web app has no environment: give it arguments"
+    ):
+        iphone.execute_script(
+            "mobile: launchApp", {"bundleId": APP_ID, "environment": {"STAGE": "test"}}
+        )
 
 
 def test_a_key_can_be_pressed_long(phone: Remote) -> None:
@@ -153,26 +227,37 @@ def test_a_key_can_be_pressed_long(phone: Remote) -> None:
     phone.switch_to.context("NATIVE_APP")
     phone.long_press_keycode(29)
     assert seen(phone, "text").text == "a"
-    with pytest.raises(InvalidArgumentException, match="a long press of the key code 4 has no equivalent"):
+    with pytest.raises(
+        InvalidArgumentException,
+        match="a long press of the key code 4 has no equivalent",
+    ):
         phone.long_press_keycode(4)
     phone.switch_to.context(phone.contexts[1])
     assert phone.execute_script("return window.keyup - window.keydown") >= 450
 
 
 def test_scrolling_to_an_element_brings_it_onto_the_screen(phone: Remote) -> None:
-    line = {"strategy": "-android uiautomator", "selector": 'new UiSelector().text("Line 33")'}
+    line = {
+        "strategy": "-android uiautomator",
+        "selector": 'new UiSelector().text("Line 33")',
+    }
     phone.execute_script("mobile: scroll", line)
     assert phone.find_element(line["strategy"], line["selector"]).is_displayed()
 
 
-def test_an_app_without_its_own_id_keeps_the_assigned_one(phone: Remote, android: Session) -> None:
+def test_an_app_without_its_own_id_keeps_the_assigned_one(
+    phone: Remote, android: Session
+) -> None:
     phone.terminate_app(APP_ID)
     named = "org.example.renamed"
     with driven(android, {"app": str(APP), "appPackage": named}) as other:
         other.remove_app(named)
         assert other.query_app_state(named) == 0
         other.install_app(f"file://{APP}")
-        assert (other.is_app_installed(named), other.query_app_state(named)) == (True, 1)
+        assert (other.is_app_installed(named), other.query_app_state(named)) == (
+            True,
+            1,
+        )
         other.activate_app(named)
         assert other.current_package == named
         other.remove_app(named)

@@ -31,7 +31,11 @@ class NotesScreen:
         return self
 
     def count(self) -> str:
-        return str(self.wait.until(expected_conditions.visibility_of_element_located(COUNT)).text)
+        return str(
+            self.wait.until(
+                expected_conditions.visibility_of_element_located(COUNT)
+            ).text
+        )
 
 
 @pytest.fixture(params=["android_driver", "ios_driver"])
@@ -51,7 +55,9 @@ def rotated(driver: Remote) -> None:
 
 
 @pytest.mark.parametrize("event", [relaunched, rotated])
-def test_notes_survive_restarts_of_the_app(screen: NotesScreen, event: Callable[[Remote], None]) -> None:
+def test_notes_survive_restarts_of_the_app(
+    screen: NotesScreen, event: Callable[[Remote], None]
+) -> None:
     screen.add("Buy milk").add("Bake bread")
     event(screen.driver)
     assert screen.count() == "You have 2 notes"

@@ -21,7 +21,10 @@ def zipped(path: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def tarred(path: Path, files: Mapping[str, bytes]) -> Path:
-    return tar_of(path, *((named(name, size=len(content)), content) for name, content in files.items()))
+    return tar_of(
+        path,
+        *((named(name, size=len(content)), content) for name, content in files.items()),
+    )
 
 
 def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -33,7 +36,12 @@ def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
 
 
 def named(
-    name: str, kind: bytes = tarfile.REGTYPE, *, target: str = "", size: int = 0, mode: int = 0o644
+    name: str,
+    kind: bytes = tarfile.REGTYPE,
+    *,
+    target: str = "",
+    size: int = 0,
+    mode: int = 0o644,
 ) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.type, member.linkname, member.size, member.mode = kind, target, size, mode
@@ -64,7 +72,9 @@ def zip_that_lies(path: Path, content: bytes) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("small.txt", content)
     size = len(content).to_bytes(4, "little")
-    path.write_bytes(path.read_bytes().replace(2 * size, size + (1).to_bytes(4, "little")))
+    path.write_bytes(
+        path.read_bytes().replace(2 * size, size + (1).to_bytes(4, "little"))
+    )
     return path
 
 
@@ -85,4 +95,8 @@ def shortened(path: Path, by: int) -> Path:
 
 def everything_in(directory: Path) -> dict[str, bytes]:
     """Return all files, by their names from the directory on."""
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }

@@ -29,7 +29,9 @@ def fetched(
 ) -> Path:
     note = [] if notes is None else notes
     with web(answers) as url:
-        return asyncio.run(download(url + path, directory, bounds=bounds, note=note.append))
+        return asyncio.run(
+            download(url + path, directory, bounds=bounds, note=note.append)
+        )
 
 
 def refused(directory: Path, answer: Answer, bounds: Bounds = BOUNDS) -> str:
@@ -39,14 +41,20 @@ def refused(directory: Path, answer: Answer, bounds: Bounds = BOUNDS) -> str:
 
 
 def test_an_archive_arrives_as_it_was_sent(tmp_path: Path) -> None:
-    path = fetched(tmp_path, {"/builds/notes%20app.zip?sig=s": Answer(ARCHIVE)}, "/builds/notes%20app.zip?sig=s")
+    path = fetched(
+        tmp_path,
+        {"/builds/notes%20app.zip?sig=s": Answer(ARCHIVE)},
+        "/builds/notes%20app.zip?sig=s",
+    )
 
     assert path.read_bytes() == ARCHIVE
     assert path.name == "notes-app.zip"
     assert path.is_relative_to(tmp_path)
 
 
-def test_its_size_and_checksum_are_reported_and_its_signature_is_not(tmp_path: Path) -> None:
+def test_its_size_and_checksum_are_reported_and_its_signature_is_not(
+    tmp_path: Path,
+) -> None:
     notes: list[str] = []
 
     fetched(
@@ -65,7 +73,11 @@ def test_its_size_and_checksum_are_reported_and_its_signature_is_not(tmp_path: P
 
 def test_the_services_log_does_not_have_its_signature_either(tmp_path: Path) -> None:
     with logging_to(tmp_path / "service.log", "made-up-token"):
-        fetched(tmp_path, {"/app.zip?sig=abcdefgh": Answer(ARCHIVE)}, "/app.zip?sig=abcdefgh")
+        fetched(
+            tmp_path,
+            {"/app.zip?sig=abcdefgh": Answer(ARCHIVE)},
+            "/app.zip?sig=abcdefgh",
+        )
 
     assert "abcdefgh" not in (tmp_path / "service.log").read_text()
 
@@ -73,7 +85,12 @@ def test_the_services_log_does_not_have_its_signature_either(tmp_path: Path) -> 
 def test_a_redirect_is_followed(tmp_path: Path) -> None:
     away = Answer(status="302 Found", headers={"Location": "/elsewhere"})
 
-    assert fetched(tmp_path, {"/app.zip": away, "/elsewhere": Answer(ARCHIVE)}).read_bytes() == ARCHIVE
+    assert (
+        fetched(
+            tmp_path, {"/app.zip": away, "/elsewhere": Answer(ARCHIVE)}
+        ).read_bytes()
+        == ARCHIVE
+    )
 
 
 def test_endless_redirects_are_refused(tmp_path: Path) -> None:
@@ -85,46 +102,67 @@ def test_endless_redirects_are_refused(tmp_path: Path) -> None:
 def test_a_redirect_to_a_non_http_url_is_refused(tmp_path: Path) -> None:
     answer = Answer(status="302 Found", headers={"Location": "file:///etc/passwd"})
 
-    assert "cannot be downloaded: Request URL has an unsupported protocol" in refused(tmp_path, answer)
+    assert "cannot be downloaded: Request URL has an unsupported protocol" in refused(
+        tmp_path, answer
+    )
 
 
 def test_a_refusal_is_reported_with_its_status(tmp_path: Path) -> None:
-    assert "/app.zip returned 403 Forbidden (expected an archive)" in refused(tmp_path, Answer(status="403 Forbidden"))
+    assert "/app.zip returned 403 Forbidden (expected an archive)" in refused(
+        tmp_path, Answer(status="403 Forbidden")
+    )
 
 
 def test_a_web_page_instead_of_an_archive_is_reported(tmp_path: Path) -> None:
-    answer = Answer(b"<title>Log in</title>", headers={"Content-Type": "text/html; charset=utf-8"})
+    answer = Answer(
+        b"<title>Log in</title>", headers={"Content-Type": "text/html; charset=utf-8"}
+    )
 
     with pytest.raises(PageError, match=r"is a web page \(text/html\), not an archive"):
         fetched(tmp_path, {"/app.zip": answer})
 
 
-def test_a_length_above_the_limit_is_refused_before_the_download(tmp_path: Path) -> None:
+def test_a_length_above_the_limit_is_refused_before_the_download(
+    tmp_path: Path,
+) -> None:
     said = refused(tmp_path, Answer(silent=True, headers={"Content-Length": "100001"}))
 
     assert "larger than the limit of 0 MB" in said
 
 
 def test_an_endless_stream_is_cut_off_at_the_limit(tmp_path: Path) -> None:
-    assert "larger than the limit of 0 MB" in refused(tmp_path, Answer(endless=b"x" * 10_000))
+    assert "larger than the limit of 0 MB" in refused(
+        tmp_path, Answer(endless=b"x" * 10_000)
+    )
     assert all(path.stat().st_size <= 100_000 for path in tmp_path.rglob("app.zip"))
 
 
 def test_a_compressed_response_counts_by_its_decompressed_size(tmp_path: Path) -> None:
     bomb = gzip.compress(bytes(1_000_000))
 
-    assert "larger than the limit of 0 MB" in refused(tmp_path, Answer(bomb, headers={"Content-Encoding": "gzip"}))
+    assert "larger than the limit of 0 MB" in refused(
+        tmp_path, Answer(bomb, headers={"Content-Encoding": "gzip"})
+    )
 
 
 def test_a_silent_server_times_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/app.zip"
         with pytest.raises(ControllerError, match=r"no data for 0\.1 s"):
-            asyncio.run(download(address, tmp_path, bounds=replace(BOUNDS, silence_seconds=0.1), note=print))
+            asyncio.run(
+                download(
+                    address,
+                    tmp_path,
+                    bounds=replace(BOUNDS, silence_seconds=0.1),
+                    note=print,
+                )
+            )
 
 
 def test_a_slow_server_eventually_times_out(tmp_path: Path) -> None:
-    said = refused(tmp_path, Answer(endless=b"PK"), replace(BOUNDS, seconds=1, most_bytes=10**12))
+    said = refused(
+        tmp_path, Answer(endless=b"PK"), replace(BOUNDS, seconds=1, most_bytes=10**12)
+    )
 
     assert "timed out after 1 s" in said
 
@@ -139,13 +177,17 @@ def test_an_unreachable_server_is_reported_without_credentials(tmp_path: Path) -
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://ada:pw123456@127.0.0.1:{free.getsockname()[1]}/app.zip"
 
-    with pytest.raises(ControllerError, match=r"http://\*\*\*@127.* cannot be downloaded: ") as caught:
+    with pytest.raises(
+        ControllerError, match=r"http://\*\*\*@127.* cannot be downloaded: "
+    ) as caught:
         asyncio.run(download(address, tmp_path, bounds=BOUNDS, note=print))
 
     assert "pw123456" not in str(caught.value)
 
 
-def test_no_proxy_is_used_for_loopback_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_loopback_addresses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -42,7 +42,9 @@ def site(tmp_path: Path) -> Path:
 
 
 def browser(base_url: str = "") -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=base_url, trust_env=False, verify=False)  # without certificates it starts sooner
+    return httpx.AsyncClient(
+        base_url=base_url, trust_env=False, verify=False
+    )  # without certificates it starts sooner
 
 
 def asked(site: Path, *paths: str, **more: object) -> list[httpx.Response]:
@@ -52,7 +54,9 @@ def asked(site: Path, *paths: str, **more: object) -> list[httpx.Response]:
     return visited(site, ask)
 
 
-def visited(site: Path, visit: Callable[[httpx.AsyncClient], Awaitable[list[httpx.Response]]]) -> list[httpx.Response]:
+def visited(
+    site: Path, visit: Callable[[httpx.AsyncClient], Awaitable[list[httpx.Response]]]
+) -> list[httpx.Response]:
     async def over_sockets() -> list[httpx.Response]:
         async with serving(site) as url, browser(base_url=url) as client:
             return await visit(client)
@@ -86,14 +90,19 @@ def test_every_file_is_served_with_its_type_and_never_cached(site: Path) -> None
 def test_a_path_of_the_app_returns_the_app(site: Path) -> None:
     replies = asked(site, "/notes/17?edit=1", "/no/such", "/empty/", "/..%2f..%2fnotes")
 
-    assert [(reply.status_code, reply.content) for reply in replies] == [(200, PAGE)] * 4
+    assert [(reply.status_code, reply.content) for reply in replies] == [
+        (200, PAGE)
+    ] * 4
 
 
 def test_an_exported_page_is_found_by_its_route(site: Path) -> None:
     about, help_, moved = asked(site, "/about", "/help/", "/help")
 
     assert (about.content, help_.content) == (b"about", b"help")
-    assert (moved.status_code, httpx.URL(moved.headers["location"]).path) == (307, "/help/")
+    assert (moved.status_code, httpx.URL(moved.headers["location"]).path) == (
+        307,
+        "/help/",
+    )
 
 
 def test_a_file_that_is_not_there_is_not_found(site: Path) -> None:
@@ -104,7 +113,15 @@ def test_a_file_that_is_not_there_is_not_found(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/link.txt", "/up/secret.txt", "/..%2fsecret.txt", "/help/..%2f..%2fsecret.txt", "/%00.txt", "//etc/x.txt"]
+    "path",
+    [
+        "/link.txt",
+        "/up/secret.txt",
+        "/..%2fsecret.txt",
+        "/help/..%2f..%2fsecret.txt",
+        "/%00.txt",
+        "//etc/x.txt",
+    ],
 )
 def test_nothing_outside_the_build_is_served(site: Path, path: str) -> None:
     (reply,) = asked(site, path)
@@ -142,7 +159,11 @@ def test_two_sites_are_separate(site: Path, tmp_path: Path) -> None:
     (tmp_path / "other/index.html").write_bytes(b"other")
 
     async def both() -> list[bytes]:
-        async with serving(site) as one, serving(tmp_path / "other") as two, browser() as http:
+        async with (
+            serving(site) as one,
+            serving(tmp_path / "other") as two,
+            browser() as http,
+        ):
             return [(await http.get(url)).content for url in (one, two)]
 
     assert asyncio.run(both()) == [PAGE, b"other"]

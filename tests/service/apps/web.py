@@ -18,9 +18,20 @@ class Answer:
     silent: bool = False
 
     def head(self) -> bytes:
-        length = {} if self.endless or self.silent else {"Content-Length": str(len(self.body))}
+        length = (
+            {}
+            if self.endless or self.silent
+            else {"Content-Length": str(len(self.body))}
+        )
         headers = {"Connection": "close", **length, **(self.headers or {})}
-        return "\r\n".join([f"HTTP/1.1 {self.status}", *(f"{k}: {v}" for k, v in headers.items()), "", ""]).encode()
+        return "\r\n".join(
+            [
+                f"HTTP/1.1 {self.status}",
+                *(f"{k}: {v}" for k, v in headers.items()),
+                "",
+                "",
+            ]
+        ).encode()
 
 
 @contextmanager
@@ -32,7 +43,9 @@ def web(answers: Mapping[str, Answer]) -> Generator[str]:
             request = self.rfile.readline()
             while self.rfile.readline().strip():
                 pass
-            reported = answers.get(request.split()[1].decode(), Answer(status="404 Not Found"))
+            reported = answers.get(
+                request.split()[1].decode(), Answer(status="404 Not Found")
+            )
             with suppress(ConnectionError):
                 self.wfile.write(reported.head() + reported.body)
                 while reported.endless:

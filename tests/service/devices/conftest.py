@@ -11,7 +11,12 @@ from tests.service.devices.phone import Phone, booted
 @pytest.fixture(scope="module")
 def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
     # As long as the path of a session in a deeply nested project.
-    directory = tmp_path_factory.mktemp("a-project-with-a-name-that-says-a-lot") / "state" / "programs" / ("s" * 36)
+    directory = (
+        tmp_path_factory.mktemp("a-project-with-a-name-that-says-a-lot")
+        / "state"
+        / "programs"
+        / ("s" * 36)
+    )
     directory.mkdir(parents=True)
     with booted(directory, deviceIdentifier="pixel_7") as phone:
         yield phone

@@ -58,7 +58,9 @@ class Phone:
         """Poll until an expression has the expected value."""
         return self.do(self._says_in_time(expression, expected))
 
-    def calls(self, method: str, *, limit_seconds: float = LIMIT_SECONDS, **params: Any) -> Mapping[str, Any]:
+    def calls(
+        self, method: str, *, limit_seconds: float = LIMIT_SECONDS, **params: Any
+    ) -> Mapping[str, Any]:
         """Send a command to the page in front, as a controller does."""
         return self.do(self._calls(method, params, limit_seconds))
 
@@ -77,21 +79,32 @@ class Phone:
     async def _is_said(self, expression: str, expected: object) -> bool:
         try:
             return bool(await self._says(expression) == expected)
-        except (ControllerError, KeyError):  # the page is being closed, or there is none
+        except (
+            ControllerError,
+            KeyError,
+        ):  # the page is being closed, or there is none
             return False
 
     async def _calls(
-        self, method: str, params: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        limit_seconds: float = LIMIT_SECONDS,
     ) -> Mapping[str, Any]:
         async with self._page() as page:
             return await page.call(method, params, limit_seconds=limit_seconds)
 
     @asynccontextmanager
     async def _page(self) -> AsyncGenerator[Connection, None]:
-        async with connect((await self._front())["webSocketDebuggerUrl"], max_size=None) as websocket:
+        async with connect(
+            (await self._front())["webSocketDebuggerUrl"], max_size=None
+        ) as websocket:
             reader = asyncio.StreamReader()
             connection = Connection(reader, cast("Any", _Writer(websocket)))
-            tasks = [asyncio.create_task(_feed(websocket, reader)), asyncio.create_task(connection.read())]
+            tasks = [
+                asyncio.create_task(_feed(websocket, reader)),
+                asyncio.create_task(connection.read()),
+            ]
             try:
                 yield connection
             finally:
@@ -127,13 +140,23 @@ async def _feed(websocket: ClientConnection, reader: asyncio.StreamReader) -> No
 
 
 @contextmanager
-def booted(directory: Path, log: Callable[[str], None] = print, **request: Any) -> Generator[Phone]:
+def booted(
+    directory: Path, log: Callable[[str], None] = print, **request: Any
+) -> Generator[Phone]:
     """Boot a phone with its files in a directory; remove them and end its processes with the block."""
     guard = Guard(environ=os.environ, log=print)
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
-    devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log, toolbox=toolbox)
+    devices = Devices(
+        environ=dict(os.environ),
+        home=directory / "user",
+        guard=guard,
+        log=log,
+        toolbox=toolbox,
+    )
     with asyncio.Runner() as runner:
-        lent = devices.borrowed({"platform": "android", "type": "appium"} | request, directory)
+        lent = devices.borrowed(
+            {"platform": "android", "type": "appium"} | request, directory
+        )
         try:
             device = runner.run(lent.__aenter__())
             assert isinstance(device, Chromium)

@@ -26,8 +26,13 @@ class Recorded:
 
     def answers(self, answers: Mapping[str, str]) -> None:
         """Print this output from now on, nothing for all other commands, and forget earlier calls."""
-        cases = "\n".join(f"{_pattern(command)}) {_printing(printed)};;" for command, printed in answers.items())
-        self.program.write_text(f'#!/bin/sh\necho "$*" >>\'{self.log}\'\ncase "$*" in\n{cases}\n*) ;;\nesac\n')
+        cases = "\n".join(
+            f"{_pattern(command)}) {_printing(printed)};;"
+            for command, printed in answers.items()
+        )
+        self.program.write_text(
+            f'#!/bin/sh\necho "$*" >>\'{self.log}\'\ncase "$*" in\n{cases}\n*) ;;\nesac\n'
+        )
         self.program.chmod(0o755)
         self.log.write_text("")
 
@@ -38,7 +43,11 @@ class Recorded:
 
 
 def _pattern(command: str) -> str:
-    return "".join(piece if piece in ("*", "?") else f"'{piece}'" for piece in re.split(r"([*?])", command) if piece)
+    return "".join(
+        piece if piece in ("*", "?") else f"'{piece}'"
+        for piece in re.split(r"([*?])", command)
+        if piece
+    )
 
 
 def _printing(printed: str) -> str:

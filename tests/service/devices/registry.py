@@ -18,7 +18,11 @@ class Registry:
 
     def __init__(self, project: Project, *, half: bool = False) -> None:
         packages = json.loads(project.files[1].read_text())["packages"]
-        self.packages = {name.rpartition("node_modules/")[2]: one for name, one in packages.items() if name}
+        self.packages = {
+            name.rpartition("node_modules/")[2]: one
+            for name, one in packages.items()
+            if name
+        }
         self.half = half
 
     def described(self, name: str, url: str) -> dict[str, Any]:
@@ -26,7 +30,11 @@ class Registry:
         one = self.packages[name]
         dist = {"tarball": f"{url}/{name}/-/archive.tgz", "integrity": one["integrity"]}
         version = {**one, "name": name, "dist": dist}
-        return {"name": name, "versions": {one["version"]: version}, "dist-tags": {"latest": one["version"]}}
+        return {
+            "name": name,
+            "versions": {one["version"]: version},
+            "dist-tags": {"latest": one["version"]},
+        }
 
 
 @contextmanager

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.browser import browsing, find_chromedriver, find_chromium
+from pytest_device.service.devices.browser import (
+    browsing,
+    find_chromedriver,
+    find_chromium,
+)
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import find_processes
 
@@ -36,10 +40,18 @@ def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
         guard.close()
 
 
-def test_a_browser_that_exits_during_startup_is_reported_with_its_output(script: Script, tmp_path: Path) -> None:
-    program = script("chromium", "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n")
+def test_a_browser_that_exits_during_startup_is_reported_with_its_output(
+    script: Script, tmp_path: Path
+) -> None:
+    program = script(
+        "chromium",
+        "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n",
+    )
 
-    with pytest.raises(ControllerError, match=r"exited during startup with exit status 3.*:\n    no such library$"):
+    with pytest.raises(
+        ControllerError,
+        match=r"exited during startup with exit status 3.*:\n    no such library$",
+    ):
         start(program, tmp_path / "session")
 
 
@@ -54,11 +66,16 @@ def test_a_browser_that_crashes_once_is_restarted(
 
     start(script("chromium", crash_first.lstrip()), tmp_path / "session")
 
-    assert capsys.readouterr().out == "the browser exited during startup with exit status -11; starting it again\n"
+    assert (
+        capsys.readouterr().out
+        == "the browser exited during startup with exit status -11; starting it again\n"
+    )
     assert not find_processes([tmp_path / "session"])
 
 
-def test_an_unresponsive_browser_times_out_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
+def test_an_unresponsive_browser_times_out_and_leaves_no_process(
+    script: Script, tmp_path: Path
+) -> None:
     program = script("chromium", "#!/bin/sh\necho waiting\nexec sleep 99\n")
 
     with pytest.raises(ControllerError, match=r"not ready within 0\.2 s"):
@@ -67,15 +84,21 @@ def test_an_unresponsive_browser_times_out_and_leaves_no_process(script: Script,
     assert not find_processes([tmp_path / "session"])
 
 
-def test_a_browser_with_endless_output_is_not_blocked(script: Script, tmp_path: Path) -> None:
-    program = script("chromium", "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\nexit 4\n")
+def test_a_browser_with_endless_output_is_not_blocked(
+    script: Script, tmp_path: Path
+) -> None:
+    program = script(
+        "chromium", "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\nexit 4\n"
+    )
 
     with pytest.raises(ControllerError, match=r"exit status 4.*:\n    x{300}"):
         start(program, tmp_path / "session")
 
 
 def test_a_browser_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ControllerError, match="none cannot be run: No such file or directory"):
+    with pytest.raises(
+        ControllerError, match="none cannot be run: No such file or directory"
+    ):
         start(tmp_path / "none", tmp_path / "session")
 
 
@@ -88,14 +111,20 @@ def test_its_temporary_files_are_private_have_a_short_path_and_are_removed(
     monkeypatch.setattr("tempfile.tempdir", str(place))
     program = script("chromium", '#!/bin/sh\nls -ld "$TMPDIR"\nexit 3\n')
 
-    with pytest.raises(ControllerError, match=r"\n    drwx------.* /tmp/pd-\w+$") as failure:
+    with pytest.raises(
+        ControllerError, match=r"\n    drwx------.* /tmp/pd-\w+$"
+    ) as failure:
         start(program, tmp_path / "session")
 
     assert not Path(str(failure.value).split()[-1]).exists()
 
 
-@pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome", "chrome"])
-def test_a_browser_is_found_on_path_by_each_of_its_names(name: str, script: Script) -> None:
+@pytest.mark.parametrize(
+    "name", ["chromium", "chromium-browser", "google-chrome", "chrome"]
+)
+def test_a_browser_is_found_on_path_by_each_of_its_names(
+    name: str, script: Script
+) -> None:
     program = script(name, "#!/bin/sh\n")
 
     assert find_chromium({"PATH": str(program.parent)}) == program

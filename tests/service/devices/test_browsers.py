@@ -36,9 +36,13 @@ def cache_dir(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def found(tmp_path: Path, session_type: SessionType, built_for: str = BUILT_FOR) -> Found:
+def found(
+    tmp_path: Path, session_type: SessionType, built_for: str = BUILT_FOR
+) -> Found:
     environ = {"PATH": str(tmp_path / "bin")}
-    return asyncio.run(find(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for))
+    return asyncio.run(
+        find(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for)
+    )
 
 
 def installs(script: Script, **versions: str) -> None:
@@ -49,18 +53,43 @@ def installs(script: Script, **versions: str) -> None:
 @pytest.mark.parametrize(
     ("versions", "session_type", "unused"),
     [
-        ({"chromium": "Chromium 156.0.1.2 built on it", "chromedriver": "ChromeDriver 156.0.8078.79"}, APPIUM, None),
+        (
+            {
+                "chromium": "Chromium 156.0.1.2 built on it",
+                "chromedriver": "ChromeDriver 156.0.8078.79",
+            },
+            APPIUM,
+            None,
+        ),
         ({"chromium": "", "chromedriver": "ChromeDriver 156.0.8078.79"}, APPIUM, None),
         ({"chromium": "Chromium 156.0.1.2"}, ARGENT, None),
-        ({"chromium": "Chromium 156.0.1.2", "chromedriver": "ChromeDriver 150.0.1.2"}, ARGENT, None),
-        ({"chromium": "Chromium 156.0.1.2", "chromedriver": "ChromeDriver 150.0.1.2"}, APPIUM, OLD),
+        (
+            {
+                "chromium": "Chromium 156.0.1.2",
+                "chromedriver": "ChromeDriver 150.0.1.2",
+            },
+            ARGENT,
+            None,
+        ),
+        (
+            {
+                "chromium": "Chromium 156.0.1.2",
+                "chromedriver": "ChromeDriver 150.0.1.2",
+            },
+            APPIUM,
+            OLD,
+        ),
         ({"chromium": "Chromium 156.0.1.2"}, APPIUM, "chromedriver is not on PATH"),
         ({"chromedriver": "ChromeDriver 156.0.1.2"}, APPIUM, ""),
         ({}, ARGENT, ""),
     ],
 )
 def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_chromedriver(
-    versions: dict[str, str], session_type: SessionType, unused: str | None, script: Script, tmp_path: Path
+    versions: dict[str, str],
+    session_type: SessionType,
+    unused: str | None,
+    script: Script,
+    tmp_path: Path,
 ) -> None:
     installs(script, **versions)
     own, pinned = tmp_path / "bin/chromium", Pinned(tmp_path / "cache")
@@ -68,7 +97,11 @@ def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_c
     browser = found(tmp_path, session_type)
 
     if unused is None:
-        assert (browser.program, browser.about, browser.to_install) == (own, versions["chromium"], "")
+        assert (browser.program, browser.about, browser.to_install) == (
+            own,
+            versions["chromium"],
+            "",
+        )
     else:
         why = f"; {own} is not used: {unused}" if unused else ""
         assert (browser.program, browser.missing) == (pinned.program, "")
@@ -82,12 +115,24 @@ def test_the_machines_browser_is_preferred_but_for_appium_only_with_a_matching_c
     [
         ({}, "no Chromium is on PATH, chromedriver is not on PATH"),
         ({"chromium": "Chromium 156.0.1.2"}, "chromedriver is not on PATH"),
-        ({"chromium": "Chromium 156.0.1.2", "chromedriver": "ChromeDriver 150.0.1.2"}, OLD),
+        (
+            {
+                "chromium": "Chromium 156.0.1.2",
+                "chromedriver": "ChromeDriver 150.0.1.2",
+            },
+            OLD,
+        ),
     ],
 )
-@pytest.mark.parametrize("built_for", ["Linux aarch64", "Darwin arm64", "Darwin x86_64"])
+@pytest.mark.parametrize(
+    "built_for", ["Linux aarch64", "Darwin arm64", "Darwin x86_64"]
+)
 def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
-    versions: dict[str, str], missing: str, built_for: str, script: Script, tmp_path: Path
+    versions: dict[str, str],
+    missing: str,
+    built_for: str,
+    script: Script,
+    tmp_path: Path,
 ) -> None:
     installs(script, **versions)
 
@@ -99,13 +144,25 @@ def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
 
 def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> None:
     [driver] = Pinned(Path("cache")).missing(APPIUM)[1:]
-    requirements = next(Path(__file__).parents[3].glob("src/pytest_device/service/runners/pip/*/requirements.txt"))
+    requirements = next(
+        Path(__file__)
+        .parents[3]
+        .glob("src/pytest_device/service/runners/pip/*/requirements.txt")
+    )
 
-    assert driver.removeprefix("chromedriver ").split(".")[0] == CHROMIUM.version.split(".")[0]
-    assert re.fullmatch(r"chromedriver-py==[\d.]+ \\\n    --hash=sha256:[0-9a-f]{64}\n", requirements.read_text())
+    assert (
+        driver.removeprefix("chromedriver ").split(".")[0]
+        == CHROMIUM.version.split(".")[0]
+    )
+    assert re.fullmatch(
+        r"chromedriver-py==[\d.]+ \\\n    --hash=sha256:[0-9a-f]{64}\n",
+        requirements.read_text(),
+    )
 
 
-def toolbox(guard: Guard, cache_dir: Path, npm: str = REFUSING, pip: str = REFUSING) -> Toolbox:
+def toolbox(
+    guard: Guard, cache_dir: Path, npm: str = REFUSING, pip: str = REFUSING
+) -> Toolbox:
     """Return one with empty caches of npm's and pip's, which ask these registries once."""
     environ = {
         "PATH": os.environ["PATH"],
@@ -123,12 +180,16 @@ def toolbox(guard: Guard, cache_dir: Path, npm: str = REFUSING, pip: str = REFUS
 def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
     """Return why the browser cannot be installed; check that nothing is left."""
     with pytest.raises(ConfigError) as error:
-        asyncio.run(Pinned(cache_dir).install(toolbox(guard, cache_dir, npm), APPIUM, print))
+        asyncio.run(
+            Pinned(cache_dir).install(toolbox(guard, cache_dir, npm), APPIUM, print)
+        )
     assert [path.name for path in cache_dir.iterdir()] == ["install.lock"]
     return str(error.value)
 
 
-def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(guard: Guard, cache_dir: Path) -> None:
+def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(
+    guard: Guard, cache_dir: Path
+) -> None:
     reported = failure(guard, cache_dir)
 
     assert reported.startswith("Chromium 153.0.0 could not be installed")
@@ -136,7 +197,9 @@ def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(guard: Gu
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
-def test_a_registry_that_goes_away_halfway_leaves_nothing(guard: Guard, cache_dir: Path) -> None:
+def test_a_registry_that_goes_away_halfway_leaves_nothing(
+    guard: Guard, cache_dir: Path
+) -> None:
     with serving(Registry(CHROMIUM, half=True)) as url:
         reported = failure(guard, cache_dir, url)
 
@@ -144,7 +207,9 @@ def test_a_registry_that_goes_away_halfway_leaves_nothing(guard: Guard, cache_di
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
-def test_a_package_that_differs_from_the_pinned_one_is_refused(guard: Guard, cache_dir: Path) -> None:
+def test_a_package_that_differs_from_the_pinned_one_is_refused(
+    guard: Guard, cache_dir: Path
+) -> None:
     with serving(Registry(CHROMIUM)) as url:
         reported = failure(guard, cache_dir, url)
 
@@ -152,30 +217,53 @@ def test_a_package_that_differs_from_the_pinned_one_is_refused(guard: Guard, cac
     assert "Fix: a package differs from the pinned one" in reported
 
 
-def test_without_its_chromedriver_the_browser_is_still_installed(guard: Guard, cache_dir: Path) -> None:
+def test_without_its_chromedriver_the_browser_is_still_installed(
+    guard: Guard, cache_dir: Path
+) -> None:
     pinned = Pinned(cache_dir)
     pinned.program.parent.mkdir(parents=True)
     pinned.program.touch()
 
-    with pytest.raises(ConfigError, match=r"^chromedriver 153.* could not (.|\n)*Fix: check the network and"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^chromedriver 153.* could not (.|\n)*Fix: check the network and",
+    ):
         asyncio.run(pinned.install(toolbox(guard, cache_dir), APPIUM, print))
 
-    assert sorted(path.name for path in cache_dir.iterdir()) == [pinned.program.parent.name, "install.lock"]
+    assert sorted(path.name for path in cache_dir.iterdir()) == [
+        pinned.program.parent.name,
+        "install.lock",
+    ]
 
 
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
-        ("headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open", "lacks what"),
-        ("/lib/libc.so.6: version `GLIBC_2.38' not found", "lacks what the program needs"),
+        (
+            "headless_shell: error while loading shared libraries: libglib-2.0.so.0: cannot open",
+            "lacks what",
+        ),
+        (
+            "/lib/libc.so.6: version `GLIBC_2.38' not found",
+            "lacks what the program needs",
+        ),
         ("No module named pip", "this Python has no pip"),
     ],
 )
 def test_a_system_that_cannot_run_it_is_reported_with_the_install_command(
     line: str, fix: str, guard: Guard, cache_dir: Path, script: Script
 ) -> None:
-    command = script("install", f'#!/bin/sh\necho "{line.replace("`", chr(92) + "`")}" >&2\nexit 127\n')
-    package = Package("Thing", cache_dir / "thing", Path("proof"), [command], by_hand="apt-get install thing")
+    command = script(
+        "install",
+        f'#!/bin/sh\necho "{line.replace("`", chr(92) + "`")}" >&2\nexit 127\n',
+    )
+    package = Package(
+        "Thing",
+        cache_dir / "thing",
+        Path("proof"),
+        [command],
+        by_hand="apt-get install thing",
+    )
 
     with pytest.raises(ConfigError, match=f"Fix: apt-get install thing.*{fix}"):
         asyncio.run(Installer(guard, {"PATH": "/usr/bin:/bin"}, print).ensure(package))

@@ -20,7 +20,9 @@ from pytest_device.spec import SessionType
 
 Script = Callable[[str, str], Path]
 
-pytestmark = pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+pytestmark = pytest.mark.skipif(
+    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+)
 
 SECONDS: Final = 240
 INSTALL: Final = """
@@ -48,25 +50,45 @@ def guard() -> Iterator[Guard]:
     guard.close()
 
 
-def test_one_of_two_first_runs_installs_next_to_an_older_version(guard: Guard, tmp_path: Path) -> None:
+def test_one_of_two_first_runs_installs_next_to_an_older_version(
+    guard: Guard, tmp_path: Path
+) -> None:
     older = tmp_path / "chromium-152.0.0-0a1b2c3d/chromium"
     older.parent.mkdir()
     older.touch()
     command = [sys.executable, "-c", INSTALL, str(tmp_path)]
 
-    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    runs = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
     reported = "".join(run.communicate(timeout=SECONDS)[0] for run in runs)
 
     assert [run.returncode for run in runs] == [0, 0]
-    assert (reported.count("installed Chromium"), reported.count("installed chromedriver")) == (1, 1)
+    assert (
+        reported.count("installed Chromium"),
+        reported.count("installed chromedriver"),
+    ) == (1, 1)
     pinned = Pinned(tmp_path)
-    kept = {older.parent, pinned.program.parent, pinned.chromedriver.parent, tmp_path / "install.lock"}
+    kept = {
+        older.parent,
+        pinned.program.parent,
+        pinned.chromedriver.parent,
+        tmp_path / "install.lock",
+    }
     assert set(tmp_path.iterdir()) == kept
     assert _says(pinned.program).startswith("Chromium 153.")
     assert _says(pinned.chromedriver).startswith("ChromeDriver 153.")
     assert pinned.missing(SessionType.APPIUM) == []
-    nothing_to_ask = {"PATH": "", "npm_config_registry": "http://127.0.0.1:9", "PIP_INDEX_URL": "http://127.0.0.1:9"}
-    asyncio.run(pinned.install(Toolbox(guard, nothing_to_ask, tmp_path), SessionType.APPIUM, pytest.fail))
+    nothing_to_ask = {
+        "PATH": "",
+        "npm_config_registry": "http://127.0.0.1:9",
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+    }
+    asyncio.run(
+        pinned.install(
+            Toolbox(guard, nothing_to_ask, tmp_path), SessionType.APPIUM, pytest.fail
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +99,12 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is not on PATH")
     for file in CHROMIUM.files:
         shutil.copy(file, directory)
-    subprocess.run([npm, "ci", "--ignore-scripts", "--no-engine-strict"], cwd=directory, check=True, timeout=SECONDS)
+    subprocess.run(
+        [npm, "ci", "--ignore-scripts", "--no-engine-strict"],
+        cwd=directory,
+        check=True,
+        timeout=SECONDS,
+    )
     return directory / "node_modules"
 
 
@@ -91,9 +118,18 @@ def test_a_broken_archive_is_reported_and_leaves_nothing(
     archive = "node_modules/@sparticuz/chromium/bin/chromium.br"
     breaking = script("npm", f'#!/bin/sh\ncp -R "{packages}" . && {damage} {archive}\n')
     command: list[str | Path] = [node, "install.mjs", breaking]
-    package = Package("Chromium", tmp_path / "cache/chromium", CHROMIUM.script, command, CHROMIUM.files)
+    package = Package(
+        "Chromium",
+        tmp_path / "cache/chromium",
+        CHROMIUM.script,
+        command,
+        CHROMIUM.files,
+    )
 
-    with pytest.raises(ConfigError, match=r"(unexpected end|Decompression failed)(.|\n)*Fix: an archive is corrupt"):
+    with pytest.raises(
+        ConfigError,
+        match=r"(unexpected end|Decompression failed)(.|\n)*Fix: an archive is corrupt",
+    ):
         asyncio.run(Installer(guard, os.environ, print).ensure(package))
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]
@@ -103,11 +139,19 @@ def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> No
     """A real one, of 120 MB, which only this test sees."""
     disk = f"mount -t tmpfs -o size=120m none {tmp_path}"
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    if not shutil.which("unshare") or subprocess.run([*unshare, disk], check=False).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*unshare, disk], check=False).returncode
+    ):
         pytest.skip("no disk can be mounted here")
 
     run = subprocess.run(
-        [*unshare, f'{disk} && "$0" -c "$1" {tmp_path}; ls {tmp_path}', sys.executable, INSTALL],
+        [
+            *unshare,
+            f'{disk} && "$0" -c "$1" {tmp_path}; ls {tmp_path}',
+            sys.executable,
+            INSTALL,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -32,12 +32,20 @@ Handler = Callable[[Pipe], Awaitable[None]]
 
 
 @asynccontextmanager
-async def browser(handler: Handler, heard: Callable[[Event], None] = print) -> AsyncGenerator[Connection, None]:
+async def browser(
+    handler: Handler, heard: Callable[[Event], None] = print
+) -> AsyncGenerator[Connection, None]:
     """Connect to a browser that behaves so."""
-    near, far = [await asyncio.open_connection(sock=end, limit=2**24) for end in socket.socketpair()]
+    near, far = [
+        await asyncio.open_connection(sock=end, limit=2**24)
+        for end in socket.socketpair()
+    ]
     connection, pipe = Connection(*near), Pipe(*far)
     connection.on_event = heard
-    tasks = [asyncio.create_task(connection.read()), asyncio.ensure_future(handler(pipe))]
+    tasks = [
+        asyncio.create_task(connection.read()),
+        asyncio.ensure_future(handler(pipe)),
+    ]
     try:
         yield connection
     finally:
@@ -74,7 +82,10 @@ def within(work: Coroutine[Any, Any, Any]) -> Any:
 def test_a_command_gets_its_own_response() -> None:
     async def scenario() -> Any:
         async with browser(answering) as connection:
-            calls = [connection.call("Page.navigate", {"url": str(number)}, session="S") for number in range(3)]
+            calls = [
+                connection.call("Page.navigate", {"url": str(number)}, session="S")
+                for number in range(3)
+            ]
             return await asyncio.gather(*calls)
 
     replies = within(scenario())
@@ -86,7 +97,9 @@ def test_a_command_gets_its_own_response() -> None:
 def test_a_refusal_is_reported_with_its_reason() -> None:
     async def scenario() -> None:
         async with browser(refusing) as connection:
-            with pytest.raises(ControllerError, match=r"the browser refuses Page\.crash: Not allowed"):
+            with pytest.raises(
+                ControllerError, match=r"the browser refuses Page\.crash: Not allowed"
+            ):
                 await connection.call("Page.crash")
 
     within(scenario())
@@ -95,7 +108,9 @@ def test_a_refusal_is_reported_with_its_reason() -> None:
 def test_a_command_without_a_response_times_out() -> None:
     async def scenario() -> None:
         async with browser(silent) as connection:
-            with pytest.raises(ControllerError, match=r"did not respond to Page\.enable within 0\.1 s"):
+            with pytest.raises(
+                ControllerError, match=r"did not respond to Page\.enable within 0\.1 s"
+            ):
                 await connection.call("Page.enable", limit_seconds=0.1)
 
     within(scenario())
@@ -126,7 +141,10 @@ def test_events_are_reported_with_their_page() -> None:
 
     within(scenario())
 
-    assert heard == [Event("Page.loadEventFired", {"timestamp": 1}, None), Event("Page.frameResized", {}, "S")]
+    assert heard == [
+        Event("Page.loadEventFired", {"timestamp": 1}, None),
+        Event("Page.frameResized", {}, "S"),
+    ]
 
 
 def test_a_message_of_any_size_arrives_whole() -> None:

@@ -26,7 +26,9 @@ NOTHING = [None, None, "", 0]
 
 @pytest.fixture(scope="module")
 def iphone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
-    with booted(tmp_path_factory.mktemp("iphone"), platform="ios", deviceIdentifier="iPhone SE") as phone:
+    with booted(
+        tmp_path_factory.mktemp("iphone"), platform="ios", deviceIdentifier="iPhone SE"
+    ) as phone:
         yield phone
 
 
@@ -41,7 +43,9 @@ def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
 def test_a_page_sees_touch_support(phone: Phone) -> None:
     phone.start()
 
-    assert phone.says("[navigator.maxTouchPoints, 'ontouchstart' in window, matchMedia('(pointer: coarse)').matches]")
+    assert phone.says(
+        "[navigator.maxTouchPoints, 'ontouchstart' in window, matchMedia('(pointer: coarse)').matches]"
+    )
     assert phone.says("navigator.maxTouchPoints") == 5
 
 
@@ -50,7 +54,9 @@ def test_a_page_sees_androids_browser(phone: Phone) -> None:
 
     assert "Android 10; K" in phone.says("navigator.userAgent")
     assert "Headless" not in phone.says("navigator.userAgent")
-    assert phone.says("navigator.userAgentData.getHighEntropyValues(['model', 'platformVersion'])") == {
+    assert phone.says(
+        "navigator.userAgentData.getHighEntropyValues(['model', 'platformVersion'])"
+    ) == {
         **phone.says("navigator.userAgentData.toJSON()"),
         "mobile": True,
         "platform": "Android",
@@ -63,12 +69,16 @@ def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: Phone) -> None:
     iphone.start()
 
     assert iphone.device.name == "iPhone SE (3rd generation)"
-    assert iphone.says("[innerWidth, innerHeight, devicePixelRatio, navigator.platform]") == [375, 667, 2, "iPhone"]
+    assert iphone.says(
+        "[innerWidth, innerHeight, devicePixelRatio, navigator.platform]"
+    ) == [375, 667, 2, "iPhone"]
     assert "iPhone OS 18_5" in iphone.says("navigator.userAgent")
     assert iphone.says("typeof navigator.userAgentData") == "undefined"
 
 
-def test_controllers_get_its_port_and_appium_its_driver(phone: Phone, iphone: Phone) -> None:
+def test_controllers_get_its_port_and_appium_its_driver(
+    phone: Phone, iphone: Phone
+) -> None:
     android, ios = phone.device.tools, iphone.device.tools
 
     assert android.capabilities == {
@@ -76,7 +86,10 @@ def test_controllers_get_its_port_and_appium_its_driver(phone: Phone, iphone: Ph
         "appium:automationName": "UiAutomator2",
         "appium:udid": f"chromium-cdp-{android.debugging_port}",
     }
-    assert (ios.capabilities["platformName"], ios.capabilities["appium:automationName"]) == ("iOS", "XCUITest")
+    assert (
+        ios.capabilities["platformName"],
+        ios.capabilities["appium:automationName"],
+    ) == ("iOS", "XCUITest")
     assert Path(android.environ["PYTEST_DEVICE_CHROMEDRIVER"]).name == "chromedriver"
 
 
@@ -99,13 +112,19 @@ def test_an_app_served_elsewhere_is_installed_by_its_url(phone: Phone) -> None:
 
     assert app == "app"
     assert phone.says("location.pathname") == "/deep/index.html"
-    assert phone.do(phone.device.apps()) == {served: AppState.NOT_RUNNING, "app": AppState.FOREGROUND}
+    assert phone.do(phone.device.apps()) == {
+        served: AppState.NOT_RUNNING,
+        "app": AppState.FOREGROUND,
+    }
 
 
 @pytest.mark.parametrize(
     ("app", "reason"),
     [
-        (App(path=APP / "index.html"), r"index\.html is not a web build: .* needs a directory with an index\.html"),
+        (
+            App(path=APP / "index.html"),
+            r"index\.html is not a web build: .* needs a directory with an index\.html",
+        ),
         (App(url="ftp://example.com"), "ftp://example.com is not the URL of a web app"),
         (App(), "None is not the URL of a web app"),
     ],
@@ -118,14 +137,21 @@ def test_anything_but_a_web_app_is_refused(phone: Phone, app: App, reason: str) 
 def test_an_app_that_is_not_installed_is_refused(phone: Phone) -> None:
     phone.install(application_id="here")
 
-    with pytest.raises(ControllerError, match=r"gone is not installed on Pixel 7; installed: here"):
+    with pytest.raises(
+        ControllerError, match=r"gone is not installed on Pixel 7; installed: here"
+    ):
         phone.do(phone.device.launch("gone"))
 
 
-def test_launch_arguments_are_available_before_the_apps_own_scripts(phone: Phone) -> None:
+def test_launch_arguments_are_available_before_the_apps_own_scripts(
+    phone: Phone,
+) -> None:
     phone.start("--user", "Ann's </script> \N{SNOWMAN}")
 
-    assert phone.says("window.launchArguments") == ["--user", "Ann's </script> \N{SNOWMAN}"]
+    assert phone.says("window.launchArguments") == [
+        "--user",
+        "Ann's </script> \N{SNOWMAN}",
+    ]
 
 
 def test_arguments_are_those_of_the_last_launch(phone: Phone) -> None:
@@ -152,7 +178,11 @@ def test_launching_the_app_in_front_with_arguments_restarts_it(phone: Phone) -> 
 
     phone.do(phone.device.launch(app, ["--again"]))
 
-    assert phone.says("[window.mark, sessionStorage.mark, localStorage.mark]") == [None, None, "1"]
+    assert phone.says("[window.mark, sessionStorage.mark, localStorage.mark]") == [
+        None,
+        None,
+        "1",
+    ]
 
 
 def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
@@ -161,8 +191,14 @@ def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
 
     phone.do(phone.device.open_url("notes://item/3?x=1#end"))
 
-    assert phone.says("location.pathname + location.search + location.hash") == "/item/3?x=1#end"
-    assert phone.do(phone.device.apps()) == {"other": AppState.NOT_RUNNING, "notes": AppState.FOREGROUND}
+    assert (
+        phone.says("location.pathname + location.search + location.hash")
+        == "/item/3?x=1#end"
+    )
+    assert phone.do(phone.device.apps()) == {
+        "other": AppState.NOT_RUNNING,
+        "notes": AppState.FOREGROUND,
+    }
 
 
 def test_a_link_opens_in_the_named_app(phone: Phone) -> None:
@@ -186,8 +222,12 @@ def test_an_unreachable_url_is_refused_without_its_secrets(phone: Phone) -> None
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-    with pytest.raises(ControllerError, match="cannot be opened: net::ERR_CONNECTION_REFUSED") as refused:
-        phone.do(phone.device.open_url(f"http://someone:made-up-password@127.0.0.1:{port}/"))
+    with pytest.raises(
+        ControllerError, match="cannot be opened: net::ERR_CONNECTION_REFUSED"
+    ) as refused:
+        phone.do(
+            phone.device.open_url(f"http://someone:made-up-password@127.0.0.1:{port}/")
+        )
 
     assert "made-up-password" not in str(refused.value)
 
@@ -234,7 +274,9 @@ def test_the_data_of_pages_opened_by_an_app_is_cleared_with_it(phone: Phone) -> 
     app = phone.start()
     elsewhere = phone.says("location.href").replace("127.0.0.1", "localhost")
     phone.says(f"void (location.href = '{elsewhere}')")
-    assert phone.says_in_time("location.hostname + document.readyState", "localhostcomplete")
+    assert phone.says_in_time(
+        "location.hostname + document.readyState", "localhostcomplete"
+    )
     phone.says(STORE)
 
     phone.do(phone.device.clear(app))
@@ -299,7 +341,9 @@ def test_the_screen_is_rotated_for_every_page(phone: Phone) -> None:
 
     phone.do(phone.device.rotate("LANDSCAPE"))
 
-    seen = "[innerWidth, innerHeight, screen.orientation.type, screen.orientation.angle]"
+    seen = (
+        "[innerWidth, innerHeight, screen.orientation.type, screen.orientation.angle]"
+    )
     assert phone.do(phone.device.orientation()) == "LANDSCAPE"
     assert phone.says(seen) == [915, 412, "landscape-primary", 90]
     phone.do(phone.device.launch(app, ["--again"]))
@@ -334,10 +378,14 @@ def test_a_touch_presses_the_button_at_that_position(phone: Phone) -> None:
     assert phone.says("window.touched") is True
 
 
-def test_a_touch_has_the_right_position_on_a_page_that_renders_late(phone: Phone, tmp_path: Path) -> None:
+def test_a_touch_has_the_right_position_on_a_page_that_renders_late(
+    phone: Phone, tmp_path: Path
+) -> None:
     page = (APP / "index.html").read_text()
     late = "onload = () => setTimeout(() => { for (const end = Date.now() + 300; Date.now() < end;) {} })"
-    (tmp_path / "index.html").write_text(page.replace("console.warn(", f"{late}; console.warn("))
+    (tmp_path / "index.html").write_text(
+        page.replace("console.warn(", f"{late}; console.warn(")
+    )
     phone.start(path=tmp_path)
 
     phone.do(phone.device.tap(150 / 412, 330 / 915))
@@ -373,7 +421,9 @@ def test_while_a_dialog_is_open_there_is_no_screenshot(phone: Phone) -> None:
     ask(phone)
 
     for seen in (phone.device.screenshot(), phone.device.rotate("LANDSCAPE")):
-        with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
+        with pytest.raises(
+            ControllerError, match=r"a dialog of the page is open: Sure\?"
+        ):
             phone.do(seen)
     phone.do(phone.device.tap(0, 0))
 
@@ -405,8 +455,12 @@ def test_an_endless_script_does_not_block_the_next_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == ["--again"]
 
 
-def test_an_app_that_opens_a_dialog_at_its_start_is_launched(phone: Phone, tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("<title>Greeting</title><script>alert('Hello')</script>")
+def test_an_app_that_opens_a_dialog_at_its_start_is_launched(
+    phone: Phone, tmp_path: Path
+) -> None:
+    (tmp_path / "index.html").write_text(
+        "<title>Greeting</title><script>alert('Hello')</script>"
+    )
 
     phone.start(path=tmp_path)
 
@@ -416,7 +470,9 @@ def test_an_app_that_opens_a_dialog_at_its_start_is_launched(phone: Phone, tmp_p
 
 def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
     app = phone.start()
-    phone.do(phone.device.tap(150 / 412, 330 / 915))  # pages that nobody has touched are not asked
+    phone.do(
+        phone.device.tap(150 / 412, 330 / 915)
+    )  # pages that nobody has touched are not asked
     phone.says("onbeforeunload = event => { event.preventDefault(); return 'stay' }")
 
     assert phone.do(phone.device.terminate(app)) is True
@@ -424,13 +480,19 @@ def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
     assert phone.says("document.title") == "Home"
 
 
-def test_a_page_opened_by_another_is_also_emulated_and_closed_with_the_app(phone: Phone) -> None:
+def test_a_page_opened_by_another_is_also_emulated_and_closed_with_the_app(
+    phone: Phone,
+) -> None:
     app = phone.start()
 
     phone.says("void window.open('/beside')")
 
     assert phone.says_in_time("location.pathname", "/beside")
-    assert phone.says("[innerWidth, devicePixelRatio, navigator.maxTouchPoints]") == [412, 2.625, 5]
+    assert phone.says("[innerWidth, devicePixelRatio, navigator.maxTouchPoints]") == [
+        412,
+        2.625,
+        5,
+    ]
     phone.do(phone.device.terminate(app))
     assert phone.says("document.title") == "Home"
 
@@ -457,14 +519,19 @@ def test_if_a_controller_closes_the_last_page_another_opens(phone: Phone) -> Non
 
 def test_a_pages_log_is_kept(phone: Phone) -> None:
     phone.start()
-    phone.says("console.log('the token is', {}, 3, 'https://someone:made-up-password@example.com')")
+    phone.says(
+        "console.log('the token is', {}, 3, 'https://someone:made-up-password@example.com')"
+    )
     phone.says("setTimeout(() => { throw new Error('broken') })")
     phone.says("new Promise(setTimeout)")
 
     lines = [(line.level, line.text) for line in phone.device.lines]
     assert ("WARNING", "careful with /") in lines
     assert ("INFO", "the token is Object 3 https://***@example.com") in lines
-    assert any(level == "SEVERE" and text.startswith("Uncaught Error: broken") for level, text in lines)
+    assert any(
+        level == "SEVERE" and text.startswith("Uncaught Error: broken")
+        for level, text in lines
+    )
 
 
 def test_screenshots_work_while_apps_start_and_end(phone: Phone) -> None:
@@ -505,10 +572,15 @@ def test_an_app_can_be_launched_again_after_a_crash(phone: Phone) -> None:
 
     phone.do(phone.device.launch(app))
 
-    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (None, {app: 4})
+    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (
+        None,
+        {app: 4},
+    )
 
 
-def test_an_app_in_the_background_is_hidden_behind_the_home_screen(phone: Phone) -> None:
+def test_an_app_in_the_background_is_hidden_behind_the_home_screen(
+    phone: Phone,
+) -> None:
     app = phone.start()
     phone.do(phone.device.background())
     assert phone.do(phone.device.apps()) == {app: 3}
@@ -539,11 +611,15 @@ def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None
 
         main.kill()
 
-        assert phone.do(phone.device.ended()).startswith("the browser exited with exit status -9")
+        assert phone.do(phone.device.ended()).startswith(
+            "the browser exited with exit status -9"
+        )
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())
     assert not directory.exists()
-    assert not psutil.wait_procs(processes, timeout=20)[1]  # init takes its time with orphans
+    assert not psutil.wait_procs(processes, timeout=20)[
+        1
+    ]  # init takes its time with orphans
 
 
 def test_a_released_phone_has_ended(tmp_path: Path) -> None:

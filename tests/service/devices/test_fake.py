@@ -44,8 +44,12 @@ def test_appium_gets_the_capabilities_of_its_fake_driver() -> None:
         lambda fake: fake.rotate("LANDSCAPE"),
     ],
 )
-def test_everything_else_is_refused(ask: Callable[[Device], Coroutine[Any, Any, Any]]) -> None:
-    with pytest.raises(ControllerError, match="the device of this session is Appium's fake one: "):
+def test_everything_else_is_refused(
+    ask: Callable[[Device], Coroutine[Any, Any, Any]],
+) -> None:
+    with pytest.raises(
+        ControllerError, match="the device of this session is Appium's fake one: "
+    ):
         asyncio.run(ask(Fake(Platform.ANDROID)))
 
 

@@ -42,7 +42,9 @@ IPHONE = {
 SIMCTL = json.dumps(
     {
         "devices": {
-            "com.apple.CoreSimulator.SimRuntime.watchOS-11-0": [{**IPHONE, "udid": "W", "name": "Apple Watch"}],
+            "com.apple.CoreSimulator.SimRuntime.watchOS-11-0": [
+                {**IPHONE, "udid": "W", "name": "Apple Watch"}
+            ],
             "com.apple.CoreSimulator.SimRuntime.iOS-18-0": [
                 IPHONE,
                 {**IPHONE, "udid": "S", "state": "Shutting Down"},
@@ -57,12 +59,18 @@ EMULATOR = ConnectedDevice.of("emulator-5554", "sdk_gphone64_x86_64")
 ANDROIDS = Found("emulator", [EMULATOR, PIXEL])
 NO_ANDROIDS = Found("emulator", missing="adb is not on PATH", fix="install adb")
 CHROMIUM = Found("chromium", program=Path("/usr/bin/chromium"))
-NO_CHROMIUM = Found("chromium", missing="no Chromium is on PATH", fix="apt-get install chromium")
+NO_CHROMIUM = Found(
+    "chromium", missing="no Chromium is on PATH", fix="apt-get install chromium"
+)
 FAKE = Found("fake")
 
 
 def test_adb_lists_the_devices_that_are_ready_with_all_their_names() -> None:
-    assert [device.udid for device in parse_adb(ADB)] == ["emulator-5554", "2B131FDH2000ST", "192.168.1.20:5555"]
+    assert [device.udid for device in parse_adb(ADB)] == [
+        "emulator-5554",
+        "2B131FDH2000ST",
+        "192.168.1.20:5555",
+    ]
     assert parse_adb(ADB)[1] == PIXEL
 
 
@@ -72,7 +80,9 @@ def test_adb_without_a_device_lists_none() -> None:
 
 def test_simctl_lists_the_booted_ios_simulators() -> None:
     [simulator] = parse_simctl(SIMCTL)
-    assert simulator == ConnectedDevice.of("6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11", "iphone 16 pro")
+    assert simulator == ConnectedDevice.of(
+        "6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11", "iphone 16 pro"
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,9 +107,17 @@ def test_a_session_gets_a_free_device_of_the_requested_name(
 @pytest.mark.parametrize(
     ("identifier", "taken", "message"),
     [
-        ("pixel_9", (), r"'pixel_9' is not a running android device: 2B131FDH2000ST, emulator-5554"),
+        (
+            "pixel_9",
+            (),
+            r"'pixel_9' is not a running android device: 2B131FDH2000ST, emulator-5554",
+        ),
         ("pixel_7", ("2B131FDH2000ST",), "in use by another session: 2B131FDH2000ST"),
-        (None, ("2B131FDH2000ST", "emulator-5554"), "in use by another session: emulator-5554, 2B131FDH2000ST"),
+        (
+            None,
+            ("2B131FDH2000ST", "emulator-5554"),
+            "in use by another session: emulator-5554, 2B131FDH2000ST",
+        ),
     ],
 )
 def test_a_session_never_gets_a_device_other_than_the_requested_one(
@@ -133,9 +151,21 @@ def test_a_kind_is_used_if_the_preferred_ones_are_missing_or_on_request(
             None,
             r"no android device .* \(emulator: adb is not on PATH; chromium: no Chromium is on PATH\): apt-get install",
         ),
-        ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "pixel_7", r"adb is not on PATH; .*\): apt-get install chromium$"),
-        ([ANDROIDS, NO_CHROMIUM], "chromium", r"\(chromium: no Chromium is on PATH\): apt-get install chromium$"),
-        ([ANDROIDS, CHROMIUM], "fake", "'fake': that device is for appium sessions only"),
+        (
+            [NO_ANDROIDS, NO_CHROMIUM, FAKE],
+            "pixel_7",
+            r"adb is not on PATH; .*\): apt-get install chromium$",
+        ),
+        (
+            [ANDROIDS, NO_CHROMIUM],
+            "chromium",
+            r"\(chromium: no Chromium is on PATH\): apt-get install chromium$",
+        ),
+        (
+            [ANDROIDS, CHROMIUM],
+            "fake",
+            "'fake': that device is for appium sessions only",
+        ),
     ],
 )
 def test_without_any_device_the_install_command_is_reported(
@@ -148,65 +178,124 @@ def test_without_any_device_the_install_command_is_reported(
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An Appium home with the driver for Android."""
-    package = tmp_path / "home/.appium/node_modules/appium-uiautomator2-driver/package.json"
+    package = (
+        tmp_path / "home/.appium/node_modules/appium-uiautomator2-driver/package.json"
+    )
     package.parent.mkdir(parents=True)
     package.write_text("{}")
     return tmp_path / "home"
 
 
-def look(platform: Platform, home: Path, session_type: SessionType = SessionType.APPIUM, **environ: str) -> list[Found]:
-    return list(asyncio.run(availability(platform, session_type, Machine(environ, home))))
+def look(
+    platform: Platform,
+    home: Path,
+    session_type: SessionType = SessionType.APPIUM,
+    **environ: str,
+) -> list[Found]:
+    return list(
+        asyncio.run(availability(platform, session_type, Machine(environ, home)))
+    )
 
 
 def lists(script: Script, printed: str = ADB) -> Path:
     """Put an adb on a path that lists devices, where it is asked for them; return the path."""
-    return script("adb", f"#!/bin/sh\n[ \"$*\" = 'devices -l' ] && /bin/cat <<'END'\n{printed}\nEND\n").parent
+    return script(
+        "adb",
+        f"#!/bin/sh\n[ \"$*\" = 'devices -l' ] && /bin/cat <<'END'\n{printed}\nEND\n",
+    ).parent
 
 
-def test_real_devices_are_found_if_their_driver_is_installed(home: Path, script: Script) -> None:
+def test_real_devices_are_found_if_their_driver_is_installed(
+    home: Path, script: Script
+) -> None:
     path = lists(script)
 
     emulators = look(Platform.ANDROID, home, PATH=str(path))[0]
 
-    assert emulators == Found("emulator", parse_adb(ADB), program=path / "adb", appium_home=home / ".appium")
+    assert emulators == Found(
+        "emulator", parse_adb(ADB), program=path / "adb", appium_home=home / ".appium"
+    )
 
 
-def test_controllers_other_than_appium_need_no_appium_driver(tmp_path: Path, script: Script) -> None:
+def test_controllers_other_than_appium_need_no_appium_driver(
+    tmp_path: Path, script: Script
+) -> None:
     path = str(lists(script))
 
-    assert look(Platform.ANDROID, tmp_path, SessionType.ARGENT, PATH=path)[0].missing == ""
-    assert "appium-uiautomator2-driver is not" in look(Platform.ANDROID, tmp_path, PATH=path)[0].missing
+    assert (
+        look(Platform.ANDROID, tmp_path, SessionType.ARGENT, PATH=path)[0].missing == ""
+    )
+    assert (
+        "appium-uiautomator2-driver is not"
+        in look(Platform.ANDROID, tmp_path, PATH=path)[0].missing
+    )
 
 
 def test_adb_is_found_in_the_sdk(home: Path, script: Script) -> None:
     path = lists(script)
     path.rename(path.with_name("platform-tools"))
 
-    assert len(look(Platform.ANDROID, home, ANDROID_HOME=str(path.parent))[0].devices) == 3
+    assert (
+        len(look(Platform.ANDROID, home, ANDROID_HOME=str(path.parent))[0].devices) == 3
+    )
 
 
-def test_another_appium_home_is_respected(home: Path, tmp_path: Path, script: Script) -> None:
+def test_another_appium_home_is_respected(
+    home: Path, tmp_path: Path, script: Script
+) -> None:
     path, elsewhere = str(lists(script)), home / ".appium"
 
-    assert look(Platform.ANDROID, tmp_path, PATH=path, APPIUM_HOME=str(elsewhere))[0].appium_home == elsewhere
+    assert (
+        look(Platform.ANDROID, tmp_path, PATH=path, APPIUM_HOME=str(elsewhere))[
+            0
+        ].appium_home
+        == elsewhere
+    )
 
 
 def test_adb_runs_in_the_users_home(home: Path, script: Script) -> None:
     adb = script("adb", '#!/bin/sh\necho "$HOME device"\n')
 
-    assert look(Platform.ANDROID, home, PATH=str(adb.parent), HOME="/elsewhere")[0].devices[0].udid == str(home)
+    assert look(Platform.ANDROID, home, PATH=str(adb.parent), HOME="/elsewhere")[
+        0
+    ].devices[0].udid == str(home)
 
 
 @pytest.mark.parametrize(
     ("platform", "tool", "printed", "why"),
     [
-        (Platform.IOS, "none", "", "xcrun is not on PATH; appium-xcuitest-driver is not installed in"),
+        (
+            Platform.IOS,
+            "none",
+            "",
+            "xcrun is not on PATH; appium-xcuitest-driver is not installed in",
+        ),
         (Platform.ANDROID, "none", "", "adb is not on PATH"),
-        (Platform.ANDROID, "adb", "echo 'cannot connect to daemon' >&2; exit 1", "cannot connect to daemon"),
-        (Platform.ANDROID, "adb", "echo 'List of devices attached'", "lists no ready device"),
-        (Platform.IOS, "xcrun", "echo 'no Xcode' >&2; exit 1", "devices booted -j: .* no Xcode"),
+        (
+            Platform.ANDROID,
+            "adb",
+            "echo 'cannot connect to daemon' >&2; exit 1",
+            "cannot connect to daemon",
+        ),
+        (
+            Platform.ANDROID,
+            "adb",
+            "echo 'List of devices attached'",
+            "lists no ready device",
+        ),
+        (
+            Platform.IOS,
+            "xcrun",
+            "echo 'no Xcode' >&2; exit 1",
+            "devices booted -j: .* no Xcode",
+        ),
         (Platform.IOS, "xcrun", "echo oops", "devices booted -j: Expecting value"),
-        (Platform.IOS, "xcrun", "echo '{\"devices\": {}}'", "lists no booted simulator"),
+        (
+            Platform.IOS,
+            "xcrun",
+            "echo '{\"devices\": {}}'",
+            "lists no booted simulator",
+        ),
     ],
 )
 def test_the_reason_for_a_missing_real_device_is_reported(
@@ -232,7 +321,11 @@ def test_the_reason_for_a_missing_real_device_is_reported(
     ],
 )
 def test_appium_needs_chromedriver_and_a_browser(
-    programs: Sequence[str], session_type: SessionType, missing: str, tmp_path: Path, script: Script
+    programs: Sequence[str],
+    session_type: SessionType,
+    missing: str,
+    tmp_path: Path,
+    script: Script,
 ) -> None:
     for name in programs:
         script(name, "#!/bin/sh\n")
@@ -249,8 +342,12 @@ def test_the_command_to_install_a_browser_fits_the_machine(
     monkeypatch.setattr("os.defpath", "")
     path = script(tool, "#!/bin/sh\n").parent
 
-    assert look(Platform.IOS, tmp_path, PATH=str(path))[1].fix.startswith(f"{tool} install ")
-    assert look(Platform.IOS, tmp_path, PATH="")[1].fix.startswith("install Chromium, and chromedriver")
+    assert look(Platform.IOS, tmp_path, PATH=str(path))[1].fix.startswith(
+        f"{tool} install "
+    )
+    assert look(Platform.IOS, tmp_path, PATH="")[1].fix.startswith(
+        "install Chromium, and chromedriver"
+    )
 
 
 @pytest.fixture
@@ -261,23 +358,47 @@ def reported() -> list[str]:
 @pytest.fixture
 def devices(tmp_path: Path, script: Script, reported: list[str]) -> Devices:
     """Two Android devices, and no browser."""
-    environ = {"PATH": str(lists(script, ADB.replace("192.168.1.20:5555      device", "192.168.1.20:5555      gone")))}
+    environ = {
+        "PATH": str(
+            lists(
+                script,
+                ADB.replace(
+                    "192.168.1.20:5555      device", "192.168.1.20:5555      gone"
+                ),
+            )
+        )
+    }
     guard = Guard(environ=environ, log=reported.append)
-    return Devices(environ=environ, home=tmp_path, guard=guard, log=reported.append, handover_seconds=0)
+    return Devices(
+        environ=environ,
+        home=tmp_path,
+        guard=guard,
+        log=reported.append,
+        handover_seconds=0,
+    )
 
 
 @asynccontextmanager
-async def lent(devices: Devices, directory: Path, **request: Any) -> AsyncGenerator[Device, None]:
-    async with devices.borrowed({"platform": "android", "type": "argent"} | request, directory) as device:
+async def lent(
+    devices: Devices, directory: Path, **request: Any
+) -> AsyncGenerator[Device, None]:
+    async with devices.borrowed(
+        {"platform": "android", "type": "argent"} | request, directory
+    ) as device:
         yield device
 
 
-def test_a_device_serves_one_session_at_a_time_and_again_later(devices: Devices, tmp_path: Path) -> None:
+def test_a_device_serves_one_session_at_a_time_and_again_later(
+    devices: Devices, tmp_path: Path
+) -> None:
     async def scenario() -> list[str]:
         names: list[str] = []
         for _ in range(2):
             async with AsyncExitStack() as stack:
-                names += [(await stack.enter_async_context(lent(devices, tmp_path))).name for _ in range(2)]
+                names += [
+                    (await stack.enter_async_context(lent(devices, tmp_path))).name
+                    for _ in range(2)
+                ]
                 with pytest.raises(ControllerError, match="in use by another session"):
                     await stack.enter_async_context(lent(devices, tmp_path))
         return names
@@ -298,11 +419,16 @@ def test_the_fake_device_is_used_only_if_requested_by_name(
     no_emulator = f"no emulator: appium-uiautomator2-driver is not installed in {tmp_path}/.appium"
     no_browser = "no chromium: no Chromium is on PATH, chromedriver is not on PATH"
     assert reported == [f"device: fake (fake); {no_emulator}; {no_browser}"]
-    with pytest.raises(ControllerError, match=r"no android device for the session .* no Chromium is on PATH"):
+    with pytest.raises(
+        ControllerError,
+        match=r"no android device for the session .* no Chromium is on PATH",
+    ):
         asyncio.run(scenario())
 
 
-def test_a_session_without_a_type_is_an_agent_device_session(devices: Devices, tmp_path: Path) -> None:
+def test_a_session_without_a_type_is_an_agent_device_session(
+    devices: Devices, tmp_path: Path
+) -> None:
     async def scenario() -> str:
         async with devices.borrowed({"platform": "android"}, tmp_path) as device:
             return device.kind
@@ -310,10 +436,14 @@ def test_a_session_without_a_type_is_an_agent_device_session(devices: Devices, t
     assert asyncio.run(scenario()) == "emulator"
 
 
-def test_a_phone_that_the_browser_cannot_emulate_is_refused(tmp_path: Path, script: Script) -> None:
+def test_a_phone_that_the_browser_cannot_emulate_is_refused(
+    tmp_path: Path, script: Script
+) -> None:
     path = script("chromium", "#!/bin/sh\n").parent
     guard = Guard(environ={}, log=print)
-    devices = Devices(environ={"PATH": str(path)}, home=tmp_path, guard=guard, log=print)
+    devices = Devices(
+        environ={"PATH": str(path)}, home=tmp_path, guard=guard, log=print
+    )
 
     async def scenario() -> None:
         async with lent(devices, tmp_path, deviceIdentifier="pixel_99"):

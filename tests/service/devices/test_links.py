@@ -23,7 +23,9 @@ BASE = "http://127.0.0.1:4000"
         (BASE, f"{BASE}/item/3", f"{BASE}/item/3"),
     ],
 )
-def test_a_link_opens_its_host_and_path_in_the_app(base: str, link: str, address: str) -> None:
+def test_a_link_opens_its_host_and_path_in_the_app(
+    base: str, link: str, address: str
+) -> None:
     assert address_in(base, link) == address
 
 
@@ -39,7 +41,9 @@ def test_a_link_opens_its_host_and_path_in_the_app(base: str, link: str, address
         (BASE, "data:text/html,home", False),
     ],
 )
-def test_a_url_belongs_to_the_app_that_contains_it(base: str, address: str, *, expected: bool) -> None:
+def test_a_url_belongs_to_the_app_that_contains_it(
+    base: str, address: str, *, expected: bool
+) -> None:
     assert is_within(base, address) is expected
 
 
@@ -63,10 +67,22 @@ def test_a_link_belongs_to_the_app_of_its_scheme_or_to_the_only_candidate(
     [
         ({}, None, "no app is installed"),
         ({"only": "other"}, "only", r"only \(other\)"),
-        ({"first": None, "second": None}, None, r"first \(scheme unknown\), second \(scheme unknown\)"),
-        ({"first": "other", "second": None}, "first", r"first \(other\), second \(scheme unknown\)"),
+        (
+            {"first": None, "second": None},
+            None,
+            r"first \(scheme unknown\), second \(scheme unknown\)",
+        ),
+        (
+            {"first": "other", "second": None},
+            "first",
+            r"first \(other\), second \(scheme unknown\)",
+        ),
     ],
 )
-def test_a_link_that_no_app_opens_is_refused(schemes: dict[str, str | None], front: str | None, known: str) -> None:
-    with pytest.raises(ControllerError, match=f"no app here opens notes://item: {known}"):
+def test_a_link_that_no_app_opens_is_refused(
+    schemes: dict[str, str | None], front: str | None, known: str
+) -> None:
+    with pytest.raises(
+        ControllerError, match=f"no app here opens notes://item: {known}"
+    ):
         app_for("notes://item", schemes, front)

@@ -11,21 +11,29 @@ from tests.service.devices.phone import Phone
 
 APP: Final = Path(__file__).parent / "push"
 SAID: Final = "document.getElementById('said').textContent"
-ACTIONS: Final = [{"action": "reply", "type": "text", "title": "Reply"}, {"action": "later", "title": "Later"}]
+ACTIONS: Final = [
+    {"action": "reply", "type": "text", "title": "Reply"},
+    {"action": "later", "title": "Later"},
+]
 
 
 @pytest.fixture
 def app(phone: Phone) -> str:
     """The app, allowed to show notifications."""
     found = phone.start(path=APP)
-    assert phone.says("isReady.then(() => Notification.requestPermission())") == "granted"
+    assert (
+        phone.says("isReady.then(() => Notification.requestPermission())") == "granted"
+    )
     return found
 
 
 def push(phone: Phone, title: str, **options: Any) -> dict[str, Any]:
     """Push a message, and return the notification that it shows."""
     phone.do(phone.device.push(json.dumps({"title": title, **options})))
-    assert phone.says_in_time("isReady.then(one => one.getNotifications()).then(all => all.at(-1)?.title)", title)
+    assert phone.says_in_time(
+        "isReady.then(one => one.getNotifications()).then(all => all.at(-1)?.title)",
+        title,
+    )
     return dict(phone.do(phone.device.notifications())[-1])
 
 
@@ -33,7 +41,10 @@ def push(phone: Phone, title: str, **options: Any) -> dict[str, Any]:
 def test_a_push_is_shown_by_the_apps_worker(phone: Phone) -> None:
     shown = push(phone, "News", body="of today", data={"n": 7})
 
-    assert (shown["title"], shown["options"]) == ("News", {"body": "of today", "data": {"n": 7}})
+    assert (shown["title"], shown["options"]) == (
+        "News",
+        {"body": "of today", "data": {"n": 7}},
+    )
     seen = "one => [one instanceof Notification, one.body, one.data.n, one.tag]"
     listed = f"isReady.then(worker => worker.getNotifications()).then(all => all.map({seen}))"
     assert phone.says(listed) == [[True, "of today", 7, ""]]
@@ -49,7 +60,11 @@ def test_a_tap_is_an_event_in_the_service_worker(phone: Phone) -> None:
 
 @pytest.mark.usefixtures("app")
 def test_an_action_takes_its_text(phone: Phone) -> None:
-    phone.do(phone.device.answer_notification(push(phone, "News", actions=ACTIONS)["key"], "reply", "yes"))
+    phone.do(
+        phone.device.answer_notification(
+            push(phone, "News", actions=ACTIONS)["key"], "reply", "yes"
+        )
+    )
 
     assert phone.says_in_time(SAID, '[true,"reply","yes"]')
 
@@ -64,7 +79,9 @@ def test_an_action_takes_its_text(phone: Phone) -> None:
         ((None, "yes"), "a tap takes no text"),
     ],
 )
-def test_an_unknown_action_is_refused(phone: Phone, answer: tuple[Any, Any], problem: str) -> None:
+def test_an_unknown_action_is_refused(
+    phone: Phone, answer: tuple[Any, Any], problem: str
+) -> None:
     key = push(phone, "News", actions=ACTIONS)["key"]
     with pytest.raises(ControllerError, match=problem):
         phone.do(phone.device.answer_notification(key, *answer))
@@ -85,7 +102,9 @@ def test_a_closed_app_receives_pushes(phone: Phone, app: str) -> None:
     phone.do(phone.device.push(json.dumps({"title": "News"}), app))
     phone.do(phone.device.launch(app))
 
-    assert phone.says_in_time("isReady.then(one => one.getNotifications()).then(all => all.length)", 1)
+    assert phone.says_in_time(
+        "isReady.then(one => one.getNotifications()).then(all => all.length)", 1
+    )
 
 
 @pytest.mark.usefixtures("app")
@@ -94,7 +113,9 @@ def test_a_dismissed_notification_is_closed_in_the_worker(phone: Phone) -> None:
     phone.do(phone.device.dismiss_notification(key))
 
     assert phone.says_in_time(SAID, "closed News")
-    with pytest.raises(ControllerError, match=f"no notification {key} in the list, available: none"):
+    with pytest.raises(
+        ControllerError, match=f"no notification {key} in the list, available: none"
+    ):
         phone.do(phone.device.dismiss_notification(key))
 
 
@@ -104,11 +125,17 @@ def test_a_page_shows_and_closes_notifications_too(phone: Phone) -> None:
     phone.says("isReady.then(one => one.showNotification('again', {tag: 'a'}))")
     assert [one["title"] for one in phone.do(phone.device.notifications())] == ["again"]
 
-    phone.says("isReady.then(one => one.getNotifications({tag: 'a'})).then(all => all.forEach(one => one.close()))")
-    assert phone.says_in_time("isReady.then(one => one.getNotifications()).then(all => all.length)", 0)
+    phone.says(
+        "isReady.then(one => one.getNotifications({tag: 'a'})).then(all => all.forEach(one => one.close()))"
+    )
+    assert phone.says_in_time(
+        "isReady.then(one => one.getNotifications()).then(all => all.length)", 0
+    )
 
 
-def test_clearing_an_apps_data_removes_its_notifications_and_permission(phone: Phone, app: str) -> None:
+def test_clearing_an_apps_data_removes_its_notifications_and_permission(
+    phone: Phone, app: str
+) -> None:
     push(phone, "News")
     phone.do(phone.device.terminate(app))
     phone.do(phone.device.launch(app))
@@ -122,7 +149,11 @@ def test_clearing_an_apps_data_removes_its_notifications_and_permission(phone: P
 
 @pytest.mark.usefixtures("app")
 def test_an_exception_in_the_service_worker_is_the_apps_fault(phone: Phone) -> None:
-    phone.do(phone.device.answer_notification(push(phone, "News", data={"fails": True})["key"]))
+    phone.do(
+        phone.device.answer_notification(
+            push(phone, "News", data={"fails": True})["key"]
+        )
+    )
 
     assert phone.do(phone.device.notifications()) == []
 

@@ -3,7 +3,12 @@
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.profiles import PROFILES, Profile, find_profile, plain
+from pytest_device.service.devices.profiles import (
+    PROFILES,
+    Profile,
+    find_profile,
+    plain,
+)
 from pytest_device.spec import Platform
 
 
@@ -19,12 +24,17 @@ from pytest_device.spec import Platform
         (Platform.IOS, "iphone se", "iPhone SE (3rd generation)"),
     ],
 )
-def test_a_phone_is_found_by_name_in_any_spelling(platform: Platform, identifier: str | None, name: str) -> None:
+def test_a_phone_is_found_by_name_in_any_spelling(
+    platform: Platform, identifier: str | None, name: str
+) -> None:
     assert find_profile(platform, identifier).name == name
 
 
 def test_an_unknown_phone_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ControllerError, match=r"'Pixel 99' is not an android phone .* Pixel 8, .*, or leave it out"):
+    with pytest.raises(
+        ControllerError,
+        match=r"'Pixel 99' is not an android phone .* Pixel 8, .*, or leave it out",
+    ):
         find_profile(Platform.ANDROID, "Pixel 99")
 
 
@@ -34,17 +44,25 @@ def test_a_phone_of_the_other_platform_is_unknown() -> None:
 
 
 def test_no_two_phones_have_the_same_name() -> None:
-    names = [(one.platform, plain(name)) for one in PROFILES for name in (one.name, *one.aliases)]
+    names = [
+        (one.platform, plain(name))
+        for one in PROFILES
+        for name in (one.name, *one.aliases)
+    ]
 
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-def test_a_phone_is_in_portrait_and_identifies_itself_as_its_model(profile: Profile) -> None:
+def test_a_phone_is_in_portrait_and_identifies_itself_as_its_model(
+    profile: Profile,
+) -> None:
     reported = profile.user_agent("156.0.8078.79")
 
     assert profile.width < profile.height
-    assert ("Mobile" in reported["userAgent"]) is (profile.platform is Platform.IOS or not profile.is_tablet)
+    assert ("Mobile" in reported["userAgent"]) is (
+        profile.platform is Platform.IOS or not profile.is_tablet
+    )
     assert ("userAgentMetadata" in reported) is (profile.platform is Platform.ANDROID)
     assert "{" not in reported["userAgent"]
 

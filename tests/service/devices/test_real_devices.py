@@ -34,8 +34,12 @@ def simctl(**states: str) -> str:
     return json.dumps(
         {
             "devices": {
-                f"{RUNTIME}{runtimes[udid]}": [{"udid": udid, "name": "iPhone 16", "state": state}]
-                for udid, state in zip((OLD, NEW), (states["old"], states["new"]), strict=True)
+                f"{RUNTIME}{runtimes[udid]}": [
+                    {"udid": udid, "name": "iPhone 16", "state": state}
+                ]
+                for udid, state in zip(
+                    (OLD, NEW), (states["old"], states["new"]), strict=True
+                )
             }
         }
     )
@@ -91,13 +95,18 @@ class Desk:
         return log.read_text().splitlines() if log.exists() else []
 
     def look(
-        self, platform: Platform, preference: DevicePreference, session_type: SessionType = SessionType.ARGENT
+        self,
+        platform: Platform,
+        preference: DevicePreference,
+        session_type: SessionType = SessionType.ARGENT,
     ) -> Sequence[Found]:
         machine = Machine(self.environ, self.directory, preference=preference)
         return asyncio.run(availability(platform, session_type, machine))
 
     @asynccontextmanager
-    async def devices(self, preference: DevicePreference, **more: Any) -> AsyncGenerator[Devices]:
+    async def devices(
+        self, preference: DevicePreference, **more: Any
+    ) -> AsyncGenerator[Devices]:
         guard = Guard(environ=self.environ, log=self.reported.append)
         devices = Devices(
             environ=self.environ,
@@ -124,19 +133,27 @@ def request(platform: str = "android", **more: str) -> Mapping[str, Any]:
 
 
 @asynccontextmanager
-async def lent(devices: Devices, directory: Path, **more: str) -> AsyncGenerator[Device]:
+async def lent(
+    devices: Devices, directory: Path, **more: str
+) -> AsyncGenerator[Device]:
     async with devices.borrowed(request(**more), directory) as device:
         yield device
 
 
 @pytest.mark.parametrize("platform", list(Platform))
-def test_with_real_devices_only_no_browser_is_used(desk: Desk, platform: Platform) -> None:
+def test_with_real_devices_only_no_browser_is_used(
+    desk: Desk, platform: Platform
+) -> None:
     (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
     (desk.directory / "bin/chromium").chmod(0o755)
     desk.xcrun.answers({"*": '{"devices": {}}'})
 
-    assert [found.kind for found in desk.look(platform, DevicePreference())][1:2] == ["chromium"]
-    assert [found.kind for found in desk.look(platform, DevicePreference(real_only=True))] in (
+    assert [found.kind for found in desk.look(platform, DevicePreference())][1:2] == [
+        "chromium"
+    ]
+    assert [
+        found.kind for found in desk.look(platform, DevicePreference(real_only=True))
+    ] in (
         ["emulator"],
         ["simulator"],
     )
@@ -147,8 +164,13 @@ def test_with_real_devices_only_no_browser_is_used(desk: Desk, platform: Platfor
             assert refusal
             assert "this machine has no" in refusal
             assert "chromium" not in refusal
-            forced = await devices.refusal(request(str(platform), deviceIdentifier="chromium"))
-            assert forced == "deviceIdentifier 'chromium': this service uses real devices only"
+            forced = await devices.refusal(
+                request(str(platform), deviceIdentifier="chromium")
+            )
+            assert (
+                forced
+                == "deviceIdentifier 'chromium': this service uses real devices only"
+            )
             with pytest.raises(ConfigError, match="this machine has no"):
                 await devices.prepare(request(str(platform)), desk.reported.append)
 
@@ -156,9 +178,16 @@ def test_with_real_devices_only_no_browser_is_used(desk: Desk, platform: Platfor
 
 
 def test_only_the_named_avd_is_used_if_it_is_running(desk: Desk) -> None:
-    desk.adb.answers({"devices*": LISTED.format(PIXEL + UP), "-s emulator-5554 emu avd name": "Phone_34\nOK"})
+    desk.adb.answers(
+        {
+            "devices*": LISTED.format(PIXEL + UP),
+            "-s emulator-5554 emu avd name": "Phone_34\nOK",
+        }
+    )
 
-    (found,) = desk.look(Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34"))
+    (found,) = desk.look(
+        Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34")
+    )
 
     assert [device.udid for device in found.devices] == ["emulator-5554"]
     assert not found.to_start
@@ -171,7 +200,9 @@ def test_only_the_named_avd_is_used_if_it_is_running(desk: Desk) -> None:
         ("Phone_33 Tablet", "emulator -list-avds has no 'Phone_34': Phone_33, Tablet"),
     ],
 )
-def test_a_missing_avd_is_reported(desk: Desk, installed: str | None, missing: str) -> None:
+def test_a_missing_avd_is_reported(
+    desk: Desk, installed: str | None, missing: str
+) -> None:
     if installed:
         desk.emulator(*installed.split())
 
@@ -197,9 +228,13 @@ def test_the_avd_is_started_once_and_shut_down_with_the_service(desk: Desk) -> N
             return names
 
     assert asyncio.run(scenario()) == ["emulator-5554"] * 2
-    assert desk.started == ["-avd Phone_34 -port 5554 -no-window -no-audio -no-boot-anim -no-snapshot-save"]
+    assert desk.started == [
+        "-avd Phone_34 -port 5554 -no-window -no-audio -no-boot-anim -no-snapshot-save"
+    ]
     assert desk.reported[0] == "starting emulator Phone_34"
-    assert desk.adb.asked.count("-s emulator-5554 shell getprop sys.boot_completed") >= 3
+    assert (
+        desk.adb.asked.count("-s emulator-5554 shell getprop sys.boot_completed") >= 3
+    )
     assert "-s emulator-5554 emu kill" in desk.adb.asked
     assert eventually(lambda: not emulators(desk))
 
@@ -208,10 +243,16 @@ def test_an_emulator_that_exits_is_reported_with_its_output(desk: Desk) -> None:
     desk.emulator("Phone_34", exits="PANIC: no KVM here")
 
     async def scenario() -> None:
-        async with desk.devices(DevicePreference(avd="Phone_34")) as devices, lent(devices, desk.directory):
+        async with (
+            desk.devices(DevicePreference(avd="Phone_34")) as devices,
+            lent(devices, desk.directory),
+        ):
             pass
 
-    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 exited during startup(.|\n)*PANIC: no KVM here"):
+    with pytest.raises(
+        ControllerError,
+        match=r"emulator -avd Phone_34 exited during startup(.|\n)*PANIC: no KVM here",
+    ):
         asyncio.run(scenario())
 
 
@@ -221,7 +262,9 @@ def test_a_timed_out_boot_leaves_no_emulator(desk: Desk) -> None:
     async def scenario() -> None:
         async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
             boot = asyncio.create_task(devices.prepare(request(), desk.reported.append))
-            assert await asyncio.to_thread(eventually, lambda: len(emulators(desk)) == 1)
+            assert await asyncio.to_thread(
+                eventually, lambda: len(emulators(desk)) == 1
+            )
             boot.cancel()
             await asyncio.wait({boot})
             assert not emulators(desk)
@@ -231,7 +274,11 @@ def test_a_timed_out_boot_leaves_no_emulator(desk: Desk) -> None:
 
 def emulators(desk: Desk) -> list[psutil.Process]:
     wanted = {str(desk.directory / "bin/emulator"), "-avd"}
-    return [one for one in psutil.process_iter(["cmdline"]) if wanted <= set(one.info["cmdline"] or ())]
+    return [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if wanted <= set(one.info["cmdline"] or ())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -250,11 +297,16 @@ def test_the_named_simulator_is_found_booted_or_not(
 
     found = desk.look(Platform.IOS, DevicePreference(simulator=name))[0]
 
-    assert ([device.udid for device in found.devices], found.to_start) == (booted, to_start)
+    assert ([device.udid for device in found.devices], found.to_start) == (
+        booted,
+        to_start,
+    )
 
 
 def test_a_missing_simulator_is_reported(desk: Desk) -> None:
-    desk.xcrun.answers({"simctl list devices available -j": simctl(old="Booted", new="Booted")})
+    desk.xcrun.answers(
+        {"simctl list devices available -j": simctl(old="Booted", new="Booted")}
+    )
 
     found = desk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
 
@@ -274,7 +326,10 @@ def test_the_simulator_is_booted_and_shut_down(desk: Desk) -> None:
 
     async def scenario() -> str:
         preference = DevicePreference(simulator="iPhone 16")
-        async with desk.devices(preference) as devices, lent(devices, desk.directory, platform="ios") as device:
+        async with (
+            desk.devices(preference) as devices,
+            lent(devices, desk.directory, platform="ios") as device,
+        ):
             return device.name
 
     assert asyncio.run(scenario()) == NEW
@@ -283,13 +338,17 @@ def test_the_simulator_is_booted_and_shut_down(desk: Desk) -> None:
     assert asked[-1] == f"simctl shutdown {NEW}"
 
 
-def test_a_second_session_is_refused_while_the_only_device_is_in_use(desk: Desk) -> None:
+def test_a_second_session_is_refused_while_the_only_device_is_in_use(
+    desk: Desk,
+) -> None:
     desk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> None:
         async with desk.devices(DevicePreference()) as devices:
             async with lent(devices, desk.directory):
-                with pytest.raises(BusyError, match="in use by another session: emulator-5554"):
+                with pytest.raises(
+                    BusyError, match="in use by another session: emulator-5554"
+                ):
                     await devices.refusal(request())
             assert await devices.refusal(request()) is None
 
@@ -304,7 +363,9 @@ def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -
             async with lent(devices, desk.directory):
                 second = asyncio.create_task(lent(devices, desk.directory).__aenter__())
                 asked = len(desk.adb.asked)
-                assert await asyncio.to_thread(eventually, lambda: len(desk.adb.asked) > asked + 1)
+                assert await asyncio.to_thread(
+                    eventually, lambda: len(desk.adb.asked) > asked + 1
+                )
                 assert not second.done()
             return (await second).name
 
@@ -318,17 +379,36 @@ def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -
         ("^3.0.0-rc.2", ""),
         ("^2.5.4 || ^3.0.0", ""),
         (">=2", ""),
-        ("^2.5.4", "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 2, the local service runs 3."),
-        ("^1.0.0 || ^2.0.0", "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 1 or 2, the local service"),
+        (
+            "^2.5.4",
+            "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 2, the local service runs 3.",
+        ),
+        (
+            "^1.0.0 || ^2.0.0",
+            "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 1 or 2, the local service",
+        ),
     ],
 )
-def test_a_driver_for_another_appium_version_is_refused_by_name(desk: Desk, appium: str | None, missing: str) -> None:
+def test_a_driver_for_another_appium_version_is_refused_by_name(
+    desk: Desk, appium: str | None, missing: str
+) -> None:
     desk.adb.answers({"devices*": LISTED.format(UP)})
-    package = desk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
+    package = (
+        desk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
+    )
     package.parent.mkdir(parents=True)
-    package.write_text(json.dumps({"version": "2.45.1", "peerDependencies": {"appium": appium} if appium else {}}))
+    package.write_text(
+        json.dumps(
+            {
+                "version": "2.45.1",
+                "peerDependencies": {"appium": appium} if appium else {},
+            }
+        )
+    )
 
-    found = desk.look(Platform.ANDROID, DevicePreference(real_only=True), SessionType.APPIUM)[0]
+    found = desk.look(
+        Platform.ANDROID, DevicePreference(real_only=True), SessionType.APPIUM
+    )[0]
 
     assert found.missing.startswith(missing.format(home=desk.directory / ".appium"))
     assert bool(found.missing) == bool(missing)

@@ -40,7 +40,9 @@ class Phone:
 
     def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
         """Run an action with this output of a simctl command."""
-        self.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})
+        self.xcrun.answers(
+            {f"simctl {name}*": printed for name, printed in answers.items()}
+        )
         return asyncio.run(work)
 
     def install(self) -> str:
@@ -55,29 +57,46 @@ class Phone:
 def app(tmp_path: Path) -> Path:
     path = tmp_path / "Notes.app"
     path.mkdir()
-    (path / "Info.plist").write_bytes(plistlib.dumps({"CFBundleIdentifier": NOTES}, fmt=plistlib.FMT_BINARY))
+    (path / "Info.plist").write_bytes(
+        plistlib.dumps({"CFBundleIdentifier": NOTES}, fmt=plistlib.FMT_BINARY)
+    )
     return path
 
 
 @pytest.fixture
 def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     xcrun = Recorded.made(tmp_path / "bin" / "xcrun")
-    found, reported = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
-    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(parents=True)
+    found, reported = (
+        Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"),
+        list[str](),
+    )
+    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(
+        parents=True
+    )
     environ = {**os.environ, "HOME": str(tmp_path)}
-    lending = Simulator(UDID, found, environ=environ, directory=tmp_path, log=reported.append)
+    lending = Simulator(
+        UDID, found, environ=environ, directory=tmp_path, log=reported.append
+    )
     yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, reported)
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
 
 
-def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(phone: Phone, tmp_path: Path) -> None:
+def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(
+    phone: Phone, tmp_path: Path
+) -> None:
     (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").rmdir()
-    found = Found("simulator", program=phone.xcrun.program, appium_home=tmp_path / ".appium")
+    found = Found(
+        "simulator", program=phone.xcrun.program, appium_home=tmp_path / ".appium"
+    )
 
     async def scenario() -> object:
         async with Simulator(
-            UDID, found, environ={"HOME": str(tmp_path)}, directory=tmp_path, log=phone.reported.append
+            UDID,
+            found,
+            environ={"HOME": str(tmp_path)},
+            directory=tmp_path,
+            log=phone.reported.append,
         ) as device:
             return device.tools.capabilities["appium:wdaLaunchTimeout"]
 
@@ -102,7 +121,9 @@ def test_an_app_is_installed_under_the_id_in_its_info_plist(phone: Phone) -> Non
     assert phone.asked == [f"simctl install {UDID} {phone.app}"]
 
 
-@pytest.mark.parametrize("info", [b"", b"no property list", plistlib.dumps({"CFBundleName": "Notes"})])
+@pytest.mark.parametrize(
+    "info", [b"", b"no property list", plistlib.dumps({"CFBundleName": "Notes"})]
+)
 def test_an_app_without_an_id_is_refused(phone: Phone, info: bytes) -> None:
     (phone.app / "Info.plist").write_bytes(info)
 
@@ -110,23 +131,39 @@ def test_an_app_without_an_id_is_refused(phone: Phone, info: bytes) -> None:
         phone.install()
 
 
-@pytest.mark.parametrize("app", [App(url="https://example.com"), App(path=Path("/none.app"))])
+@pytest.mark.parametrize(
+    "app", [App(url="https://example.com"), App(path=Path("/none.app"))]
+)
 def test_anything_but_an_app_is_refused(phone: Phone, app: App) -> None:
-    with pytest.raises(ControllerError, match=r"needs an \.app directory, not (https|/none)"):
+    with pytest.raises(
+        ControllerError, match=r"needs an \.app directory, not (https|/none)"
+    ):
         phone.do(phone.device.install(app))
 
 
-def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match=r"xcrun simctl install .*: .* Failed to find matching arch"):
-        phone.do(phone.device.install(App(path=phone.app)), install="!Failed to find matching arch for input file")
+def test_an_app_that_cannot_be_installed_is_reported_with_the_reason(
+    phone: Phone,
+) -> None:
+    with pytest.raises(
+        ControllerError,
+        match=r"xcrun simctl install .*: .* Failed to find matching arch",
+    ):
+        phone.do(
+            phone.device.install(App(path=phone.app)),
+            install="!Failed to find matching arch for input file",
+        )
 
 
-def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarted(phone: Phone) -> None:
+def test_without_arguments_an_app_is_brought_to_the_front_and_with_them_restarted(
+    phone: Phone,
+) -> None:
     phone.do(phone.device.launch(NOTES))
     assert phone.asked == [f"simctl launch {UDID} {NOTES}"]
 
     phone.do(phone.device.launch(NOTES, ["-user", "Ann"]))
-    assert phone.asked == [f"simctl launch --terminate-running-process {UDID} {NOTES} -user Ann"]
+    assert phone.asked == [
+        f"simctl launch --terminate-running-process {UDID} {NOTES} -user Ann"
+    ]
 
 
 def test_a_link_is_opened(phone: Phone) -> None:
@@ -137,7 +174,10 @@ def test_a_link_is_opened(phone: Phone) -> None:
 
 def test_a_running_app_is_terminated(phone: Phone) -> None:
     assert phone.do(phone.device.terminate(NOTES), spawn=RUNNING) is True
-    assert phone.asked == [f"simctl spawn {UDID} launchctl list", f"simctl terminate {UDID} {NOTES}"]
+    assert phone.asked == [
+        f"simctl spawn {UDID} launchctl list",
+        f"simctl terminate {UDID} {NOTES}",
+    ]
 
 
 def test_an_app_that_is_not_running_is_not_terminated(phone: Phone) -> None:
@@ -146,9 +186,19 @@ def test_an_app_that_is_not_running_is_not_terminated(phone: Phone) -> None:
 
 
 def test_an_installed_app_is_removed(phone: Phone) -> None:
-    assert phone.do(phone.device.remove(NOTES), get_app_container="/Users/someone/Notes.app") is True
+    assert (
+        phone.do(
+            phone.device.remove(NOTES), get_app_container="/Users/someone/Notes.app"
+        )
+        is True
+    )
     assert phone.asked[-1] == f"simctl uninstall {UDID} {NOTES}"
-    assert phone.do(phone.device.remove(NOTES), get_app_container="!No such file or directory") is False
+    assert (
+        phone.do(
+            phone.device.remove(NOTES), get_app_container="!No such file or directory"
+        )
+        is False
+    )
 
 
 def test_an_apps_state_is_cleared_by_reinstalling_it(phone: Phone) -> None:
@@ -156,7 +206,11 @@ def test_an_apps_state_is_cleared_by_reinstalling_it(phone: Phone) -> None:
 
     phone.do(phone.device.clear())
 
-    assert [line.split()[1] for line in phone.asked] == ["get_app_container", "uninstall", "install"]
+    assert [line.split()[1] for line in phone.asked] == [
+        "get_app_container",
+        "uninstall",
+        "install",
+    ]
 
 
 def test_the_state_of_other_apps_is_not_touched(phone: Phone) -> None:
@@ -167,7 +221,9 @@ def test_the_state_of_other_apps_is_not_touched(phone: Phone) -> None:
 
 def test_the_states_of_apps_are_reported(phone: Phone) -> None:
     phone.install()
-    assert phone.do(phone.device.apps(), spawn="PID\tStatus\tLabel\n") == {NOTES: AppState.NOT_RUNNING}
+    assert phone.do(phone.device.apps(), spawn="PID\tStatus\tLabel\n") == {
+        NOTES: AppState.NOT_RUNNING
+    }
     assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.BACKGROUND}
 
     phone.do(phone.device.launch(NOTES))
@@ -175,15 +231,21 @@ def test_the_states_of_apps_are_reported(phone: Phone) -> None:
     assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.FOREGROUND}
 
 
-def test_a_screenshot_is_the_file_that_simctl_writes(phone: Phone, tmp_path: Path) -> None:
+def test_a_screenshot_is_the_file_that_simctl_writes(
+    phone: Phone, tmp_path: Path
+) -> None:
     (tmp_path / "screen.jpeg").write_bytes(b"\xff\xd8")
 
     assert phone.do(phone.device.screenshot()) == b"\xff\xd8"
-    assert phone.asked == [f"simctl io {UDID} screenshot --type=jpeg {tmp_path / 'screen.jpeg'}"]
+    assert phone.asked == [
+        f"simctl io {UDID} screenshot --type=jpeg {tmp_path / 'screen.jpeg'}"
+    ]
 
 
 def test_a_missing_screenshot_is_reported(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match=r"no screenshot of .*: No such file or directory"):
+    with pytest.raises(
+        ControllerError, match=r"no screenshot of .*: No such file or directory"
+    ):
         phone.do(phone.device.screenshot())
 
 
@@ -203,7 +265,9 @@ def test_actions_without_a_simctl_command_are_refused(
 
 
 def test_its_end_is_noticed(phone: Phone) -> None:
-    reported = phone.do(phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown")
+    reported = phone.do(
+        phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown"
+    )
 
     assert reported == f"the simulator {UDID} was shut down"
 
@@ -213,21 +277,35 @@ def commands_at_release(phone: Phone, tmp_path: Path, **answers: str) -> list[st
     found = Found("simulator", program=phone.xcrun.program)
 
     async def scenario() -> None:
-        lending = Simulator(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.reported.append)
+        lending = Simulator(
+            UDID,
+            found,
+            environ=dict(os.environ),
+            directory=tmp_path,
+            log=phone.reported.append,
+        )
         async with lending as device:
             await device.install(App(path=phone.app))
-            phone.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})
+            phone.xcrun.answers(
+                {f"simctl {name}*": printed for name, printed in answers.items()}
+            )
 
     asyncio.run(scenario())
     return phone.asked
 
 
 def test_a_simulator_is_released_without_the_app(phone: Phone, tmp_path: Path) -> None:
-    assert commands_at_release(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
+    assert (
+        commands_at_release(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
+    )
 
 
-def test_a_simulator_that_cannot_be_cleaned_is_reported(phone: Phone, tmp_path: Path) -> None:
+def test_a_simulator_that_cannot_be_cleaned_is_reported(
+    phone: Phone, tmp_path: Path
+) -> None:
     commands_at_release(phone, tmp_path, uninstall="!Invalid device state")
 
     [line] = phone.reported
-    assert line.startswith(f"apps of the session may remain on {UDID}: xcrun simctl uninstall")
+    assert line.startswith(
+        f"apps of the session may remain on {UDID}: xcrun simctl uninstall"
+    )

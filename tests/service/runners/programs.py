@@ -25,4 +25,8 @@ def alive(process: psutil.Process) -> bool:
 
 def guards(owner: psutil.Process) -> list[psutil.Process]:
     """Return the guards that a process has started."""
-    return [child for child in owner.children() if alive(child) and "runners.guard" in " ".join(child.cmdline())]
+    return [
+        child
+        for child in owner.children()
+        if alive(child) and "runners.guard" in " ".join(child.cmdline())
+    ]

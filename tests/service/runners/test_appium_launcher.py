@@ -51,7 +51,9 @@ class Stand:
     allow_insecure: Sequence[str] = ()
 
     @asynccontextmanager
-    async def running(self, launcher: Launcher, device: Device) -> AsyncGenerator[Controller]:
+    async def running(
+        self, launcher: Launcher, device: Device
+    ) -> AsyncGenerator[Controller]:
         async with workspace(self.directory, self.guard) as work:
             yield await launcher.launch(
                 LaunchContext(
@@ -89,14 +91,18 @@ def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> St
     return Stand(tools, guard, tmp_path / "home", workspace / "one")
 
 
-def test_appium_opens_no_port_and_a_socket_for_this_user_only(stand: Stand, fake: Fake) -> None:
+def test_appium_opens_no_port_and_a_socket_for_this_user_only(
+    stand: Stand, fake: Fake
+) -> None:
     async def scenario() -> None:
         async with stand.running(APPIUM, fake) as server:
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
             programs = {program.pid for program in find_processes([stand.directory])}
             assert programs
-            assert programs.isdisjoint(one.pid for one in psutil.net_connections("inet"))
+            assert programs.isdisjoint(
+                one.pid for one in psutil.net_connections("inet")
+            )
 
     asyncio.run(scenario())
 
@@ -104,17 +110,26 @@ def test_appium_opens_no_port_and_a_socket_for_this_user_only(stand: Stand, fake
 def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
     stand: Stand, fake: Fake, tmp_path: Path
 ) -> None:
-    broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
+    broken = stand.of(
+        tmp_path / "broken", "console.error('no such module'); process.exit(3)"
+    )
     with pytest.raises(
-        ControllerError, match=r"Appium exited during startup with exit status 3; the end of its log:\n    no such"
+        ControllerError,
+        match=r"Appium exited during startup with exit status 3; the end of its log:\n    no such",
     ):
         broken.run(APPIUM, fake)
     assert not stand.directory.exists()
 
 
-def test_an_unresponsive_appium_is_stopped_at_the_limit(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    hanging = stand.of(tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
-    with pytest.raises(ControllerError, match=r"not ready within 1 s; the end of its log:"):
+def test_an_unresponsive_appium_is_stopped_at_the_limit(
+    stand: Stand, fake: Fake, tmp_path: Path
+) -> None:
+    hanging = stand.of(
+        tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)"
+    )
+    with pytest.raises(
+        ControllerError, match=r"not ready within 1 s; the end of its log:"
+    ):
         hanging.run(replace(APPIUM, boot_limit_seconds=1), fake)
     assert not find_processes([stand.directory])
     assert not stand.directory.exists()
@@ -139,8 +154,12 @@ def test_the_exit_of_a_server_is_noticed_even_if_its_children_continue(
     assert not find_processes([stand.directory])
 
 
-def test_a_program_that_cannot_be_started_leaves_no_directory(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    gone = replace(stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node"))
+def test_a_program_that_cannot_be_started_leaves_no_directory(
+    stand: Stand, fake: Fake, tmp_path: Path
+) -> None:
+    gone = replace(
+        stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node")
+    )
     with pytest.raises(FileNotFoundError):
         gone.run(APPIUM, fake)
     assert not stand.directory.exists()
@@ -151,7 +170,9 @@ def test_a_real_driver_uses_the_users_environment(stand: Stand, tmp_path: Path) 
         tmp_path / "printing",
         "const {HOME, APPIUM_HOME} = process.env; console.log(HOME, APPIUM_HOME); process.exit(1)",
     )
-    with pytest.raises(ControllerError, match=f"{tmp_path}/home {tmp_path}/home/.appium"):
+    with pytest.raises(
+        ControllerError, match=f"{tmp_path}/home {tmp_path}/home/.appium"
+    ):
         printing.run(APPIUM, RealDevice(tmp_path / "home/.appium"))
 
 
@@ -166,14 +187,26 @@ def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) 
         writer.close()
         return server.program.process.returncode
 
-    assert asyncio.run(scenario()) == 0  # it ended when asked, and was not killed at the limit
+    assert (
+        asyncio.run(scenario()) == 0
+    )  # it ended when asked, and was not killed at the limit
 
 
-def test_insecure_features_are_allowed_by_name(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    talks = stand.of(tmp_path / "talks", "console.log(process.argv.slice(-2).join(' ')); process.exit(1)")
-    allowing = replace(talks, allow_insecure=("uiautomator2:adb_shell", "*:session_discovery"))
+def test_insecure_features_are_allowed_by_name(
+    stand: Stand, fake: Fake, tmp_path: Path
+) -> None:
+    talks = stand.of(
+        tmp_path / "talks",
+        "console.log(process.argv.slice(-2).join(' ')); process.exit(1)",
+    )
+    allowing = replace(
+        talks, allow_insecure=("uiautomator2:adb_shell", "*:session_discovery")
+    )
 
-    with pytest.raises(ControllerError, match=r"--allow-insecure uiautomator2:adb_shell,\*:session_discovery"):
+    with pytest.raises(
+        ControllerError,
+        match=r"--allow-insecure uiautomator2:adb_shell,\*:session_discovery",
+    ):
         allowing.run(APPIUM, fake)
     with pytest.raises(ControllerError, match="--shutdown-timeout 0"):
         talks.run(APPIUM, fake)

@@ -34,7 +34,9 @@ asyncio.run(own(Path(sys.argv[1])))
 
 
 def own(directory: Path) -> "subprocess.Popen[str]":
-    process = subprocess.Popen([sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     return process
@@ -56,20 +58,31 @@ def test_programs_and_their_directory_are_removed_when_the_service_is_killed(
         service.send_signal(number)
         service.wait()
 
-        asyncio.run(eventually(lambda: not workspace.exists() and not find_processes([workspace])))
+        asyncio.run(
+            eventually(
+                lambda: not workspace.exists() and not find_processes([workspace])
+            )
+        )
         asyncio.run(eventually(lambda: not alive(guard)))
 
 
 def ignored_signals(process: psutil.Process) -> int:
-    [mask] = re.findall(r"SigIgn:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+    [mask] = re.findall(
+        r"SigIgn:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text()
+    )
     return int(mask, 16)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing reports from when on a process ignores signals")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="elsewhere nothing reports from when on a process ignores signals",
+)
 def test_the_guard_survives_a_signal_to_the_process_group(workspace: Path) -> None:
     with own(workspace) as service:
         guard = guard_of(service)
-        asyncio.run(eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1))
+        asyncio.run(
+            eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1)
+        )
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             guard.send_signal(number)
         service.kill()
@@ -104,7 +117,12 @@ def test_a_dead_guard_is_replaced(workspace: Path, tmp_path: Path) -> None:
         [dead] = guards(psutil.Process())
         dead.kill()
         await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
-        assert await (await guard.start(["true"], directory=tmp_path, environ=os.environ)).wait() == 0
+        assert (
+            await (
+                await guard.start(["true"], directory=tmp_path, environ=os.environ)
+            ).wait()
+            == 0
+        )
         assert reported == [f"the guard process {dead.pid} died, starting another one"]
 
         await asyncio.to_thread(guard.close)
@@ -120,7 +138,9 @@ def test_a_start_cancelled_halfway_leaves_a_program_that_can_be_stopped(
     steps: int, guard: Guard, workspace: Path
 ) -> None:
     async def scenario() -> None:
-        starting = asyncio.create_task(guard.start(TREE, directory=workspace, environ=os.environ))
+        starting = asyncio.create_task(
+            guard.start(TREE, directory=workspace, environ=os.environ)
+        )
         for _ in range(steps):
             await asyncio.sleep(0)
         starting.cancel()

@@ -29,7 +29,9 @@ def cache(tmp_path: Path) -> Path:
 def package(cache: Path, tmp_path: Path) -> Callable[[Path], Package]:
     wanted = tmp_path / "wanted.json"
     wanted.write_text("{}")
-    return lambda command: Package("Thing 1.0", cache / "thing-1.0", Path("proof.json"), [command], [wanted])
+    return lambda command: Package(
+        "Thing 1.0", cache / "thing-1.0", Path("proof.json"), [command], [wanted]
+    )
 
 
 @pytest.fixture
@@ -39,19 +41,29 @@ def reported() -> list[str]:
 
 @pytest.fixture
 def installer(guard: Guard, reported: list[str]) -> Installer:
-    return Installer(guard, {"PATH": "/usr/bin:/bin"}, reported.append, progress_seconds=0.05)
+    return Installer(
+        guard, {"PATH": "/usr/bin:/bin"}, reported.append, progress_seconds=0.05
+    )
 
 
 def test_a_package_is_installed_once_and_the_installation_is_reported(
-    installer: Installer, package: Callable[[Path], Package], script: Script, reported: list[str], cache: Path
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
+    reported: list[str],
+    cache: Path,
 ) -> None:
-    thing = package(script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n"))
+    thing = package(
+        script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n")
+    )
 
     asyncio.run(installer.ensure(thing))
 
     assert thing.installed
     assert reported[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
-    assert any(re.fullmatch(r"installing Thing 1\.0: \d+ s so far", line) for line in reported)
+    assert any(
+        re.fullmatch(r"installing Thing 1\.0: \d+ s so far", line) for line in reported
+    )
     assert re.fullmatch(r"installed Thing 1\.0 in \d+ s", reported[-1])
     reported.clear()
     asyncio.run(installer.ensure(thing))
@@ -59,7 +71,10 @@ def test_a_package_is_installed_once_and_the_installation_is_reported(
 
 
 BAD_ENDS = {
-    "it fails half-way": ("cp wanted.json other.json; echo 'npm error code ECONNRESET'; exit 7", "exit status 7"),
+    "it fails half-way": (
+        "cp wanted.json other.json; echo 'npm error code ECONNRESET'; exit 7",
+        "exit status 7",
+    ),
     "it claims to be done": ("echo all is well", "exit status 0"),
     "it is killed": ("cp wanted.json proof.json; kill -9 $$", "exit status -9"),
 }
@@ -75,41 +90,69 @@ def test_a_failed_installation_leaves_nothing_usable_and_the_next_succeeds(
     cache: Path,
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        asyncio.run(installer.ensure(package(script("install", f"#!/bin/sh\n{command}\n"))))
+        asyncio.run(
+            installer.ensure(package(script("install", f"#!/bin/sh\n{command}\n")))
+        )
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
 
     asyncio.run(installer.ensure(package(script("install", GOOD))))
 
-    assert sorted(path.name for path in cache.iterdir()) == ["install.lock", "thing-1.0"]
+    assert sorted(path.name for path in cache.iterdir()) == [
+        "install.lock",
+        "thing-1.0",
+    ]
 
 
 def test_incomplete_installations_are_replaced(
-    installer: Installer, package: Callable[[Path], Package], script: Script, cache: Path
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
+    cache: Path,
 ) -> None:
     (cache / "thing-1.0.partial-abc/half").mkdir(parents=True)
     (cache / "thing-1.0/rest").mkdir(parents=True)
     asyncio.run(installer.ensure(package(script("install", GOOD))))
-    assert sorted(path.name for path in cache.iterdir()) == ["install.lock", "thing-1.0"]
-    assert sorted(path.name for path in (cache / "thing-1.0").iterdir()) == ["proof.json", "wanted.json"]
+    assert sorted(path.name for path in cache.iterdir()) == [
+        "install.lock",
+        "thing-1.0",
+    ]
+    assert sorted(path.name for path in (cache / "thing-1.0").iterdir()) == [
+        "proof.json",
+        "wanted.json",
+    ]
 
 
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
         ("npm error code ENOSPC", "free about 500 MB of disk space"),
-        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of disk space"),
+        (
+            "ERROR: Could not install packages: [Errno 28] No space left on device",
+            "free about 500 MB of disk space",
+        ),
         ("npm error code EACCES", "grant yourself write access"),
         ("npm error code EINTEGRITY", "a package differs from the pinned one"),
         ("npm error code E401", "log in to the registry"),
         ("npm error code ETARGET", "choose a registry that has these packages"),
-        ("npm error code ECONNREFUSED", "check the network, the proxy and the registry"),
+        (
+            "npm error code ECONNREFUSED",
+            "check the network, the proxy and the registry",
+        ),
     ],
 )
 def test_a_failure_names_its_cause_and_its_fix(
-    line: str, fix: str, installer: Installer, package: Callable[[Path], Package], script: Script
+    line: str,
+    fix: str,
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
 ) -> None:
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(installer.ensure(package(script("install", f'#!/bin/sh\necho "{line}" >&2\nexit 1\n'))))
+        asyncio.run(
+            installer.ensure(
+                package(script("install", f'#!/bin/sh\necho "{line}" >&2\nexit 1\n'))
+            )
+        )
     assert line in str(failure.value)
     assert f"Fix: {fix}" in str(failure.value)
 
@@ -133,14 +176,22 @@ def test_a_failure_shows_no_credentials(
 
 
 def test_a_cache_that_cannot_be_written_is_named(
-    installer: Installer, package: Callable[[Path], Package], script: Script, cache: Path
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
+    cache: Path,
 ) -> None:
     cache.write_text("a file where the directory should be")
-    with pytest.raises(ConfigError, match=rf"cannot be installed in {cache}: File exists.*XDG_CACHE_HOME"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"cannot be installed in {cache}: File exists.*XDG_CACHE_HOME",
+    ):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
 
 
-def test_a_missing_installer_is_named(installer: Installer, package: Callable[[Path], Package], tmp_path: Path) -> None:
+def test_a_missing_installer_is_named(
+    installer: Installer, package: Callable[[Path], Package], tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         asyncio.run(installer.ensure(package(tmp_path / "nowhere")))
 
@@ -148,19 +199,36 @@ def test_a_missing_installer_is_named(installer: Installer, package: Callable[[P
 def test_an_installation_that_takes_too_long_times_out(
     guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path
 ) -> None:
-    installer = Installer(guard, {"PATH": "/usr/bin:/bin"}, print, limit_seconds=0.1, progress_seconds=0.05)
+    installer = Installer(
+        guard,
+        {"PATH": "/usr/bin:/bin"},
+        print,
+        limit_seconds=0.1,
+        progress_seconds=0.05,
+    )
     with pytest.raises(ConfigError, match=r"installing Thing 1\.0 timed out after 0 s"):
-        asyncio.run(installer.ensure(package(script("install", "#!/bin/sh\nsleep 99\n"))))
+        asyncio.run(
+            installer.ensure(package(script("install", "#!/bin/sh\nsleep 99\n")))
+        )
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
 
 
 def test_waiting_for_another_process_is_reported_and_times_out(
-    guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path, reported: list[str]
+    guard: Guard,
+    package: Callable[[Path], Package],
+    script: Script,
+    cache: Path,
+    reported: list[str],
 ) -> None:
-    installer = Installer(guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05)
+    installer = Installer(
+        guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05
+    )
     cache.mkdir()
     waiting = "waiting for another process to install Thing 1.0"
-    with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting} timed out"):
+    with (
+        FileLock(cache / "install.lock"),
+        pytest.raises(ConfigError, match=f"{waiting} timed out"),
+    ):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
     assert re.fullmatch(rf"{waiting}: \d+ s so far", reported[0])
 
@@ -205,25 +273,50 @@ guard.close()
 """
 
 
-def test_one_of_two_concurrent_processes_installs_and_both_find_it(script: Script, cache: Path, tmp_path: Path) -> None:
-    install = script("install", '#!/bin/sh\necho run >> "$1"\nsleep 0.5\necho > proof\n')
-    command: list[str | Path] = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, tmp_path / "runs"]
-    with subprocess.Popen(command, env=os.environ) as first, subprocess.Popen(command, env=os.environ) as second:
+def test_one_of_two_concurrent_processes_installs_and_both_find_it(
+    script: Script, cache: Path, tmp_path: Path
+) -> None:
+    install = script(
+        "install", '#!/bin/sh\necho run >> "$1"\nsleep 0.5\necho > proof\n'
+    )
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        SECOND,
+        cache / "thing-1.0",
+        install,
+        tmp_path / "runs",
+    ]
+    with (
+        subprocess.Popen(command, env=os.environ) as first,
+        subprocess.Popen(command, env=os.environ) as second,
+    ):
         assert [first.wait(), second.wait()] == [0, 0]
     assert (tmp_path / "runs").read_text() == "run\n"
     assert (cache / "thing-1.0/proof").is_file()
 
 
-def test_a_killed_installation_leaves_nothing_usable(script: Script, cache: Path) -> None:
+def test_a_killed_installation_leaves_nothing_usable(
+    script: Script, cache: Path
+) -> None:
     install = script("install", "#!/bin/sh\necho > proof\nsleep 99\n")
-    command: list[str | Path] = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, "unused"]
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        SECOND,
+        cache / "thing-1.0",
+        install,
+        "unused",
+    ]
     with subprocess.Popen(command) as process:
 
         async def scenario() -> None:
             await eventually(lambda: list(cache.glob("*/proof")))
             partial = only(cache)
             process.kill()
-            await eventually(lambda: not partial.exists() and not find_processes([partial]))
+            await eventually(
+                lambda: not partial.exists() and not find_processes([partial])
+            )
 
         asyncio.run(scenario())
     assert [path.name for path in cache.iterdir()] == ["install.lock"]

@@ -14,7 +14,9 @@ from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import workspace
 
-pytestmark = pytest.mark.skipif(isolated.refusal() != "", reason=f"no network namespace here: {isolated.refusal()}")
+pytestmark = pytest.mark.skipif(
+    isolated.refusal() != "", reason=f"no network namespace here: {isolated.refusal()}"
+)
 
 LISTEN = """
 import socket, sys
@@ -35,11 +37,15 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """Makes the kernel refuse namespaces to a program."""
 
 
-def test_a_program_reaches_the_bridged_ports_but_its_own_are_unreachable(guard: Guard, tmp_path: Path) -> None:
+def test_a_program_reaches_the_bridged_ports_but_its_own_are_unreachable(
+    guard: Guard, tmp_path: Path
+) -> None:
     async def scenario() -> None:
         heard = asyncio.get_running_loop().create_future()
 
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
             writer.write(b"hello")
             heard.set_result(await reader.readexactly(2))
             writer.close()
@@ -77,7 +83,16 @@ def test_without_namespaces_the_program_runs_and_the_reason_is_reported() -> Non
         done = subprocess.run(
             [
                 *(sys.executable, "-c", REFUSING, str(os.geteuid())),
-                *("-I", "-S", isolated.__file__, str(far.fileno()), "9222", "--", "/bin/echo", "it runs"),
+                *(
+                    "-I",
+                    "-S",
+                    isolated.__file__,
+                    str(far.fileno()),
+                    "9222",
+                    "--",
+                    "/bin/echo",
+                    "it runs",
+                ),
             ],
             pass_fds=[far.fileno()],
             capture_output=True,

@@ -1,6 +1,10 @@
 import pytest
 
-from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
+from pytest_device.service.runners.output_tail import (
+    AppiumOutputTail,
+    OutputTail,
+    TokenOutputTail,
+)
 
 
 @pytest.fixture
@@ -15,7 +19,9 @@ def test_lines_are_read_whole_however_they_arrive(tail: AppiumOutputTail) -> Non
 
 
 def test_the_tail_is_bounded(tail: AppiumOutputTail) -> None:
-    tail.feed(b"".join(b"line %d\n" % number for number in range(1000)) + b"x" * 10_000_000)
+    tail.feed(
+        b"".join(b"line %d\n" % number for number in range(1000)) + b"x" * 10_000_000
+    )
     lines = tail.text.splitlines()
     assert len(lines) == 200
     assert lines[-2] == "line 999"
@@ -39,10 +45,14 @@ def test_a_secret_learned_late_is_masked_in_earlier_output() -> None:
 
 def test_lines_with_a_programs_own_token_are_dropped() -> None:
     tail = TokenOutputTail()
-    tail.feed(b"Connect:\n  argent link argent://0a1b@127.0.0.1:1\n  (or: argent link --token 0a1b)\nlistening\n")
+    tail.feed(
+        b"Connect:\n  argent link argent://0a1b@127.0.0.1:1\n  (or: argent link --token 0a1b)\nlistening\n"
+    )
     assert tail.text == "Connect:\nlistening"
 
 
 def test_text_typed_by_a_test_is_not_in_the_tail(tail: AppiumOutputTail) -> None:
-    tail.feed(b'[1a][HTTP] --> POST /session/1a/element/2/value {"text":"my-password"}\n')
+    tail.feed(
+        b'[1a][HTTP] --> POST /session/1a/element/2/value {"text":"my-password"}\n'
+    )
     assert tail.tail.strip() == "[1a][HTTP] --> POST /session/1a/element/2/value"

@@ -11,7 +11,13 @@ from typing import IO
 import psutil
 import pytest
 
-from pytest_device.service.runners.processes import end, find_processes, finish_despite_cancellation, marked, remove
+from pytest_device.service.runners.processes import (
+    end,
+    find_processes,
+    finish_despite_cancellation,
+    marked,
+    remove,
+)
 from tests.waiting import eventually
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(99)"
@@ -72,7 +78,9 @@ def test_a_process_tree_leaves_nothing(tree: str, workspace: Path) -> None:
         assert nobody_holds(leader.stdout)
 
 
-def test_a_process_started_during_the_search_is_found(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_started_during_the_search_is_found(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with start(["sh", "-c", "echo up; sleep 99; :"], workspace) as late:
         everyone = psutil.pids()
         looks = iter([[pid for pid in everyone if pid != late.pid]])
@@ -89,8 +97,12 @@ def blank(leader: "subprocess.Popen[str]", count: int) -> list[int]:
     return [child.pid for child in children()]
 
 
-def test_processes_without_an_environment_are_waited_for_all_at_once(workspace: Path) -> None:
-    with start(["sh", "-c", f"{4 * 'env -i setsid sleep 99 & '} echo up; wait"], workspace) as leader:
+def test_processes_without_an_environment_are_waited_for_all_at_once(
+    workspace: Path,
+) -> None:
+    with start(
+        ["sh", "-c", f"{4 * 'env -i setsid sleep 99 & '} echo up; wait"], workspace
+    ) as leader:
         blank(leader, 4)
         pauses: list[float] = []
 
@@ -105,15 +117,22 @@ def test_one_that_has_overwritten_its_environment_is_found_by_its_session_withou
 ) -> None:
     with start(["sh", "-c", "env -i sleep 99 & echo up; wait"], workspace) as leader:
         pids = [leader.pid, *blank(leader, 1)]
-        monkeypatch.setattr(psutil, "pids", lambda: pids)  # others on this machine may be waited for
+        monkeypatch.setattr(
+            psutil, "pids", lambda: pids
+        )  # others on this machine may be waited for
 
-        assert len(find_processes([workspace], sleep=lambda _: pytest.fail("waited"))) == 2
+        assert (
+            len(find_processes([workspace], sleep=lambda _: pytest.fail("waited"))) == 2
+        )
 
         end([workspace])
 
 
 def test_a_process_is_terminated_before_it_is_killed(workspace: Path) -> None:
-    with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workspace) as process:
+    with start(
+        ["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"],
+        workspace,
+    ) as process:
         end([workspace])
         assert process.wait() == 7
 
@@ -130,7 +149,9 @@ def test_unrelated_processes_and_those_of_other_directories_are_left_alone(
 
 def test_a_process_that_survives_the_kill_is_named(workspace: Path) -> None:
     with start([sys.executable, "-c", STUBBORN], workspace) as process:
-        jumps = itertools.count(step=1000)  # every limit is over before anyone can have ended
+        jumps = itertools.count(
+            step=1000
+        )  # every limit is over before anyone can have ended
         with pytest.raises(TimeoutError, match=str(process.pid)):
             end([workspace], clock=lambda: next(jumps), sleep=lambda _: None)
 

@@ -48,10 +48,16 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
 
 def runner_in(directory: Path, cache_dir: Path, **more: str) -> ProgramsRunner:
     """The home has no drivers, so that no device is a real one."""
-    environ = {**os.environ, "DEVICE_TOKEN": "made-up-token", "GITHUB_TOKEN": "another-made-up-token"}
+    environ = {
+        **os.environ,
+        "DEVICE_TOKEN": "made-up-token",
+        "GITHUB_TOKEN": "another-made-up-token",
+    }
     environ.pop("APPIUM_HOME", None)
     directories = Directories(directory / "state", cache_dir, directory / "home")
-    return ProgramsRunner(Resources(KEYS, directories, environ | more, print), log=print)
+    return ProgramsRunner(
+        Resources(KEYS, directories, environ | more, print), log=print
+    )
 
 
 @pytest.fixture
@@ -73,7 +79,9 @@ async def reaching(runner: ProgramsRunner) -> AsyncGenerator[httpx.AsyncClient]:
     """Open a client that reaches the published addresses of a runner's controllers."""
     async with gateway.client() as inner:
         app = Starlette(routes=gateway.routes(runner, KEYS, inner))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), timeout=20) as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), timeout=20
+        ) as client:
             yield client
 
 
@@ -96,17 +104,25 @@ def reason(boot: Boot) -> str:
 
 def nodes() -> set[psutil.Process]:
     """Find the Node.js processes that this one, or what it has started, has started."""
-    return {child for child in psutil.Process().children(recursive=True) if "node" in child.name()}
+    return {
+        child
+        for child in psutil.Process().children(recursive=True)
+        if "node" in child.name()
+    }
 
 
 def reported(runner: ProgramsRunner, session_id: str) -> list[str]:
     return [entry.text for entry in runner.record(session_id).entries]
 
 
-async def create(client: httpx.AsyncClient, config: Mapping[str, Any], **capabilities: str) -> str:
+async def create(
+    client: httpx.AsyncClient, config: Mapping[str, Any], **capabilities: str
+) -> str:
     reply = await client.post(
         f"{config['appiumUrl']}/session",
-        json={"capabilities": {"alwaysMatch": {**config["capabilities"], **capabilities}}},
+        json={
+            "capabilities": {"alwaysMatch": {**config["capabilities"], **capabilities}}
+        },
     )
     assert reply.status_code == 200, reply.text
     return f"{config['appiumUrl']}/session/{reply.json()['value']['sessionId']}"
@@ -130,19 +146,25 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
             blank = await create(client, config)
             assert "<app" in (await client.get(f"{blank}/source")).json()["value"]
             own = await create(client, config, **{"appium:app": str(app)})
-            button = await client.post(f"{own}/element", json={"using": "xpath", "value": "//Button"})
+            button = await client.post(
+                f"{own}/element", json={"using": "xpath", "value": "//Button"}
+            )
             assert button.status_code == 200
 
             assert find_processes([directory])
             runner.stop("one")
             runner.stop("one")
-            await eventually(lambda: not directory.exists() and not find_processes([directory]))
+            await eventually(
+                lambda: not directory.exists() and not find_processes([directory])
+            )
             assert "it was stopped" in reason(runner.record("one").boot)
 
     asyncio.run(scenario())
 
 
-def test_sessions_run_concurrently_and_close_ends_them_all(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_sessions_run_concurrently_and_close_ends_them_all(
+    make_runner: MakeRunner, state_dir: Path
+) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
@@ -178,10 +200,16 @@ def life(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Life:
     directory = tmp_path_factory.mktemp("life")
 
     async def scenario() -> Life:
-        async with prepared(runner_in(directory, cache_dir)) as runner, reaching(runner) as client:
+        async with (
+            prepared(runner_in(directory, cache_dir)) as runner,
+            reaching(runner) as client,
+        ):
             runner.start("one", FAKE)
             config, record = await booted(runner, "one"), runner.record("one")
-            environs = [process.environ() for process in find_processes([directory / "state/programs/one"])]
+            environs = [
+                process.environ()
+                for process in find_processes([directory / "state/programs/one"])
+            ]
             for _ in range(3):
                 await client.get(f"{config['appiumUrl']}/status")
             checked = record.last_activity
@@ -203,7 +231,10 @@ def test_programs_see_no_token_and_only_their_own_directories(life: Life) -> Non
     assert life.environs
     for environ in life.environs:
         assert not [name for name in environ if "TOKEN" in name]
-        assert {environ[name] for name in ("HOME", "TMPDIR")} == {f"{programs}/one/home", f"{programs}/one/tmp"}
+        assert {environ[name] for name in ("HOME", "TMPDIR")} == {
+            f"{programs}/one/home",
+            f"{programs}/one/tmp",
+        }
     # The user's files are for nobody else's eyes, and neither is what a session leaves for a while.
     assert programs.stat().st_mode & 0o077 == 0
     assert not (life.directory / "home").exists()
@@ -227,7 +258,9 @@ def test_commands_count_as_activity_but_status_checks_do_not(life: Life) -> None
     assert life.record.last_activity is None
 
 
-def test_an_appium_that_dies_fails_its_session_with_its_last_output(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_an_appium_that_dies_fails_its_session_with_its_last_output(
+    make_runner: MakeRunner, state_dir: Path
+) -> None:
     directory = state_dir / "programs/one"
 
     async def scenario() -> None:
@@ -246,7 +279,9 @@ def test_an_appium_that_dies_fails_its_session_with_its_last_output(make_runner:
 
 
 @pytest.mark.parametrize("moment", [0, 0.05, 0.4])
-def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: MakeRunner, state_dir: Path) -> None:
+def test_a_session_can_be_stopped_while_it_boots(
+    moment: float, make_runner: MakeRunner, state_dir: Path
+) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner:
             runner.start("one", {"platform": "ios"})
@@ -258,7 +293,9 @@ def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: Mak
     assert not find_processes([state_dir / "programs/one"])
 
 
-@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+@pytest.mark.skipif(
+    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+)
 @pytest.mark.parametrize("session_type", sorted(REQUESTABLE_SESSION_TYPES))
 def test_without_a_browser_on_path_the_pinned_one_serves_every_session_type(
     session_type: str, make_runner: MakeRunner, cache_dir: Path, tmp_path: Path
@@ -271,17 +308,26 @@ def test_without_a_browser_on_path_the_pinned_one_serves_every_session_type(
         async with prepared(make_runner(PATH=str(tmp_path / "bin"))) as runner:
             runner.start("one", {"platform": "ios", "type": session_type})
             await booted(runner, "one")
-            [device] = [text for text in reported(runner, "one") if text.startswith("device:")]
-            assert f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)" in device
+            [device] = [
+                text for text in reported(runner, "one") if text.startswith("device:")
+            ]
+            assert (
+                f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)"
+                in device
+            )
 
     asyncio.run(scenario())
 
 
-def test_an_unavailable_app_fails_the_session_with_the_reason(make_runner: MakeRunner) -> None:
+def test_an_unavailable_app_fails_the_session_with_the_reason(
+    make_runner: MakeRunner,
+) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner:
             build = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
-            runner.start("one", {"platform": "ios", "type": "web-preview-only", "buildId": build})
+            runner.start(
+                "one", {"platform": "ios", "type": "web-preview-only", "buildId": build}
+            )
             assert build in await failed(runner, "one")
 
     asyncio.run(scenario())
@@ -295,24 +341,41 @@ def test_the_installed_version_matches_any_prefix(version: str | None) -> None:
 @pytest.mark.parametrize(
     ("project", "version"),
     [
-        *((APPIUM, wrong) for wrong in ("2", "4", "3.7", "3.8.1", "3.8.0.1", "latest", "")),
+        *(
+            (APPIUM, wrong)
+            for wrong in ("2", "4", "3.7", "3.8.1", "3.8.0.1", "latest", "")
+        ),
         (AGENT_DEVICE, "3.8"),
         (ARGENT, "1"),
     ],
 )
-def test_another_version_is_refused_with_the_installed_one(project: Any, version: str) -> None:
-    with pytest.raises(ControllerError, match=f"packageVersion '{version}' is not installed here: {project.title} is"):
+def test_another_version_is_refused_with_the_installed_one(
+    project: Any, version: str
+) -> None:
+    with pytest.raises(
+        ControllerError,
+        match=f"packageVersion '{version}' is not installed here: {project.title} is",
+    ):
         check({"packageVersion": version}, project)
 
 
-def test_a_session_of_an_earlier_service_is_not_mistaken_for_a_booting_one(make_runner: MakeRunner) -> None:
+def test_a_session_of_an_earlier_service_is_not_mistaken_for_a_booting_one(
+    make_runner: MakeRunner,
+) -> None:
     runner = make_runner()
     assert "was restarted" in reason(runner.record("one").boot)
     record = runner.record("one")
-    assert (list(record.entries), record.output.text, record.device, record.last_activity) == ([], "", None, None)
+    assert (
+        list(record.entries),
+        record.output.text,
+        record.device,
+        record.last_activity,
+    ) == ([], "", None, None)
 
 
-def test_an_unusable_state_directory_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
+def test_an_unusable_state_directory_is_named(
+    make_runner: MakeRunner, state_dir: Path
+) -> None:
     state_dir.write_text("a file where the directory should be")
     with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be created: "):
         asyncio.run(make_runner().prepare(print))
@@ -343,21 +406,40 @@ asyncio.run(serve(*sys.argv[1:]))
 """
 
 
-def serve(request: Mapping[str, str], state_dir: Path, cache_dir: Path) -> "subprocess.Popen[str]":
-    command: list[str | Path] = [sys.executable, "-c", SERVICE, repr(request), state_dir, cache_dir]
+def serve(
+    request: Mapping[str, str], state_dir: Path, cache_dir: Path
+) -> "subprocess.Popen[str]":
+    command: list[str | Path] = [
+        sys.executable,
+        "-c",
+        SERVICE,
+        repr(request),
+        state_dir,
+        cache_dir,
+    ]
     service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert service.stdout is not None
     assert service.stdout.readline().startswith("Running(")
     return service
 
 
-@pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent", "web-preview-only"])
-def test_a_killed_service_leaves_no_program(session_type: str, state_dir: Path, cache_dir: Path) -> None:
+@pytest.mark.parametrize(
+    "session_type", ["appium", "agent-device", "argent", "web-preview-only"]
+)
+def test_a_killed_service_leaves_no_program(
+    session_type: str, state_dir: Path, cache_dir: Path
+) -> None:
     directory = state_dir / "programs/one"
-    with serve({"type": session_type, "platform": "android"}, state_dir, cache_dir) as service:
+    with serve(
+        {"type": session_type, "platform": "android"}, state_dir, cache_dir
+    ) as service:
         assert len(find_processes([directory])) > 1
         service.kill()
-        asyncio.run(eventually(lambda: not directory.exists() and not find_processes([directory])))
+        asyncio.run(
+            eventually(
+                lambda: not directory.exists() and not find_processes([directory])
+            )
+        )
 
 
 def test_programs_that_survive_the_guard_are_stopped_by_the_next_service(

@@ -19,18 +19,28 @@ def test_programs_of_a_session_see_tools_and_network_and_no_token() -> None:
     names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG"}
     seen = for_sessions(USER)
 
-    assert {name: seen[name] for name in seen if name.upper() != "NO_PROXY"} == {name: USER[name] for name in names}
+    assert {name: seen[name] for name in seen if name.upper() != "NO_PROXY"} == {
+        name: USER[name] for name in names
+    }
 
 
 @pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
 def test_programs_of_a_session_find_each_other_without_a_proxy(name: str) -> None:
-    seen = for_sessions({"HTTP_PROXY": "http://proxy.example:3128", name: "builds.example"})
+    seen = for_sessions(
+        {"HTTP_PROXY": "http://proxy.example:3128", name: "builds.example"}
+    )
 
-    assert seen["NO_PROXY"] == seen["no_proxy"] == "builds.example,127.0.0.1,localhost,::1"
+    assert (
+        seen["NO_PROXY"] == seen["no_proxy"] == "builds.example,127.0.0.1,localhost,::1"
+    )
 
 
 def test_the_service_and_its_installers_see_paths_and_no_token() -> None:
     names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG", "HOME", "PIP_INDEX_URL"}
-    user = {**USER, "PIP_INDEX_URL": "https://packages.example/simple", "AWS_SECRET_ACCESS_KEY": "another"}
+    user = {
+        **USER,
+        "PIP_INDEX_URL": "https://packages.example/simple",
+        "AWS_SECRET_ACCESS_KEY": "another",
+    }
 
     assert passed_on(user) == {name: user[name] for name in names}

@@ -8,10 +8,14 @@ from pytest_device.testing import FakeClock
 from tests.service.world import World, data
 
 
-def test_a_simulated_controller_answers_the_health_check_of_each_type(world: World) -> None:
+def test_a_simulated_controller_answers_the_health_check_of_each_type(
+    world: World,
+) -> None:
     session_id = world.created()
     said = {
-        question: world.send("GET", f"/simulated/{session_id}/{question}", token=None).json()
+        question: world.send(
+            "GET", f"/simulated/{session_id}/{question}", token=None
+        ).json()
         for question in ("health", "tools", "status")
     }
 
@@ -22,19 +26,33 @@ def test_a_simulated_controller_answers_the_health_check_of_each_type(world: Wor
 def test_the_controller_of_an_ended_session_does_not_respond(world: World) -> None:
     session_id = str(data(world.stop(world.created()))["id"])
 
-    assert world.send("GET", f"/simulated/{session_id}/health", token=None).status_code == 404
+    assert (
+        world.send("GET", f"/simulated/{session_id}/health", token=None).status_code
+        == 404
+    )
 
 
 def test_a_simulated_controller_does_nothing_else(world: World) -> None:
-    assert world.send("GET", f"/simulated/{world.created()}/rpc", token=None).status_code == 404
+    assert (
+        world.send("GET", f"/simulated/{world.created()}/rpc", token=None).status_code
+        == 404
+    )
 
 
 @pytest.mark.parametrize(
     ("session_type", "field"),
-    [("agent-device", "agentDeviceRemoteSessionUrl"), ("argent", "toolsUrl"), ("appium", "appiumUrl")],
+    [
+        ("agent-device", "agentDeviceRemoteSessionUrl"),
+        ("argent", "toolsUrl"),
+        ("appium", "appiumUrl"),
+    ],
 )
 @pytest.mark.parametrize(
-    ("base_url", "address"), [(None, "https://one.simulated.invalid"), ("http://here", "http://here/simulated/one")]
+    ("base_url", "address"),
+    [
+        (None, "https://one.simulated.invalid"),
+        ("http://here", "http://here/simulated/one"),
+    ],
 )
 def test_the_connection_details_point_to_its_own_service(
     session_type: str, field: str, base_url: str | None, address: str
@@ -49,7 +67,10 @@ def test_the_connection_details_point_to_its_own_service(
 
 def test_the_boot_time_can_depend_on_the_request() -> None:
     clock = FakeClock()
-    runner = SimulatedRunner(clock=clock, boot_seconds=lambda body: {"ios": 3.0, "android": 5.0}[body["platform"]])
+    runner = SimulatedRunner(
+        clock=clock,
+        boot_seconds=lambda body: {"ios": 3.0, "android": 5.0}[body["platform"]],
+    )
     for platform in ("ios", "android"):
         runner.start(platform, {"platform": platform})
 

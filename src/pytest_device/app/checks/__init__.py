@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from pytest_device.app.checks.configuration import check_configuration
 from pytest_device.app.checks.finding import RULES, Finding, project_finding
 from pytest_device.app.checks.notifications import check_notifications
-from pytest_device.app.checks.packages import app_config_fields_not_synced, directory_check, install_check
+from pytest_device.app.checks.packages import (
+    app_config_fields_not_synced,
+    directory_check,
+    install_check,
+)
 from pytest_device.app.checks.sources import check_routes, check_secrets, check_sources
 from pytest_device.app.project import Project
 
@@ -38,4 +42,11 @@ def check(
         *check_routes(project, declaration, include),
     ]
     known = {finding.id for finding in findings}
-    return [*findings, *(project_finding(rule, project, "passed") for rule in RULES if rule not in known)]
+    return [
+        *findings,
+        *(
+            project_finding(rule, project, "passed")
+            for rule in RULES
+            if rule not in known
+        ),
+    ]

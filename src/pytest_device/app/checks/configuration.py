@@ -9,7 +9,13 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_device.app.checks.finding import Finding, config_path, failed, in_config, missing_file
+from pytest_device.app.checks.finding import (
+    Finding,
+    config_path,
+    failed,
+    in_config,
+    missing_file,
+)
 from pytest_device.app.document import Json, Object, at, object_at, text_at
 from pytest_device.app.keys import KEYS, setting
 from pytest_device.app.project import Project
@@ -18,7 +24,14 @@ from pytest_device.app.sections import NEWEST_SDK, Key
 
 _FIX_DELETE = "delete the key"
 _FILES = (
-    *("icon", "ios.icon", "ios.icon.light", "ios.icon.dark", "ios.icon.tinted", "ios.servicesFile"),
+    *(
+        "icon",
+        "ios.icon",
+        "ios.icon.light",
+        "ios.icon.dark",
+        "ios.icon.tinted",
+        "ios.servicesFile",
+    ),
     *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
 )
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -27,7 +40,9 @@ _OF_PATHS = "-._~!$&'()*+,;=:@"
 """Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
-def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
+def check_configuration(
+    project: Project, sdk: int | None, project_id_path: str = ""
+) -> Iterator[Finding]:
     """Yield findings about the app config, checked against an SDK version's reference."""
     version = sdk or project.sdk_major or NEWEST_SDK
     yield from _keys(project, project.config, (), version)
@@ -38,7 +53,9 @@ def check_configuration(project: Project, sdk: int | None, project_id_path: str 
     yield from _files_and_libraries(project)
 
 
-def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -> Iterator[Finding]:
+def _keys(
+    project: Project, section: Object, above: tuple[str, ...], sdk: int
+) -> Iterator[Finding]:
     for name, value in section.items():
         trail = (*above, name)
         key = KEYS.get(".".join(trail))
@@ -52,61 +69,134 @@ def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
     """Yield a finding for a likely typo; other unknown keys are allowed, since another version may define them."""
-    for close in difflib.get_close_matches(trail[-1], _known_below(".".join(trail[:-1])), 1, 0.8):
+    for close in difflib.get_close_matches(
+        trail[-1], _known_below(".".join(trail[:-1])), 1, 0.8
+    ):
         if close not in object_at(project.config, *trail[:-1]):
-            yield in_config(project, "config-unknown-key", trail, "is unknown", f"did you mean {close}?")
+            yield in_config(
+                project,
+                "config-unknown-key",
+                trail,
+                "is unknown",
+                f"did you mean {close}?",
+            )
 
 
 @cache
 def _known_below(above: str) -> tuple[str, ...]:
     """Return the names of the known keys in a section."""
-    return tuple(key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above)
+    return tuple(
+        key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above
+    )
 
 
 def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Finding]:
     if problem := key.problem(value):
         kind = "config-type" if "of type" in problem else "config-value"
-        yield in_config(project, kind, key.trail, problem, f"change the value of {key.name}")
+        yield in_config(
+            project, kind, key.trail, problem, f"change the value of {key.name}"
+        )
     if key.generated:
-        yield in_config(project, "config-generated-key", key.trail, "is generated from owner and slug", _FIX_DELETE)
+        yield in_config(
+            project,
+            "config-generated-key",
+            key.trail,
+            "is generated from owner and slug",
+            _FIX_DELETE,
+        )
     if key.removed and sdk >= key.removed:
-        yield in_config(project, "config-removed-key", key.trail, f"was removed in SDK {key.removed}", _FIX_DELETE)
+        yield in_config(
+            project,
+            "config-removed-key",
+            key.trail,
+            f"was removed in SDK {key.removed}",
+            _FIX_DELETE,
+        )
     elif sdk < key.first:
         what = f"is new in the reference of SDK {key.first}, the project has {sdk}"
-        yield in_config(project, "config-removed-key", key.trail, what, "upgrade the SDK, or delete the key")
+        yield in_config(
+            project,
+            "config-removed-key",
+            key.trail,
+            what,
+            "upgrade the SDK, or delete the key",
+        )
     elif key.deprecated and sdk >= key.deprecated_in:
-        yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
+        yield in_config(
+            project,
+            "config-deprecated-key",
+            key.trail,
+            f"is deprecated, {key.deprecated}",
+            _FIX_DELETE,
+        )
     elif key.older:
-        yield in_config(project, "config-older-key", key.trail, "is only in the older reference", "keep it if it works")
+        yield in_config(
+            project,
+            "config-older-key",
+            key.trail,
+            "is only in the older reference",
+            "keep it if it works",
+        )
 
 
 def _whole(project: Project) -> Iterator[Finding]:
     for warning in project.warnings:
-        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.word}")
+        yield failed(
+            "config-ignored-key",
+            config_path(project),
+            warning,
+            f"move them below {project.vendor.word}",
+        )
     if project.static:
         for trail in project.static.duplicates:
             shown, place = ".".join(map(str, trail)), project.static.place(*trail)
             fix = "delete all but one: the last counts"
-            yield failed("config-duplicate-key", project.static.path, f"{shown} is duplicated", fix, place)
+            yield failed(
+                "config-duplicate-key",
+                project.static.path,
+                f"{shown} is duplicated",
+                fix,
+                place,
+            )
     if project.unused_static and project.static_path:
         fix = "spread the config that the exported function receives, or delete the static file"
-        yield failed("config-unused-static", config_path(project), f"{project.static_path.name} is ignored", fix)
+        yield failed(
+            "config-unused-static",
+            config_path(project),
+            f"{project.static_path.name} is ignored",
+            fix,
+        )
 
 
 def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.word)
     major = (installed or "").partition(".")[0]
-    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0", installed):
+    if installed and project.sdk_version not in (
+        None,
+        "UNVERSIONED",
+        f"{major}.0.0",
+        installed,
+    ):
         what = f"is {project.sdk_version}, but {installed} is installed"
-        yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
+        yield in_config(
+            project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion"
+        )
     slug = text_at(project.config, "slug") or ""
     if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
         fix = "use letters, digits and hyphens: it is part of URLs"
         yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
     identifier = project.project_id(project_id_path)
     if identifier is not None and not _is_uuid(identifier):
-        trail = tuple((project_id_path or f"extra.{project.vendor.word}.projectId").split("."))
-        yield in_config(project, "config-project-id", trail, "is not a UUID", "copy it from the project's page")
+        trail = tuple(
+            (project_id_path or f"extra.{project.vendor.word}.projectId").split(".")
+        )
+        yield in_config(
+            project,
+            "config-project-id",
+            trail,
+            "is not a UUID",
+            "copy it from the project's page",
+        )
 
 
 def _is_uuid(text: str) -> bool:
@@ -117,15 +207,39 @@ def _is_uuid(text: str) -> bool:
 
 
 def _runtime_versions(project: Project) -> Iterator[Finding]:
-    for trail in (("runtimeVersion",), ("ios", "runtimeVersion"), ("android", "runtimeVersion")):
+    for trail in (
+        ("runtimeVersion",),
+        ("ios", "runtimeVersion"),
+        ("android", "runtimeVersion"),
+    ):
         value = at(project.config, *trail)
-        if isinstance(value, str) and not is_valid_runtime_version(value, vendor=project.vendor.word):
+        if isinstance(value, str) and not is_valid_runtime_version(
+            value, vendor=project.vendor.word
+        ):
             what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
-            yield in_config(project, "runtime-version", trail, what, 'for example "1.0.0"')
+            yield in_config(
+                project, "runtime-version", trail, what, 'for example "1.0.0"'
+            )
         elif isinstance(value, dict) and "policy" not in value:
-            yield in_config(project, "runtime-version", trail, "has no policy", f"use {', '.join(POLICIES)}")
-        elif trail[0] == "android" and value is not None and at(value, "policy") not in (*POLICIES, None):
-            yield in_config(project, "runtime-version", trail, "has an unknown policy", f"use {', '.join(POLICIES)}")
+            yield in_config(
+                project,
+                "runtime-version",
+                trail,
+                "has no policy",
+                f"use {', '.join(POLICIES)}",
+            )
+        elif (
+            trail[0] == "android"
+            and value is not None
+            and at(value, "policy") not in (*POLICIES, None)
+        ):
+            yield in_config(
+                project,
+                "runtime-version",
+                trail,
+                "has an unknown policy",
+                f"use {', '.join(POLICIES)}",
+            )
 
 
 def _updates(project: Project, sdk: int) -> Iterator[Finding]:
@@ -133,11 +247,25 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
     if not updates or setting(project.config, "updates.enabled") is False:
         return
     for trail in (("updates", "url"), ("runtimeVersion",)):
-        if at(project.config, *trail) is None and not _on_both_platforms(project, trail[-1]):
-            yield in_config(project, "updates-required", trail, "is missing", "set it, or updates.enabled to false")
+        if at(project.config, *trail) is None and not _on_both_platforms(
+            project, trail[-1]
+        ):
+            yield in_config(
+                project,
+                "updates-required",
+                trail,
+                "is missing",
+                "set it, or updates.enabled to false",
+            )
     for name in ("disableAntiBrickingMeasures", "useNativeDebug"):
         if setting(project.config, f"updates.{name}", sdk) is True:
-            yield in_config(project, "updates-not-for-production", ("updates", name), "is on", "turn it off")
+            yield in_config(
+                project,
+                "updates-not-for-production",
+                ("updates", name),
+                "is on",
+                "turn it off",
+            )
     if updates.get("useEmbeddedUpdate") is False:
         yield from _without_embedded(project)
     yield from _code_signing(project)
@@ -145,24 +273,42 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
 
 
 def _on_both_platforms(project: Project, name: str) -> bool:
-    return name == "runtimeVersion" and all(at(project.config, one, name) for one in ("ios", "android"))
+    return name == "runtimeVersion" and all(
+        at(project.config, one, name) for one in ("ios", "android")
+    )
 
 
 def _without_embedded(project: Project) -> Iterator[Finding]:
     trail = ("updates", "useEmbeddedUpdate")
-    yield in_config(project, "updates-not-for-production", trail, "is off", "turn it on for production")
+    yield in_config(
+        project,
+        "updates-not-for-production",
+        trail,
+        "is off",
+        "turn it on for production",
+    )
     late = setting(project.config, "updates.checkAutomatically") != "ON_LOAD"
     if late or not setting(project.config, "updates.fallbackToCacheTimeout"):
         fix = "set checkAutomatically to ON_LOAD, and a fallbackToCacheTimeout"
-        yield in_config(project, "updates-embedded", trail, "needs an update at launch", fix)
+        yield in_config(
+            project, "updates-embedded", trail, "needs an update at launch", fix
+        )
 
 
 def _code_signing(project: Project) -> Iterator[Finding]:
     certificate = text_at(project.config, "updates", "codeSigningCertificate")
     metadata = object_at(project.config, "updates", "codeSigningMetadata")
-    if bool(certificate) != bool(metadata) or (metadata and not {"alg", "keyid"} <= metadata.keys()):
+    if bool(certificate) != bool(metadata) or (
+        metadata and not {"alg", "keyid"} <= metadata.keys()
+    ):
         fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
-        yield in_config(project, "updates-code-signing", ("updates",), "has incomplete code signing settings", fix)
+        yield in_config(
+            project,
+            "updates-code-signing",
+            ("updates",),
+            "has incomplete code signing settings",
+            fix,
+        )
 
 
 def _asset_patterns(project: Project) -> Iterator[Finding]:
@@ -172,14 +318,23 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
         if isinstance(pattern, str) and not _matches_a_file(project.root, pattern):
             trail = ("updates", "assetPatternsToBeBundled", index)
             fix = "give a pattern relative to the root of the project, for example assets/**/*"
-            yield in_config(project, "updates-asset-pattern", trail, f"is {pattern!r}", fix)
+            yield in_config(
+                project, "updates-asset-pattern", trail, f"is {pattern!r}", fix
+            )
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
-    patterns = islice(_without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern), _MOST_ALTERNATIVES)
+    patterns = islice(
+        _without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern),
+        _MOST_ALTERNATIVES,
+    )
     try:
         return any(path.is_file() for one in patterns for path in root.glob(one))
-    except (OSError, ValueError, NotImplementedError):  # a pattern that is too long, empty or absolute
+    except (
+        OSError,
+        ValueError,
+        NotImplementedError,
+    ):  # a pattern that is too long, empty or absolute
         return False
 
 
@@ -189,7 +344,9 @@ def _without_braces(pattern: str) -> Iterator[str]:
         yield pattern
         return
     for one in found[1].split(","):
-        yield from _without_braces(f"{pattern[: found.start()]}{one}{pattern[found.end() :]}")
+        yield from _without_braces(
+            f"{pattern[: found.start()]}{one}{pattern[found.end() :]}"
+        )
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:
@@ -210,7 +367,15 @@ def _libraries(project: Project) -> Iterator[Finding]:
         (("ios", "backgroundColor"), "ios", system_ui),
         (("platforms",), "web", dom),
     ):
-        is_used = isinstance(platforms, list) and platform in platforms and at(project.config, *trail) is not None
-        if is_used and not (project.package.mentions(library) or project.package.installed(library)):
+        is_used = (
+            isinstance(platforms, list)
+            and platform in platforms
+            and at(project.config, *trail) is not None
+        )
+        if is_used and not (
+            project.package.mentions(library) or project.package.installed(library)
+        ):
             what = f"needs {library} on {platform}"
-            yield in_config(project, "config-missing-library", trail, what, f"install {library}")
+            yield in_config(
+                project, "config-missing-library", trail, what, f"install {library}"
+            )

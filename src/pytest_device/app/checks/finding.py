@@ -19,47 +19,107 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "config-duplicate-key": ("warning", "keys must be unique"),
     "config-generated-key": ("error", "a generated key must not be set"),
     "config-deprecated-key": ("warning", "a key should not be deprecated"),
-    "config-removed-key": ("error", "a key must be in the reference of the project's SDK version"),
+    "config-removed-key": (
+        "error",
+        "a key must be in the reference of the project's SDK version",
+    ),
     "config-older-key": ("note", "a key should be in the newest reference"),
-    "config-ignored-key": ("warning", "no other top-level keys may be set next to the vendor's key"),
-    "config-unused-static": ("warning", "the dynamic configuration must use the static one"),
+    "config-ignored-key": (
+        "warning",
+        "no other top-level keys may be set next to the vendor's key",
+    ),
+    "config-unused-static": (
+        "warning",
+        "the dynamic configuration must use the static one",
+    ),
     "config-sdk-version": ("warning", "sdkVersion must match the installed package"),
     "config-project-id": ("error", "the project identifier must be a UUID"),
     "config-missing-file": ("error", "a file that the configuration names must exist"),
-    "config-missing-library": ("warning", "a library that a key needs must be installed"),
-    "runtime-version": ("error", "the runtime version must be a valid string or a known policy"),
+    "config-missing-library": (
+        "warning",
+        "a library that a key needs must be installed",
+    ),
+    "runtime-version": (
+        "error",
+        "the runtime version must be a valid string or a known policy",
+    ),
     "updates-required": ("error", "updates must have a URL and a runtime version"),
-    "updates-embedded": ("warning", "without the embedded update, an update must be fetched at launch"),
+    "updates-embedded": (
+        "warning",
+        "without the embedded update, an update must be fetched at launch",
+    ),
     "updates-not-for-production": ("warning", "settings for debugging must be off"),
-    "updates-code-signing": ("error", "a certificate and its metadata must be set together"),
-    "updates-asset-pattern": ("warning", "a pattern of assets to bundle must match files"),
-    "notifications-value": ("error", "a notifications option must have the correct type and format"),
-    "notifications-icon": ("error", "the icon must be a PNG of 96x96, white on transparent"),
+    "updates-code-signing": (
+        "error",
+        "a certificate and its metadata must be set together",
+    ),
+    "updates-asset-pattern": (
+        "warning",
+        "a pattern of assets to bundle must match files",
+    ),
+    "notifications-value": (
+        "error",
+        "a notifications option must have the correct type and format",
+    ),
+    "notifications-icon": (
+        "error",
+        "the icon must be a PNG of 96x96, white on transparent",
+    ),
     "notifications-sound": ("warning", "a sound should be a .wav file"),
     "notifications-channel": ("error", "the default channel must exist"),
-    "notifications-background": ("warning", "data-only messages require the background mode remote-notification"),
-    "native-not-synced": ("warning", "a project with its own native directories must not set these keys"),
-    "install-version": ("warning", "a library must have the version that the SDK expects"),
-    "library-directory": ("warning", "a library must be known and have no reported problem"),
+    "notifications-background": (
+        "warning",
+        "data-only messages require the background mode remote-notification",
+    ),
+    "native-not-synced": (
+        "warning",
+        "a project with its own native directories must not set these keys",
+    ),
+    "install-version": (
+        "warning",
+        "a library must have the version that the SDK expects",
+    ),
+    "library-directory": (
+        "warning",
+        "a library must be known and have no reported problem",
+    ),
     "env-not-inlined": ("error", "a public variable must be read as process.env.NAME"),
     "env-undefined": ("warning", "a public variable that is read must be set"),
     "secret-in-config": ("error", "the app config must not contain secrets"),
-    "secret-in-public-variable": ("error", "a public variable must not contain secrets"),
+    "secret-in-public-variable": (
+        "error",
+        "a public variable must not contain secrets",
+    ),
     "secret-in-source": ("error", "a source file must not contain secrets"),
-    "source-unreadable": ("warning", "a source file must be readable and encoded in UTF-8"),
-    "bundler-css-order": ("warning", "the platform of a CSS module must follow .module"),
+    "source-unreadable": (
+        "warning",
+        "a source file must be readable and encoded in UTF-8",
+    ),
+    "bundler-css-order": (
+        "warning",
+        "the platform of a CSS module must follow .module",
+    ),
     "bundler-sass-missing": ("error", "Sass files need the package sass"),
     "bundler-sass-import": ("warning", "Sass files must not import anything"),
-    "bundler-postcss-config": ("note", "the PostCSS configuration should be JSON, which is cached better"),
+    "bundler-postcss-config": (
+        "note",
+        "the PostCSS configuration should be JSON, which is cached better",
+    ),
     "routes-file": ("error", "a file in the directory of routes must be a route"),
     "routes-parameter": ("error", "a route must name each parameter once"),
     "typed-routes-ignored": ("warning", "git must ignore the generated declaration"),
-    "typed-routes-included": ("error", "the TypeScript configuration must include the generated declaration"),
+    "typed-routes-included": (
+        "error",
+        "the TypeScript configuration must include the generated declaration",
+    ),
 }
 """Severity and rule of each project finding, by ID."""
 
 BUNDLE_RULES: Final[dict[str, tuple[Severity, str]]] = {
-    "bundle-secret": ("error", "a build must not contain secrets from environment files"),
+    "bundle-secret": (
+        "error",
+        "a build must not contain secrets from environment files",
+    ),
     "bundle-debug-id": ("error", "a bundle and its map must have the same debug ID"),
 }
 
@@ -78,13 +138,17 @@ class Finding:
     fix: str
 
 
-def failed(id: str, path: Path, what: str, fix: str, place: Place | None = None) -> Finding:  # noqa: A002  # the field
+def failed(
+    id: str, path: Path, what: str, fix: str, place: Place | None = None
+) -> Finding:  # noqa: A002  # the field
     severity, rule = (RULES | BUNDLE_RULES)[id]
     line, column = (place.line, place.column) if place else (0, 0)
     return Finding(id, severity, "failed", path, line, column, f"{what}: {rule}", fix)
 
 
-def project_finding(id: str, project: Project, status: Status, fix: str = "") -> Finding:  # noqa: A002
+def project_finding(
+    id: str, project: Project, status: Status, fix: str = ""
+) -> Finding:  # noqa: A002
     """Return a finding for a check that passed or was skipped."""
     severity, rule = RULES[id]
     return Finding(id, severity, status, config_path(project), 0, 0, rule, fix)
@@ -95,7 +159,9 @@ def config_path(project: Project) -> Path:
     return project.dynamic_path or project.static_path or project.root / "app.json"
 
 
-def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str) -> Finding:  # noqa: A002
+def in_config(
+    project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str
+) -> Finding:  # noqa: A002
     """Return a finding about a key, with its position if the static file contains it."""
     place = project.place(*trail)
     path = project.static.path if project.static and place else config_path(project)
@@ -103,8 +169,13 @@ def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str
 
 
 def missing_file(
-    project: Project, trail: tuple[str | int, ...], path: str, exists: Callable[[Path], bool] = os.path.exists
+    project: Project,
+    trail: tuple[str | int, ...],
+    path: str,
+    exists: Callable[[Path], bool] = os.path.exists,
 ) -> Iterator[Finding]:
     """Yield a finding unless a file exists; unlike `Path.exists`, the default accepts names of any length."""
     if not exists(project.root / path):
-        yield in_config(project, "config-missing-file", trail, f"is {path!r}", "add the file")
+        yield in_config(
+            project, "config-missing-file", trail, f"is {path!r}", "add the file"
+        )

@@ -5,7 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.checks.finding import Finding, in_config, missing_file, project_finding
+from pytest_device.app.checks.finding import (
+    Finding,
+    in_config,
+    missing_file,
+    project_finding,
+)
 from pytest_device.app.document import Json, Object, at, object_at
 from pytest_device.app.png import PngError, read_png
 from pytest_device.app.project import Project
@@ -27,33 +32,54 @@ def check_notifications(project: Project) -> Iterator[Finding]:
     index, options = _plugin(project)
     trail = ("plugins", index, 1)
     for key in _OPTIONS:
-        if (value := options.get(key.name)) is not None and (problem := key.problem(value)):
-            fix = "for example #ffffff" if problem.endswith(HEX.rule) else f"change the value of {key.name}"
-            yield in_config(project, "notifications-value", (*trail, key.name), problem, fix)
+        if (value := options.get(key.name)) is not None and (
+            problem := key.problem(value)
+        ):
+            fix = (
+                "for example #ffffff"
+                if problem.endswith(HEX.rule)
+                else f"change the value of {key.name}"
+            )
+            yield in_config(
+                project, "notifications-value", (*trail, key.name), problem, fix
+            )
     if isinstance(icon := options.get("icon"), str):
         yield from _icon(project, (*trail, "icon"), icon)
     yield from _sounds(project, (*trail, "sounds"), options.get("sounds"))
     if options.get("defaultChannel") is not None:
-        yield project_finding("notifications-channel", project, "skipped", "the app creates its channels while it runs")
+        yield project_finding(
+            "notifications-channel",
+            project,
+            "skipped",
+            "the app creates its channels while it runs",
+        )
     if (
         _uses_tasks(project)
         and options.get("enableBackgroundRemoteNotifications") is not True
         and not _has_mode(project)
     ):
-        what, fix = "is off", "set enableBackgroundRemoteNotifications of the plugin to true"
+        what, fix = (
+            "is off",
+            "set enableBackgroundRemoteNotifications of the plugin to true",
+        )
         yield in_config(project, "notifications-background", trail[:2], what, fix)
 
 
 def _plugin(project: Project) -> tuple[int, Object]:
     """Return the index and options of the plugin, or 0 and no options if it is absent."""
-    plugins, name = at(project.config, "plugins"), project.vendor.package("notifications")
+    plugins, name = (
+        at(project.config, "plugins"),
+        project.vendor.package("notifications"),
+    )
     for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
         if plugin == name or at(plugin, 0) == name:
             return index, object_at(at(plugin, 1))
     return 0, {}
 
 
-def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator[Finding]:
+def _icon(
+    project: Project, trail: tuple[str | int, ...], icon: str
+) -> Iterator[Finding]:
     fix = "save a PNG of 96x96 pixels, white on transparent"
     if missing := list(missing_file(project, trail, icon)):
         yield from missing
@@ -61,32 +87,61 @@ def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator
     try:
         header, colors = read_png(project.root / icon, ICON_SIZE)
     except (PngError, OSError) as error:
-        problem = str(error) if isinstance(error, PngError) else f"cannot be read: {error.strerror}"
+        problem = (
+            str(error)
+            if isinstance(error, PngError)
+            else f"cannot be read: {error.strerror}"
+        )
         yield in_config(project, "notifications-icon", trail, problem, fix)
         return
     if colors is None:
-        yield in_config(project, "notifications-icon", trail, f"has {header.width}x{header.height} pixels", fix)
+        yield in_config(
+            project,
+            "notifications-icon",
+            trail,
+            f"has {header.width}x{header.height} pixels",
+            fix,
+        )
         return
     if not colors.is_white:
         yield in_config(project, "notifications-icon", trail, "is not all white", fix)
     if not colors.is_transparent:
-        yield in_config(project, "notifications-icon", trail, "has no transparency", fix)
+        yield in_config(
+            project, "notifications-icon", trail, "has no transparency", fix
+        )
 
 
-def _sounds(project: Project, trail: tuple[str | int, ...], sounds: Json) -> Iterator[Finding]:
+def _sounds(
+    project: Project, trail: tuple[str | int, ...], sounds: Json
+) -> Iterator[Finding]:
     for index, sound in enumerate(sounds if isinstance(sounds, list) else []):
         place = (*trail, index)
         if not isinstance(sound, str):
-            yield in_config(project, "notifications-value", place, "must be of type string", "name a local file")
+            yield in_config(
+                project,
+                "notifications-value",
+                place,
+                "must be of type string",
+                "name a local file",
+            )
             continue
         yield from missing_file(project, place, sound, os.path.isfile)
         if Path(sound).suffix.lower() != ".wav":
-            yield in_config(project, "notifications-sound", place, f"is {sound!r}", "convert it to .wav")
+            yield in_config(
+                project,
+                "notifications-sound",
+                place,
+                f"is {sound!r}",
+                "convert it to .wav",
+            )
 
 
 def _uses_tasks(project: Project) -> bool:
     """Return whether the app has both libraries that it needs to handle data-only messages."""
-    return all(project.package.mentions(project.vendor.package(name)) for name in ("notifications", "task-manager"))
+    return all(
+        project.package.mentions(project.vendor.package(name))
+        for name in ("notifications", "task-manager")
+    )
 
 
 def _has_mode(project: Project) -> bool:

@@ -7,7 +7,12 @@ import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from pytest_device.app.checks.finding import Finding, config_path, failed, project_finding
+from pytest_device.app.checks.finding import (
+    Finding,
+    config_path,
+    failed,
+    project_finding,
+)
 from pytest_device.app.document import Place, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
@@ -16,8 +21,25 @@ from pytest_device.errors import ProjectError
 PATTERN_SECONDS: Final = 3.0
 
 _SYNCED = (
-    *("ios", "android", "plugins", "icon", "scheme", "userInterfaceStyle", "splash", "updates", "orientation"),
-    *("backgroundColor", "primaryColor", "notification", "androidStatusBar", "androidNavigationBar", "jsEngine"),
+    *(
+        "ios",
+        "android",
+        "plugins",
+        "icon",
+        "scheme",
+        "userInterfaceStyle",
+        "splash",
+        "updates",
+        "orientation",
+    ),
+    *(
+        "backgroundColor",
+        "primaryColor",
+        "notification",
+        "androidStatusBar",
+        "androidNavigationBar",
+        "jsEngine",
+    ),
     "locales",
 )
 
@@ -42,53 +64,116 @@ print(json.dumps(list(found)))
 def app_config_fields_not_synced(project: Project) -> list[Finding]:
     """Report app config keys that have no effect because the project maintains its own native directories."""
     if not project.package.sync_check_enabled:
-        return [project_finding("native-not-synced", project, "skipped", "enable doctor.appConfigFieldsNotSyncedCheck")]
+        return [
+            project_finding(
+                "native-not-synced",
+                project,
+                "skipped",
+                "enable doctor.appConfigFieldsNotSyncedCheck",
+            )
+        ]
     written = [key for key in project.config if key in _SYNCED]
     if not written or not native_files(project.root, "ios", "android"):
         return [project_finding("native-not-synced", project, "passed")]
     what = f"builds do not sync {', '.join(written)}"
-    return [failed("native-not-synced", config_path(project), what, "ignore /ios and /android, or delete the keys")]
+    return [
+        failed(
+            "native-not-synced",
+            config_path(project),
+            what,
+            "ignore /ios and /android, or delete the keys",
+        )
+    ]
 
 
-def install_check(project: Project, versions: Mapping[str, str] | None) -> list[Finding]:
+def install_check(
+    project: Project, versions: Mapping[str, str] | None
+) -> list[Finding]:
     """Compare the libraries with a table of the versions that the SDK expects; skipped without a table."""
     package = project.package
     if versions is None:
-        return [project_finding("install-version", project, "skipped", "pass a table of the expected versions")]
+        return [
+            project_finding(
+                "install-version",
+                project,
+                "skipped",
+                "pass a table of the expected versions",
+            )
+        ]
     found: list[Finding] = []
     for name, wanted in versions.items():
         kind = package.kind_of(name)
         if kind is None or name in package.install_exclude:
             continue
-        actual = package.installed_version(name) or text_at(package.content, kind, name) or ""
+        actual = (
+            package.installed_version(name)
+            or text_at(package.content, kind, name)
+            or ""
+        )
         if not fits(actual, wanted):
-            what, place = f"{name} is {actual}, expected {wanted}", package.document.place(kind, name)
+            what, place = (
+                f"{name} is {actual}, expected {wanted}",
+                package.document.place(kind, name),
+            )
             fix = f"install {name}@{wanted}, or add it to install.exclude"
-            found.append(failed("install-version", package.document.path, what, fix, place))
+            found.append(
+                failed("install-version", package.document.path, what, fix, place)
+            )
     return found or [project_finding("install-version", project, "passed")]
 
 
-def directory_check(project: Project, directory: Mapping[str, str] | None) -> list[Finding]:
+def directory_check(
+    project: Project, directory: Mapping[str, str] | None
+) -> list[Finding]:
     """Look up the libraries in a table of problems (an empty string for none); skipped without a table."""
     check = project.package.directory_check
     if not check.enabled:
-        return [project_finding("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
+        return [
+            project_finding(
+                "library-directory",
+                project,
+                "skipped",
+                "enable doctor.reactNativeDirectoryCheck",
+            )
+        ]
     if directory is None:
-        return [project_finding("library-directory", project, "skipped", "pass a table of the known libraries")]
+        return [
+            project_finding(
+                "library-directory",
+                project,
+                "skipped",
+                "pass a table of the known libraries",
+            )
+        ]
     excluded = _excluded(project, check.exclude, list(project.package.dependencies))
     names = [name for name in project.package.dependencies if name not in excluded]
     unknown = "is unknown" if check.list_unknown_packages else ""
-    problems = {name: problem for name in names if (problem := directory.get(name, unknown))}
-    document, fix = project.package.document, "replace it, or add it to reactNativeDirectoryCheck.exclude"
+    problems = {
+        name: problem for name in names if (problem := directory.get(name, unknown))
+    }
+    document, fix = (
+        project.package.document,
+        "replace it, or add it to reactNativeDirectoryCheck.exclude",
+    )
     return [
-        failed("library-directory", document.path, f"{name} {problem}", fix, document.place("dependencies", name))
+        failed(
+            "library-directory",
+            document.path,
+            f"{name} {problem}",
+            fix,
+            document.place("dependencies", name),
+        )
         for name, problem in problems.items()
     ] or [project_finding("library-directory", project, "passed")]
 
 
 def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
     """Return the excluded names; entries are names or ``/patterns/``. Raises ProjectError for slow patterns."""
-    patterns = [entry[1:-1] for entry in entries if len(entry) > 1 and entry[0] == entry[-1] == "/"]
+    patterns = [
+        entry[1:-1]
+        for entry in entries
+        if len(entry) > 1 and entry[0] == entry[-1] == "/"
+    ]
     if not patterns:
         return set(entries)
     task = json.dumps([patterns, names])
@@ -102,7 +187,9 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
         place = project.package.document.place(*trail) or Place(0, 0)
         problem = f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it"
         path = project.package.document.path
-        raise ProjectError(problem, path=path, line=place.line, column=place.column) from None
+        raise ProjectError(
+            problem, path=path, line=place.line, column=place.column
+        ) from None
     return {*entries, *json.loads(done.stdout)}
 
 
@@ -112,13 +199,17 @@ def fits(version: str, wanted: str) -> bool:
     As in npm, a prerelease fits only where the range names one of the same version.
     """
     found = _VERSION.search(version)
-    return found is not None and any(_fits(_version(found), one) for one in wanted.split("||"))
+    return found is not None and any(
+        _fits(_version(found), one) for one in wanted.split("||")
+    )
 
 
 def _fits(actual: "_Version", wanted: str) -> bool:
     parts = list(_VERSION.finditer(_HYPHEN.sub(r">=\1 <=\2", wanted)))
     named = [base.numbers for part in parts if not (base := _version(part)).is_release]
-    return (actual.is_release or actual.numbers in named) and all(_holds(actual, part) for part in parts)
+    return (actual.is_release or actual.numbers in named) and all(
+        _holds(actual, part) for part in parts
+    )
 
 
 class _Version(NamedTuple):
@@ -133,7 +224,9 @@ class _Version(NamedTuple):
 
 def _version(part: re.Match[str]) -> _Version:
     names = part[5].split(".") if part[5] else []
-    identifiers = tuple((not one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in names)
+    identifiers = tuple(
+        (not one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in names
+    )
     return _Version(tuple([*_given(part), 0, 0][:3]), not names, identifiers)
 
 
@@ -146,10 +239,14 @@ def _holds(actual: _Version, part: re.Match[str]) -> bool:
     base, given, operator = _version(part), _given(part), part[1]
     same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
     numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
-    is_whole = same == len(base.numbers) and operator != "^"  # ^0.0.3-rc.1 also takes 0.0.3
+    is_whole = (
+        same == len(base.numbers) and operator != "^"
+    )  # ^0.0.3-rc.1 also takes 0.0.3
     after = base._replace(is_past=True) if is_whole else _Version(numbers)
     is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
-    return is_above and (operator in (">", ">=") or actual < (base if operator == "<" else after))
+    return is_above and (
+        operator in (">", ">=") or actual < (base if operator == "<" else after)
+    )
 
 
 def _caret(given: list[int]) -> int:

@@ -13,13 +13,24 @@ from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
 from pytest_device.app.needles import SECRETS, is_secret, secret_trails
 from pytest_device.app.project import Project
-from pytest_device.app.routes.entries import IGNORE, TSCONFIG, default_include, is_ignored, lacking, tsconfig
+from pytest_device.app.routes.entries import (
+    IGNORE,
+    TSCONFIG,
+    default_include,
+    is_ignored,
+    lacking,
+    tsconfig,
+)
 from pytest_device.errors import ProjectError
 
 MAX_FILES: Final = 50_000
-_SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
+_SKIPPED: Final = frozenset(
+    ("node_modules", "ios", "android", "dist", "build", "coverage")
+)
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
-_OF_NODE: Final = re.compile(r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\.")
+_OF_NODE: Final = re.compile(
+    r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\."
+)
 """Sources that run in Node.js, where environment variables are read at run time, as do files in the project root."""
 _STYLES: Final = (".css", ".scss", ".sass")
 
@@ -28,7 +39,13 @@ def check_sources(project: Project) -> Iterator[Finding]:
     """Yield findings about the files that the bundler reads."""
     unread: list[Finding] = []
     for path in _files(project.root, unread):
-        check = _script if _SCRIPT.search(path.name) else _style if path.suffix in _STYLES else None
+        check = (
+            _script
+            if _SCRIPT.search(path.name)
+            else _style
+            if path.suffix in _STYLES
+            else None
+        )
         try:
             yield from check(project, path, read_text(path)) if check else ()
         except FileNotFoundError:  # deleted in the meantime
@@ -48,55 +65,89 @@ def check_secrets(project: Project) -> Iterator[Finding]:
         yield in_config(project, "secret-in-config", trail, "contains a secret", fix)
     prefix = project.vendor.public_prefix
     for name, value in project.env.from_files().items():
-        if name.startswith(prefix) and value and is_secret(name.removeprefix(prefix), value):
+        if (
+            name.startswith(prefix)
+            and value
+            and is_secret(name.removeprefix(prefix), value)
+        ):
             fix = f"remove {prefix} from its name, or keep it on a server"
-            yield failed("secret-in-public-variable", project.root / ".env", f"{name} contains a secret", fix)
+            yield failed(
+                "secret-in-public-variable",
+                project.root / ".env",
+                f"{name} contains a secret",
+                fix,
+            )
 
 
 def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
     """Yield the project's own files, at most 50,000, without following links to directories."""
 
     def skipped(error: OSError) -> None:
-        unread.append(_unread(Path(error.filename), f"cannot be read: {error.strerror}"))
+        unread.append(
+            _unread(Path(error.filename), f"cannot be read: {error.strerror}")
+        )
 
     count = 0
     for directory, names, files in os.walk(root, onerror=skipped):
-        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
+        names[:] = sorted(
+            name for name in names if name not in _SKIPPED and not name.startswith(".")
+        )
         for name in sorted(files):
             count += 1
             if count > MAX_FILES:
-                unread.append(_unread(root, f"has more than {MAX_FILES} files: the others are not checked"))
+                unread.append(
+                    _unread(
+                        root,
+                        f"has more than {MAX_FILES} files: the others are not checked",
+                    )
+                )
                 return
             yield Path(directory, name)
 
 
 def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
-    return failed("source-unreadable", path, problem, "check it in another way, or move it out of the project", place)
+    return failed(
+        "source-unreadable",
+        path,
+        problem,
+        "check it in another way, or move it out of the project",
+        place,
+    )
 
 
 def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for pattern in SECRETS:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
-            yield failed("secret-in-source", path, "a secret", fix, place_of(text, found.start()))
-    if path.parent != project.root and not _OF_NODE.search(path.relative_to(project.root).as_posix()):
+            yield failed(
+                "secret-in-source", path, "a secret", fix, place_of(text, found.start())
+            )
+    if path.parent != project.root and not _OF_NODE.search(
+        path.relative_to(project.root).as_posix()
+    ):
         yield from _reads(project, path, text)
 
 
 def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
     server = "+api." in path.name
-    for read in inlined_public(text, project.env.values, server=server, vendor=project.vendor.word):
+    for read in inlined_public(
+        text, project.env.values, server=server, vendor=project.vendor.word
+    ):
         public = read.name.startswith(project.vendor.public_prefix)
         place = Place(read.line, read.column)
         if read.kind == "kept" and not server and (public or not read.name):
             fix = f"write process.env.{read.name or 'NAME'}"
             yield failed("env-not-inlined", path, read.expression, fix, place)
         elif read.kind == "undefined":
-            yield failed("env-undefined", path, read.name, "set it in an environment file", place)
+            yield failed(
+                "env-undefined", path, read.name, "set it in an environment file", place
+            )
 
 
 def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
-    if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (found := css_module_name(path.name)):
+    if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (
+        found := css_module_name(path.name)
+    ):
         base, _, platform = found.base.rpartition(".")
         fix = f"rename it to {base}.module.{platform}{path.suffix}"
         yield failed("bundler-css-order", path, path.name, fix)
@@ -104,11 +155,21 @@ def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
         return
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
-    for imported in re.finditer(r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE):
-        yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))
+    for imported in re.finditer(
+        r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE
+    ):
+        yield failed(
+            "bundler-sass-import",
+            path,
+            "",
+            "import it in a script",
+            place_of(text, imported.end()),
+        )
 
 
-def check_routes(project: Project, declaration: str | None, include: Sequence[str] | None) -> Iterator[Finding]:
+def check_routes(
+    project: Project, declaration: str | None, include: Sequence[str] | None
+) -> Iterator[Finding]:
     """Yield findings about invalid route files and about missing entries for typed routes.
 
     ``declaration`` is the name of the generated declaration, ``include`` the entries required in ``tsconfig.json``.
@@ -117,21 +178,37 @@ def check_routes(project: Project, declaration: str | None, include: Sequence[st
     if directory is None:
         return
     for problem in project.routes.problems:
-        yield failed("routes-file", directory / problem.file, problem.problem, "rename or move the file")
+        yield failed(
+            "routes-file",
+            directory / problem.file,
+            problem.problem,
+            "rename or move the file",
+        )
     for route in project.routes.all:
         names = [one.name for one in route.parameters]
         if len(set(names)) < len(names):
-            yield failed("routes-parameter", directory / route.file, route.page, "rename one of the parameters")
+            yield failed(
+                "routes-parameter",
+                directory / route.file,
+                route.page,
+                "rename one of the parameters",
+            )
     if at(project.config, "experiments", "typedRoutes") is True:
         name = declaration or f"{project.vendor.word}-env.d.ts"
-        yield from _typed_routes(project, name, include or default_include(project.vendor.word, name))
+        yield from _typed_routes(
+            project, name, include or default_include(project.vendor.word, name)
+        )
 
 
-def _typed_routes(project: Project, name: str, include: Sequence[str]) -> Iterator[Finding]:
+def _typed_routes(
+    project: Project, name: str, include: Sequence[str]
+) -> Iterator[Finding]:
     fix = f"run pytest-device app routes --typescript {name}"
     if not is_ignored(project.root, name):
         yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
     document = tsconfig(project.root)
     place = document.place("include") if document else None
     for entry in lacking(document, include):
-        yield failed("typed-routes-included", project.root / TSCONFIG, entry, fix, place)
+        yield failed(
+            "typed-routes-included", project.root / TSCONFIG, entry, fix, place
+        )

@@ -40,17 +40,33 @@ _QUERY = "${`?${string}` | `#${string}` | ''}"
 """A query or fragment behind a route, as a TypeScript type."""
 
 
-def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor: str = "vendor") -> str:
+def python_module(
+    routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor: str = "vendor"
+) -> str:
     """Return the source of the module; ``root`` is the project directory relative to the module's."""
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(unique(parameters), []).append(name)
     head = _HEAD.format(root=_quoted(root))
-    tail = _TAIL.format(vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
-    overloads = [text for number, group in enumerate(groups.items()) for text in _overloads(number, *group)]
+    tail = _TAIL.format(
+        vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}"
+    )
+    overloads = [
+        text
+        for number, group in enumerate(groups.items())
+        for text in _overloads(number, *group)
+    ]
     if len(overloads) == 1:  # type checkers reject a single overload
-        overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
-    types = [_typed_dict(number, parameters) for number, parameters in enumerate(groups) if parameters]
+        overloads.append(
+            _overload("Literal[()]", "params: None = None", [])
+            if not routes
+            else overloads[0]
+        )
+    types = [
+        _typed_dict(number, parameters)
+        for number, parameters in enumerate(groups)
+        if parameters
+    ]
     return "\n".join([head, *types]) + "\n".join(overloads) + tail
 
 
@@ -59,16 +75,25 @@ def _typed_dict(number: int, parameters: tuple[Parameter, ...]) -> str:
     return f'_Params{number} = TypedDict("_Params{number}", {{{fields}}})\n'
 
 
-def _overloads(number: int, parameters: tuple[Parameter, ...], names: list[str]) -> Iterable[str]:
+def _overloads(
+    number: int, parameters: tuple[Parameter, ...], names: list[str]
+) -> Iterable[str]:
     routes = f"Literal[{', '.join(map(_quoted, names))}]"
     if not parameters:
         yield _overload(routes, "params: None = None", [])
         return
     yield _overload(routes, f"params: _Params{number}", [])
     if all(
-        one.name.isidentifier() and not keyword.iskeyword(one.name) and one.name not in _TAKEN for one in parameters
+        one.name.isidentifier()
+        and not keyword.iskeyword(one.name)
+        and one.name not in _TAKEN
+        for one in parameters
     ):
-        yield _overload(routes, "params: None = None", [f"{one.name}: {_type(one)}" for one in parameters])
+        yield _overload(
+            routes,
+            "params: None = None",
+            [f"{one.name}: {_type(one)}" for one in parameters],
+        )
 
 
 def _overload(routes: str, params: str, named: list[str]) -> str:
@@ -82,7 +107,16 @@ def _overload(routes: str, params: str, named: list[str]) -> str:
         "platform: str | None = None",
         *named,
     ]
-    return "\n".join(["", "", "@overload", "def device_link(", *(f"    {line}," for line in lines), ") -> str: ..."])
+    return "\n".join(
+        [
+            "",
+            "",
+            "@overload",
+            "def device_link(",
+            *(f"    {line}," for line in lines),
+            ") -> str: ...",
+        ]
+    )
 
 
 def _type(parameter: Parameter) -> str:
@@ -94,12 +128,18 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def typescript_declaration(routes: Mapping[str, tuple[Parameter, ...]], vendor: str) -> str:
+def typescript_declaration(
+    routes: Mapping[str, tuple[Parameter, ...]], vendor: str
+) -> str:
     """Return the declaration: static routes as strings, dynamic routes with exactly their parameters."""
     router, namespace = Vendor(vendor).package("router"), f"{vendor.capitalize()}Router"
-    inputs = _union(_object(name, found, "string | number") for name, found in routes.items())
+    inputs = _union(
+        _object(name, found, "string | number") for name, found in routes.items()
+    )
     outputs = _union(_object(name, found, "string") for name, found in routes.items())
-    texts = (f"`{_literal(name)}{_QUERY}`" for name, found in routes.items() if not found)
+    texts = (
+        f"`{_literal(name)}{_QUERY}`" for name, found in routes.items() if not found
+    )
     return f"""\
 /* eslint-disable */
 export * from '{router}';
@@ -124,7 +164,10 @@ def _object(name: str, parameters: tuple[Parameter, ...], value: str) -> str:
     if not parameters:
         return f"{{ pathname: `{_literal(name)}`; params?: Record<string, never> }}"
     several = f"({value})[]" if " " in value else f"{value}[]"
-    fields = " ".join(f"{_key(one.name)}: {several if one.catch_all else value};" for one in unique(parameters))
+    fields = " ".join(
+        f"{_key(one.name)}: {several if one.catch_all else value};"
+        for one in unique(parameters)
+    )
     return f"{{ pathname: `{_literal(name)}`; params: {{ {fields} }} }}"
 
 
@@ -133,4 +176,6 @@ def _literal(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII) else json.dumps(name)
+    return (
+        name if re.fullmatch(r"[A-Za-z_$][\w$]*", name, re.ASCII) else json.dumps(name)
+    )

@@ -23,7 +23,10 @@ def default_include(vendor: str, declaration: str) -> tuple[str, ...]:
 
 def is_ignored(root: Path, name: str) -> bool:
     """Return whether ``.gitignore`` lists a file in the project root."""
-    return name in {line.strip().removeprefix("/") for line in (read_existing(root / IGNORE) or "").splitlines()}
+    return name in {
+        line.strip().removeprefix("/")
+        for line in (read_existing(root / IGNORE) or "").splitlines()
+    }
 
 
 def tsconfig(root: Path) -> Document | None:
@@ -37,10 +40,16 @@ def tsconfig(root: Path) -> Document | None:
 def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
     """Return the entries missing from ``include``."""
     included = at(document.value, "include") if document else None
-    return [entry for entry in include if not isinstance(included, list) or entry not in included]
+    return [
+        entry
+        for entry in include
+        if not isinstance(included, list) or entry not in included
+    ]
 
 
-def completed(root: Path, name: str, include: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def completed(
+    root: Path, name: str, include: Sequence[str]
+) -> Iterator[tuple[Path, str]]:
     """Yield both files with the missing entries added and everything else unchanged."""
     ignore = read_existing(root / IGNORE) or ""
     if not is_ignored(root, name):
@@ -65,12 +74,20 @@ def _included(document: Document, include: Sequence[str]) -> str:
     if not isinstance(config["include"], list):
         raise ProjectError("include must be a list of patterns", path=document.path)
     entries = [json.dumps(entry) for entry in missing]
-    return _inserted(document, document.inside("include"), entries, more=bool(config["include"]))
+    return _inserted(
+        document, document.inside("include"), entries, more=bool(config["include"])
+    )
 
 
-def _inserted(document: Document, offset: int, entries: Sequence[str], *, more: bool) -> str:
+def _inserted(
+    document: Document, offset: int, entries: Sequence[str], *, more: bool
+) -> str:
     text = document.text
     blank = match[0] if (match := re.compile(r"\s*").match(text, offset)) else ""
     separator = blank or " "
-    inserted = (blank if more else "") + f",{separator}".join(entries) + ("," + ("" if blank else " ") if more else "")
+    inserted = (
+        (blank if more else "")
+        + f",{separator}".join(entries)
+        + ("," + ("" if blank else " ") if more else "")
+    )
     return text[:offset] + inserted + text[offset:]

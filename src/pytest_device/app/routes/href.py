@@ -21,14 +21,23 @@ class Linkable:
     match: Callable[[str], Match | None]
 
 
-def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
+def href(
+    known: Linkable,
+    route: str,
+    params: Mapping[str, object],
+    query: Mapping[str, object],
+) -> str:
     """Build the path of a route. Raises ConfigError with the fix."""
     __tracebackhide__ = True
     path, tail = _split(route)
     if path not in known.routes:
         raise ConfigError(_unknown(known, route, path))
     _check_names(route, known.routes[path], params)
-    written = "/" + "/".join(part for segment in path[1:].split("/") if (part := _written(route, segment, params)))
+    written = "/" + "/".join(
+        part
+        for segment in path[1:].split("/")
+        if (part := _written(route, segment, params))
+    )
     return f"{written}{_with_query(tail, query)}"
 
 
@@ -51,16 +60,26 @@ def _text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return [_text(one) for one in cast("Sequence[object]", value) if one is not None]
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)  # 7, as JavaScript writes 7.0
+        return [
+            _text(one) for one in cast("Sequence[object]", value) if one is not None
+        ]
+    return str(
+        int(value) if isinstance(value, float) and value.is_integer() else value
+    )  # 7, as JavaScript writes 7.0
 
 
-def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
+def _check_names(
+    route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]
+) -> None:
     __tracebackhide__ = True
     names = {one.name for one in wanted}
-    problems = [f"lacks the parameter {name!r}" for name in sorted(names - params.keys())]
+    problems = [
+        f"lacks the parameter {name!r}" for name in sorted(names - params.keys())
+    ]
     fix = "pass other values as query={…}"
-    problems += [f"has no parameter {name!r}: {fix}" for name in sorted(params.keys() - names)]
+    problems += [
+        f"has no parameter {name!r}: {fix}" for name in sorted(params.keys() - names)
+    ]
     if problems:
         raise ConfigError(*(f"route {route!r} {problem}" for problem in problems))
 
@@ -73,8 +92,12 @@ def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
     if not found.catch_all:
         return _segment(route, found.name, value)
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"parameter {found.name!r} of route {route!r} must be a list, not {value!r}")
-    return "/".join(_segment(route, found.name, one) for one in cast("Sequence[object]", value))
+        raise ConfigError(
+            f"parameter {found.name!r} of route {route!r} must be a list, not {value!r}"
+        )
+    return "/".join(
+        _segment(route, found.name, one) for one in cast("Sequence[object]", value)
+    )
 
 
 def _segment(route: str, name: str, value: object) -> str:
@@ -95,7 +118,11 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
         return f"route {route!r} is an external address: pass it to open_url"
     if not route.startswith("/"):
         return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
-    if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
+    if path in known.special or path.rpartition("/")[2] in (
+        NOT_FOUND,
+        "_sitemap",
+        "_layout",
+    ):
         return f"route {route!r} is a special file, which cannot be linked to"
     found = known.match(path) if "[" not in path else None
     if found and found.kind == "html" and found.params:

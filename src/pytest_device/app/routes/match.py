@@ -62,17 +62,26 @@ class Matcher:
 
     def match(self, url: str) -> Match | None:
         if len(url) > MAX_LENGTH:
-            raise ConfigError(f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum")
+            raise ConfigError(
+                f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum"
+            )
         path = _path(url).removeprefix("/").removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
         best = _Search(segments).best(self._root, 0)
         if best is None:
             return None
         route = self._routes[best.number]
-        raw = {name: "/".join(segments[start:stop]) or None for name, start, stop in best.spans}
+        raw = {
+            name: "/".join(segments[start:stop]) or None
+            for name, start, stop in best.spans
+        }
         catch_alls = {one.name for one in route.parameters if one.catch_all}
-        params = {name: _decoded(value, name in catch_alls) for name, value in raw.items()}
-        return Match(cast("Kind", route.kind), route.name, route.page, route.file, params, raw)
+        params = {
+            name: _decoded(value, name in catch_alls) for name, value in raw.items()
+        }
+        return Match(
+            cast("Kind", route.kind), route.name, route.page, route.file, params, raw
+        )
 
 
 def _path(url: str) -> str:
@@ -84,7 +93,9 @@ def _path(url: str) -> str:
     if found.scheme in ("", "http", "https"):
         return found.path
     path = f"{found.netloc}{found.path}"
-    return path.partition("/--/")[2] if "/--/" in path else path  # a link to the development client names an address
+    return (
+        path.partition("/--/")[2] if "/--/" in path else path
+    )  # a link to the development client names an address
 
 
 def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT001
@@ -129,7 +140,10 @@ class _Search:
                 yield self.best(child, at + 1)
             yield self.best(child, at)
         for name, child in step.several.items():
-            yield from (self._taken(name, child, at, stop) for stop in (*self._stops_of(child)[at + 1 : at + 2], at))
+            yield from (
+                self._taken(name, child, at, stop)
+                for stop in (*self._stops_of(child)[at + 1 : at + 2], at)
+            )
 
     def _taken(self, name: str, step: _Step, at: int, stop: int) -> _Found | None:
         rest = self.best(step, stop)
@@ -140,7 +154,9 @@ class _Search:
         if step not in self._stops:
             stops: list[int] = []
             for at in range(len(self._segments), -1, -1):
-                stops.append(min((at, *stops[-1:]), key=lambda stop: self._rank(step, stop)))
+                stops.append(
+                    min((at, *stops[-1:]), key=lambda stop: self._rank(step, stop))
+                )
             self._stops[step] = stops[::-1]
         return self._stops[step]
 

@@ -41,7 +41,13 @@ class RouteFile:
 def route_file(path: str) -> RouteFile | None:
     """Classify a file; return None if it is not the source of a route or layout."""
     if path.endswith("/"):
-        return RouteFile(path[:-1], path, "html", None, "links to directories are not followed: move it here")
+        return RouteFile(
+            path[:-1],
+            path,
+            "html",
+            None,
+            "links to directories are not followed: move it here",
+        )
     if not _EXTENSION.search(path):
         return None
     bare = _EXTENSION.sub("", path)
@@ -49,7 +55,13 @@ def route_file(path: str) -> RouteFile | None:
     name, platform = _without_platform(bare.removesuffix("+api"))
     if name in _ROOT_FILES and not api:
         return None
-    kind = "api" if api else {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(name.rpartition("/")[2], "html")
+    kind = (
+        "api"
+        if api
+        else {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(
+            name.rpartition("/")[2], "html"
+        )
+    )
     return RouteFile(path, name, kind, platform, _problem(name, kind, platform))
 
 
@@ -63,13 +75,22 @@ def _problem(name: str, kind: str, platform: str | None) -> str:
     if not name.isprintable():
         return "a URL cannot hold its name: use printable characters in UTF-8"
     if kind == "api":
-        return "an API route has no platform: remove it from the name" if platform else ""
+        return (
+            "an API route has no platform: remove it from the name" if platform else ""
+        )
     if last.startswith("(") and last.endswith(")"):
         return "a file cannot be a group: move it into a directory of this name"
-    if math.prod(len(alternatives(segment)) for segment in name.split("/")) > MAX_SPREAD:
-        return f"its arrays of groups make more than {MAX_SPREAD} routes: use fewer groups"
+    if (
+        math.prod(len(alternatives(segment)) for segment in name.split("/"))
+        > MAX_SPREAD
+    ):
+        return (
+            f"its arrays of groups make more than {MAX_SPREAD} routes: use fewer groups"
+        )
     if kind == "html" and last.startswith("+"):
-        return f"only {NOT_FOUND} and API routes have a plus sign: rename it to {last[1:]}"
+        return (
+            f"only {NOT_FOUND} and API routes have a plus sign: rename it to {last[1:]}"
+        )
     return ""
 
 
@@ -80,7 +101,11 @@ def parameter(segment: str) -> Parameter | None:
     name = segment[1:-1] if segment.startswith("[") and segment.endswith("]") else ""
     if not name or "[" in name or "]" in name:
         return None
-    return Parameter(name.removeprefix("..."), name.startswith("...")) if name != "..." else None
+    return (
+        Parameter(name.removeprefix("..."), name.startswith("..."))
+        if name != "..."
+        else None
+    )
 
 
 def unique(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
@@ -94,7 +119,11 @@ def is_group(segment: str) -> bool:
 
 def alternatives(segment: str) -> list[str]:
     """Split an array of groups such as ``(a,b)`` into segments; return other segments unchanged."""
-    names = [name.strip() for name in segment[1:-1].split(",")] if is_group(segment) and "," in segment else []
+    names = (
+        [name.strip() for name in segment[1:-1].split(",")]
+        if is_group(segment) and "," in segment
+        else []
+    )
     return [f"({name})" for name in names if name] or [segment]
 
 
@@ -125,7 +154,9 @@ class Route:
     @property
     def name(self) -> str:
         """Name for links, without groups and ``/index``."""
-        return "/" + "/".join(segment for segment in self.visible if not is_group(segment))
+        return "/" + "/".join(
+            segment for segment in self.visible if not is_group(segment)
+        )
 
     @property
     def grouped_name(self) -> str:
@@ -134,4 +165,6 @@ class Route:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(found for segment in self.segments if (found := parameter(segment)))
+        return tuple(
+            found for segment in self.segments if (found := parameter(segment))
+        )

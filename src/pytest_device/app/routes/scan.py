@@ -46,13 +46,17 @@ class Routes:
     vendor: str = "vendor"
 
     @classmethod
-    def scan(cls, app_dir: str | Path, *, platform: str | None = None, vendor: str = "vendor") -> "Routes":
+    def scan(
+        cls, app_dir: str | Path, *, platform: str | None = None, vendor: str = "vendor"
+    ) -> "Routes":
         """Scan a routes directory; without ``platform``, platform files only count if a shared file exists.
 
         Raises ProjectError if the directory can't be read, or has more than 100,000 files or 50 levels.
         """
         directory = Path(app_dir)
-        return cls.of_files(_files(directory), platform=platform, directory=directory, vendor=vendor)
+        return cls.of_files(
+            _files(directory), platform=platform, directory=directory, vendor=vendor
+        )
 
     @classmethod
     def of_files(
@@ -65,21 +69,33 @@ class Routes:
     ) -> "Routes":
         """Return the routes for a list of files, with paths relative to the routes directory."""
         if platform not in (None, *PLATFORMS):
-            raise ConfigError(f"platform {platform!r} must be one of {', '.join(PLATFORMS)}")
+            raise ConfigError(
+                f"platform {platform!r} must be one of {', '.join(PLATFORMS)}"
+            )
         tree = _Tree(platform)
         for path in sorted(files, key=_in_tree):
             if found := route_file(path):
                 tree.add(found)
-        within = frozenset(tuple(name.split("/")[:-1]) for layout in tree.layouts for name in spread(layout))
+        within = frozenset(
+            tuple(name.split("/")[:-1])
+            for layout in tree.layouts
+            for name in spread(layout)
+        )
         routes = sorted(tree.routes(), key=lambda route: _precedence(route, within))
-        return cls(directory, tuple(routes), tuple(tree.layouts), tuple(tree.problems), vendor)
+        return cls(
+            directory, tuple(routes), tuple(tree.layouts), tuple(tree.problems), vendor
+        )
 
     def match(self, url: str) -> Match | None:
         """Return the route that a path or URL opens, or None if no route matches."""
         return self._matcher.match(url)
 
     def href(
-        self, route: str, params: Mapping[str, object] | None = None, *, query: Mapping[str, object] | None = None
+        self,
+        route: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
     ) -> str:
         """Build the path of a route. Raises ConfigError unless the route exists and its parameters match."""
         __tracebackhide__ = True  # show the error at the test's line
@@ -92,8 +108,15 @@ class Routes:
     @cached_property
     def linkable(self) -> dict[str, tuple[Parameter, ...]]:
         """Parameters of the routes that links can target, by name, with and without groups."""
-        pages = sorted((one for one in self.all if one.kind == "html"), key=lambda one: _in_tree(one.page))
-        return {name: one.parameters for one in pages for name in (one.grouped_name, one.name)}
+        pages = sorted(
+            (one for one in self.all if one.kind == "html"),
+            key=lambda one: _in_tree(one.page),
+        )
+        return {
+            name: one.parameters
+            for one in pages
+            for name in (one.grouped_name, one.name)
+        }
 
     @cached_property
     def _linkable(self) -> hrefs.Linkable:
@@ -111,16 +134,27 @@ def _in_tree(path: str) -> tuple[tuple[int, str], ...]:
     return (*((1, one) for one in directories), (0, name))
 
 
-def _precedence(route: Route, layouts: frozenset[tuple[str, ...]]) -> tuple[object, ...]:
+def _precedence(
+    route: Route, layouts: frozenset[tuple[str, ...]]
+) -> tuple[object, ...]:
     """Return the router's sort key: static before dynamic, more parameters first, catch-alls late.
 
     Of static routes, an index and routes in groups come first, then the shortest: as seen from the nearest layout.
     """
     kind = ("html", "api", "not_found").index(route.kind)
     shape = tuple(
-        (segment == "+not-found", found.catch_all) for segment in route.segments if (found := parameter(segment))
+        (segment == "+not-found", found.catch_all)
+        for segment in route.segments
+        if (found := parameter(segment))
     )
-    above = max((depth for depth in range(len(route.segments)) if route.segments[:depth] in layouts), default=0)
+    above = max(
+        (
+            depth
+            for depth in range(len(route.segments))
+            if route.segments[:depth] in layouts
+        ),
+        default=0,
+    )
     path = route.segments[above:]
     first = path == ("index",) or any(map(is_group, path))
     static = () if shape else (not first, len("/".join(path)))
@@ -151,7 +185,9 @@ class _Tree:
         for name in spread(found.name):
             files = self._found.setdefault((kind, name), {})
             if (first := files.setdefault(found.platform, found)) is not found:
-                problem = f"is the same route as {first.path}: remove or rename one of them"
+                problem = (
+                    f"is the same route as {first.path}: remove or rename one of them"
+                )
                 self.problems.append(RouteProblem(found.path, problem))
 
     def _level(self, found: RouteFile) -> int:
@@ -160,7 +196,11 @@ class _Tree:
             return 0
         if found.platform == self.platform:
             return 2
-        return 1 if found.platform == "native" and self.platform in ("android", "ios") else -1
+        return (
+            1
+            if found.platform == "native" and self.platform in ("android", "ios")
+            else -1
+        )
 
     def routes(self) -> Iterator[Route]:
         """Yield the routes; of routes with equal precedence, the deepest comes first."""
@@ -168,7 +208,11 @@ class _Tree:
         for (_, name), files in reversed(self._found.items()):
             best = max(files.values(), key=self._level)
             if None not in files:
-                self.problems.append(RouteProblem(best.path, "needs a file of the same name without a platform"))
+                self.problems.append(
+                    RouteProblem(
+                        best.path, "needs a file of the same name without a platform"
+                    )
+                )
             elif best.kind != "api" or best.path not in apis:
                 apis |= {best.path} if best.kind == "api" else set()
                 yield Route(f"./{best.path}", best.kind, tuple(name.split("/")))
@@ -180,11 +224,16 @@ def _files(directory: Path) -> Iterator[str]:
     while pending:
         below, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise ProjectError(f"has more than {MAX_DEPTH} levels of directories", path=directory / below)
+            raise ProjectError(
+                f"has more than {MAX_DEPTH} levels of directories",
+                path=directory / below,
+            )
         for entry in _entries(directory / below):
             path = f"{below}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                pending += [(f"{path}/", depth + 1)] if entry.name not in _SKIPPED else []
+                pending += (
+                    [(f"{path}/", depth + 1)] if entry.name not in _SKIPPED else []
+                )
                 continue
             count += 1
             if count > MAX_FILES:
@@ -197,4 +246,6 @@ def _entries(directory: Path) -> list["os.DirEntry[str]"]:
         with os.scandir(directory) as entries:
             return list(entries)
     except OSError as error:
-        raise ProjectError(f"cannot be read: {error.strerror or error}", path=directory) from None
+        raise ProjectError(
+            f"cannot be read: {error.strerror or error}", path=directory
+        ) from None

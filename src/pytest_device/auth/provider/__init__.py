@@ -4,7 +4,9 @@
 
 from pytest_device.serving import need_extra
 
-need_extra("pytest_device.auth.provider", "starlette", "uvicorn", "joserfc", "cryptography")
+need_extra(
+    "pytest_device.auth.provider", "starlette", "uvicorn", "joserfc", "cryptography"
+)
 
 from pytest_device.auth.provider.model import Authorization as Authorization
 from pytest_device.auth.provider.model import Client as Client

@@ -11,7 +11,12 @@ from urllib.parse import urlsplit
 from starlette.responses import RedirectResponse, Response
 
 from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
-from pytest_device.auth.provider.model import Authorization, Client, FailureKind, Journal
+from pytest_device.auth.provider.model import (
+    Authorization,
+    Client,
+    FailureKind,
+    Journal,
+)
 from pytest_device.auth.provider.page import message_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
@@ -20,7 +25,12 @@ from pytest_device.redact import is_loopback
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _OF_THE_PAGE: Final = frozenset(("user", "password", "decision"))
-_FAILURES: Final[tuple[FailureKind, ...]] = ("deny", "wrong_state", "wrong_issuer", "expired_code")
+_FAILURES: Final[tuple[FailureKind, ...]] = (
+    "deny",
+    "wrong_state",
+    "wrong_issuer",
+    "expired_code",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +50,34 @@ class Authorize:
 
     def __call__(self, exchange: Exchange) -> Response:
         """Respond to an authorization request; redirect only to a registered URI of a known client."""
-        params = {name: value for name, value in exchange.params.items() if name not in _OF_THE_PAGE}
+        params = {
+            name: value
+            for name, value in exchange.params.items()
+            if name not in _OF_THE_PAGE
+        }
         client = self.settings.clients.get(params.get("client_id", ""))
         redirect_uri = params.get("redirect_uri", "")
         if client is None:
-            return message_page("Unknown client", "The provider has no client with this client_id.", 400)
+            return message_page(
+                "Unknown client", "The provider has no client with this client_id.", 400
+            )
         if not _is_registered(redirect_uri, client.redirect_uris):
-            return message_page("Unknown redirect URI", "redirect_uri is not registered for the client.", 400)
+            return message_page(
+                "Unknown redirect URI",
+                "redirect_uri is not registered for the client.",
+                400,
+            )
         asked = _Asked(client, redirect_uri, _scopes(client, params), params)
         try:
             _check(params)
             return self._answer(asked, exchange)
         except OAuthError as error:
-            self.journal.add(Authorization(client.client_id, "", asked.scopes, error.code))
-            return self._redirect(asked, {"error": error.code, "error_description": error.description})
+            self.journal.add(
+                Authorization(client.client_id, "", asked.scopes, error.code)
+            )
+            return self._redirect(
+                asked, {"error": error.code, "error_description": error.description}
+            )
 
     def _answer(self, asked: _Asked, exchange: Exchange) -> Response:
         given, user = exchange.params, self.settings.automatic_user
@@ -65,7 +89,9 @@ class Authorize:
             return self._consented(asked, session.user, session.auth_time)
         if "none" in _prompts(asked.params):
             raise OAuthError("login_required", "the user has to sign in")
-        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params))
+        return sign_in_page(
+            asked.client.client_id, asked.scopes, form_encoded(asked.params)
+        )
 
     def _decided(self, asked: _Asked, given: Mapping[str, str]) -> Response:
         user = given.get("user", "")
@@ -74,12 +100,22 @@ class Authorize:
         if self._may_sign_in(user, given.get("password", "")):
             return self._remembering(user, self._consented(asked, user))
         problem = "The user name or password is wrong."
-        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params), problem, user)
+        return sign_in_page(
+            asked.client.client_id,
+            asked.scopes,
+            form_encoded(asked.params),
+            problem,
+            user,
+        )
 
     def _session(self, asked: _Asked, key: str) -> Session | None:
         """Return the session that allows a request to skip the page, if any (OpenID Connect Core section 3.1.2.1)."""
         session = self.settings.sessions.get(key)
-        if session is None or not _prompts(asked.params) <= {"none"} or not self._is_hinted(asked, session.user):
+        if (
+            session is None
+            or not _prompts(asked.params) <= {"none"}
+            or not self._is_hinted(asked, session.user)
+        ):
             return None
         age = self.settings.clock.now() - session.since
         return session if age <= float(asked.params.get("max_age") or "inf") else None
@@ -91,18 +127,25 @@ class Authorize:
     def _remembering(self, user: str, response: Response) -> Response:
         if self.settings.remembers:
             key, now = secrets.token_urlsafe(16), self.settings.clock.now()
-            self.settings.sessions[key] = Session(user, now, get_current_time_in_seconds())
+            self.settings.sessions[key] = Session(
+                user, now, get_current_time_in_seconds()
+            )
             is_secure = self.settings.issuer.startswith("https:")
-            response.set_cookie(SESSION, key, secure=is_secure, httponly=True, samesite="lax")
+            response.set_cookie(
+                SESSION, key, secure=is_secure, httponly=True, samesite="lax"
+            )
         return response
 
     def _may_sign_in(self, name: str, password: str) -> bool:
         user = self.settings.users.get(name)
         return user is not None and (
-            user.password is None or hmac.compare_digest(user.password.encode(), password.encode())
+            user.password is None
+            or hmac.compare_digest(user.password.encode(), password.encode())
         )
 
-    def _consented(self, asked: _Asked, user: str, auth_time: int | None = None) -> Response:
+    def _consented(
+        self, asked: _Asked, user: str, auth_time: int | None = None
+    ) -> Response:
         failure = self.journal.take_failure("authorize", *_FAILURES)
         kind = failure.kind if failure else None
         if kind == "deny":
@@ -121,14 +164,26 @@ class Authorize:
         self.journal.on_secret(code)
         return self._redirect(asked, {"code": code}, kind)
 
-    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: str | None = None) -> Response:
+    def _redirect(
+        self, asked: _Asked, answer: Mapping[str, str], failure: str | None = None
+    ) -> Response:
         state = asked.params.get("state")
         if failure == "wrong_state":
             state = secrets.token_urlsafe(8)
-        issuer = f"{self.settings.issuer}/other" if failure == "wrong_issuer" else self.settings.issuer
-        params = {**answer, **({} if state is None else {"state": state}), "iss": issuer}
+        issuer = (
+            f"{self.settings.issuer}/other"
+            if failure == "wrong_issuer"
+            else self.settings.issuer
+        )
+        params = {
+            **answer,
+            **({} if state is None else {"state": state}),
+            "iss": issuer,
+        }
         sign = "&" if "?" in asked.redirect_uri else "?"
-        return RedirectResponse(f"{asked.redirect_uri}{sign}{form_encoded(params)}", 303, headers=NO_STORE)
+        return RedirectResponse(
+            f"{asked.redirect_uri}{sign}{form_encoded(params)}", 303, headers=NO_STORE
+        )
 
 
 def _check(params: Mapping[str, str]) -> None:
@@ -142,7 +197,9 @@ def _check(params: Mapping[str, str]) -> None:
         raise OAuthError("invalid_request", "prompt must be none alone")
     if not params.get("max_age", "0").isdecimal():
         raise OAuthError("invalid_request", "max_age must be a number of seconds")
-    if params.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(params.get("code_challenge", "")):
+    if params.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(
+        params.get("code_challenge", "")
+    ):
         raise OAuthError("invalid_request", "PKCE with S256 is required")
 
 
@@ -152,19 +209,32 @@ def _prompts(params: Mapping[str, str]) -> set[str]:
 
 def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:
     """Return the requested scopes that the client is allowed, ignoring others (OpenID Connect Core section 3.1.2.1)."""
-    return tuple(scope for scope in dict.fromkeys(params.get("scope", "").split()) if scope in client.scopes)
+    return tuple(
+        scope
+        for scope in dict.fromkeys(params.get("scope", "").split())
+        if scope in client.scopes
+    )
 
 
 def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
     """Return whether a redirect URI is registered, except for the port on loopback (RFC 8252 section 7.3)."""
-    return redirect_uri in registered or any(_is_same_loopback(redirect_uri, one) for one in registered)
+    return redirect_uri in registered or any(
+        _is_same_loopback(redirect_uri, one) for one in registered
+    )
 
 
 def _is_same_loopback(given: str, registered: str) -> bool:
     try:
         one, other = urlsplit(given), urlsplit(registered)
-        is_local = one.scheme == other.scheme == "http" and is_loopback(one.hostname or "") and one.port is not None
+        is_local = (
+            one.scheme == other.scheme == "http"
+            and is_loopback(one.hostname or "")
+            and one.port is not None
+        )
     except ValueError:
         return False
-    without_port = one._replace(netloc=one.hostname or ""), other._replace(netloc=other.hostname or "")
+    without_port = (
+        one._replace(netloc=one.hostname or ""),
+        other._replace(netloc=other.hostname or ""),
+    )
     return is_local and "@" not in one.netloc and without_port[0] == without_port[1]

@@ -19,8 +19,24 @@ from pytest_device.auth.urls import form_encoded
 
 CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
     "profile": (
-        *("name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile"),
-        *("picture", "website", "gender", "birthdate", "zoneinfo", "locale", "updated_at"),
+        *(
+            "name",
+            "family_name",
+            "given_name",
+            "middle_name",
+            "nickname",
+            "preferred_username",
+            "profile",
+        ),
+        *(
+            "picture",
+            "website",
+            "gender",
+            "birthdate",
+            "zoneinfo",
+            "locale",
+            "updated_at",
+        ),
     ),
     "email": ("email", "email_verified"),
     "address": ("address",),
@@ -28,7 +44,12 @@ CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core secti
 }
 _NEEDS_SCOPE: Final = frozenset(name for names in CLAIMS_OF.values() for name in names)
 _CLIENT_METHODS: Final = ["client_secret_basic", "client_secret_post", "none"]
-_TOKEN_FAILURES: Final[tuple[FailureKind, ...]] = ("deny", "wrong_issuer", "bad_signature", "alg_none")
+_TOKEN_FAILURES: Final[tuple[FailureKind, ...]] = (
+    "deny",
+    "wrong_issuer",
+    "bad_signature",
+    "alg_none",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +105,10 @@ class Endpoints:
             case None:
                 raise OAuthError("invalid_request", "grant_type is missing")
             case _:
-                raise OAuthError("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
+                raise OAuthError(
+                    "unsupported_grant_type",
+                    "grant_type must be authorization_code or refresh_token",
+                )
         return JSONResponse(self._tokens(grant, grant_type, kind), headers=NO_STORE)
 
     def revoke(self, exchange: Exchange) -> Response:
@@ -103,7 +127,9 @@ class Endpoints:
         grant = self.settings.grants.allowed_by(token)
         if "openid" not in grant.scopes:
             raise OAuthError("insufficient_scope", "the scope openid is required", 403)
-        return JSONResponse({"sub": grant.user, **self._claims(grant)}, headers=NO_STORE)
+        return JSONResponse(
+            {"sub": grant.user, **self._claims(grant)}, headers=NO_STORE
+        )
 
     def jwks(self, _exchange: Exchange) -> Response:
         """Return the public keys."""
@@ -116,23 +142,45 @@ class Endpoints:
         target = exchange.params.get("post_logout_redirect_uri")
         if client:
             self.settings.sign_out(str(claims["sub"]))
-        if target and (client is None or target not in client.post_logout_redirect_uris):
+        if target and (
+            client is None or target not in client.post_logout_redirect_uris
+        ):
             return message_page(
-                "Unknown post-logout redirect URI", "post_logout_redirect_uri is not registered for the client.", 400
+                "Unknown post-logout redirect URI",
+                "post_logout_redirect_uri is not registered for the client.",
+                400,
             )
         if target is None:
             return message_page("Signed out", "You can close this page.", 200)
-        state = {"state": exchange.params["state"]} if "state" in exchange.params else {}
+        state = (
+            {"state": exchange.params["state"]} if "state" in exchange.params else {}
+        )
         sign = "&" if "?" in target else "?"
-        return RedirectResponse(f"{target}{sign}{form_encoded(state)}" if state else target, 303, headers=NO_STORE)
+        return RedirectResponse(
+            f"{target}{sign}{form_encoded(state)}" if state else target,
+            303,
+            headers=NO_STORE,
+        )
 
-    def _tokens(self, grant: Grant, grant_type: str, failure: str | None) -> dict[str, Any]:
+    def _tokens(
+        self, grant: Grant, grant_type: str, failure: str | None
+    ) -> dict[str, Any]:
         access_token, refresh_token = self.settings.grants.issue_tokens(grant)
         id_token = None
         if "openid" in grant.scopes:
-            id_token = self.settings.keys.sign(self._id_claims(grant, grant_type, failure), failure)
+            id_token = self.settings.keys.sign(
+                self._id_claims(grant, grant_type, failure), failure
+            )
         self.journal.add(
-            IssuedTokens(grant.client_id, grant.user, grant.scopes, grant_type, access_token, refresh_token, id_token)
+            IssuedTokens(
+                grant.client_id,
+                grant.user,
+                grant.scopes,
+                grant_type,
+                access_token,
+                refresh_token,
+                id_token,
+            )
         )
         return {
             "access_token": access_token,
@@ -143,9 +191,13 @@ class Endpoints:
             **({"id_token": id_token} if id_token else {}),
         }
 
-    def _id_claims(self, grant: Grant, grant_type: str, failure: str | None) -> dict[str, Any]:
+    def _id_claims(
+        self, grant: Grant, grant_type: str, failure: str | None
+    ) -> dict[str, Any]:
         issuer, now = self.settings.issuer, get_current_time_in_seconds()
-        is_first = grant_type == AUTHORIZATION_CODE  # OpenID Connect Core section 12.2: no nonce on refresh
+        is_first = (
+            grant_type == AUTHORIZATION_CODE
+        )  # OpenID Connect Core section 12.2: no nonce on refresh
         return {
             "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,
             "sub": grant.user,
@@ -159,19 +211,30 @@ class Endpoints:
     def _claims(self, grant: Grant) -> dict[str, Any]:
         allowed = {name for scope in grant.scopes for name in CLAIMS_OF.get(scope, ())}
         claims = self.settings.users[grant.user].claims
-        return {name: value for name, value in claims.items() if name in allowed or name not in _NEEDS_SCOPE}
+        return {
+            name: value
+            for name, value in claims.items()
+            if name in allowed or name not in _NEEDS_SCOPE
+        }
 
     def _client(self, exchange: Exchange) -> Client:
         """Authenticate the client with one of the two methods of RFC 6749 section 2.3.1."""
-        client_id, secret = exchange.params.get("client_id", ""), exchange.params.get("client_secret")
+        client_id, secret = (
+            exchange.params.get("client_id", ""),
+            exchange.params.get("client_secret"),
+        )
         if exchange.authorization:
             if secret is not None:
-                raise OAuthError("invalid_request", "the client must authenticate in one way")
+                raise OAuthError(
+                    "invalid_request", "the client must authenticate in one way"
+                )
             client_id, secret = _basic(exchange.authorization)
         client = self.settings.clients.get(client_id)
         if client is None:
             raise OAuthError("invalid_client", "the client is unknown", 401)
-        if not hmac.compare_digest((client.secret or "").encode(), (secret or "").encode()):
+        if not hmac.compare_digest(
+            (client.secret or "").encode(), (secret or "").encode()
+        ):
             raise OAuthError("invalid_client", "the client secret is wrong", 401)
         return client
 
@@ -188,7 +251,9 @@ def _bearer(exchange: Exchange) -> str:
 def _basic(authorization: str) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
     try:
-        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+        client_id, colon, secret = (
+            base64.b64decode(encoded, validate=True).decode().partition(":")
+        )
     except ValueError:
         colon = client_id = secret = ""
     if scheme.lower() != "basic" or not colon:

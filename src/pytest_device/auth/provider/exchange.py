@@ -7,9 +7,19 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 
-from pytest_device.auth.provider.model import Endpoint, FailureKind, Journal, SeenRequest
+from pytest_device.auth.provider.model import (
+    Endpoint,
+    FailureKind,
+    Journal,
+    SeenRequest,
+)
 from pytest_device.auth.provider.page import Page
 from pytest_device.auth.provider.state import OAuthError
 from pytest_device.serving import Failure, body_of
@@ -17,7 +27,14 @@ from pytest_device.serving import Failure, body_of
 MAX_BODY_BYTES: Final = 64 * 1024
 _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
-_EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
+_EVERYWHERE: Final[tuple[FailureKind, ...]] = (
+    "delay",
+    "hang",
+    "server_error",
+    "redirect",
+    "oversized",
+    "trickle",
+)
 SESSION: Final = "pytest-device-session"
 """Name of the session cookie, unique because browsers share cookies between all ports of a host."""
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -50,7 +67,9 @@ class Door:
         try:
             exchange = await _read(request)
             seen = replace(seen, params=exchange.params)
-            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE), request)
+            early = await _failed(
+                self.journal.take_failure(self.endpoint, *_EVERYWHERE), request
+            )
             response = self.respond(exchange) if early is None else early
             if isinstance(response, Page):
                 seen = replace(seen, error=response.problem)
@@ -64,7 +83,9 @@ class Door:
 async def _read(request: Request) -> Exchange:
     body = await body_of(request, MAX_BODY_BYTES)
     if body is None:
-        raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
+        raise OAuthError(
+            "invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413
+        )
     try:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:
@@ -72,7 +93,10 @@ async def _read(request: Request) -> Exchange:
     pairs = [*parse_qsl(request.url.query, True), *form]
     if len(params := dict(pairs)) < len(pairs):
         raise OAuthError("invalid_request", "a parameter is repeated")
-    authorization, session = request.headers.get("authorization", ""), request.cookies.get(SESSION, "")
+    authorization, session = (
+        request.headers.get("authorization", ""),
+        request.cookies.get(SESSION, ""),
+    )
     return Exchange(params, dict(form), authorization, session)
 
 
@@ -82,7 +106,9 @@ async def _failed(failure: Failure | None, request: Request) -> Response | None:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
         case Failure(kind="hang"):
-            await request.receive()  # returns when the client disconnects or the provider stops
+            await (
+                request.receive()
+            )  # returns when the client disconnects or the provider stops
         case Failure(kind="server_error"):
             return PlainTextResponse("failure requested by the test", 500)
         case Failure(kind="redirect"):

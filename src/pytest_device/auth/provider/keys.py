@@ -56,8 +56,14 @@ class SigningKeys:
 
 def _new_key(key_id: str | None = None) -> RSAKey:
     kid = key_id or secrets.token_hex(8)
-    return RSAKey.generate_key(2048, parameters={"use": "sig", "alg": "RS256", "kid": kid})
+    return RSAKey.generate_key(
+        2048, parameters={"use": "sig", "alg": "RS256", "kid": kid}
+    )
 
 
 def _part(value: Mapping[str, Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode("ascii")
+    return (
+        base64.urlsafe_b64encode(json.dumps(value).encode())
+        .rstrip(b"=")
+        .decode("ascii")
+    )

@@ -8,7 +8,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pytest_device import serving
 from pytest_device.errors import AuthConfigError
 
-Endpoint: TypeAlias = Literal["discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"]
+Endpoint: TypeAlias = Literal[
+    "discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"
+]
 FailureKind: TypeAlias = Literal[
     "deny",
     "delay",
@@ -51,13 +53,22 @@ class Client:
     client_id: str
     redirect_uris: Sequence[str]
     secret: str | None = field(default=None, repr=False)
-    scopes: Sequence[str] = ("openid", "profile", "email", "address", "phone", "offline_access")
+    scopes: Sequence[str] = (
+        "openid",
+        "profile",
+        "email",
+        "address",
+        "phone",
+        "offline_access",
+    )
     post_logout_redirect_uris: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
             if isinstance(value := getattr(self, name), str):
-                raise AuthConfigError(f"{name} {value!r} must be a list, for example {value.split()}")
+                raise AuthConfigError(
+                    f"{name} {value!r} must be a list, for example {value.split()}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +91,14 @@ class Failure(serving.Failure):
     def __post_init__(self) -> None:
         serving.Failure.__post_init__(self)
         if self.endpoint not in ENDPOINTS:
-            raise AuthConfigError(f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})")
-        possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
+            raise AuthConfigError(
+                f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})"
+            )
+        possible = [
+            kind
+            for kind in get_args(FailureKind)
+            if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)
+        ]
         if self.kind not in possible:
             raise AuthConfigError(
                 f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
@@ -141,7 +158,15 @@ class ProviderClock:
 
 
 _SECRETS: Final = frozenset(
-    ("code", "code_verifier", "client_secret", "access_token", "refresh_token", "token", "id_token_hint")
+    (
+        "code",
+        "code_verifier",
+        "client_secret",
+        "access_token",
+        "refresh_token",
+        "token",
+        "id_token_hint",
+    )
 )
 """Request parameters that are secrets."""
 
@@ -158,9 +183,13 @@ class Journal(serving.Journal):
         """Record an entry and report its secrets."""
         match entry:
             case SeenRequest():
-                self.on_secret(*(value for name, value in entry.params.items() if name in _SECRETS))
+                self.on_secret(
+                    *(value for name, value in entry.params.items() if name in _SECRETS)
+                )
             case IssuedTokens():
-                self.on_secret(entry.access_token, entry.refresh_token, entry.id_token or "")
+                self.on_secret(
+                    entry.access_token, entry.refresh_token, entry.id_token or ""
+                )
             case _:
                 pass
         super().add(entry)

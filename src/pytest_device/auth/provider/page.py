@@ -34,7 +34,9 @@ class Page(HTMLResponse):
     problem = ""
 
 
-def sign_in_page(client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = "") -> Page:
+def sign_in_page(
+    client_id: str, scopes: Sequence[str], query: str, problem: str = "", user: str = ""
+) -> Page:
     """Return the sign-in and consent form."""
     alert = f'<p role="alert" id="problem">{escape(problem)}</p>' if problem else ""
     body = f"""{alert}<p>{escape(client_id)} asks for: {escape(", ".join(scopes) or "nothing beyond signing in")}</p>

@@ -64,7 +64,9 @@ class IdentityProvider(Service[Journal]):
         try:
             self.local_url = self._server.url
         except ConfigError as error:
-            hint = "To share one provider between workers, use --device-identity-scope=run"
+            hint = (
+                "To share one provider between workers, use --device-identity-scope=run"
+            )
             raise AuthConfigError(f"{error}. {hint}") from None
         self._settings = Settings(
             issuer=issuer or self.local_url,
@@ -83,7 +85,11 @@ class IdentityProvider(Service[Journal]):
         self._sign_in.close()
 
     def sign_in(
-        self, user: str, scopes: Sequence[str] = ("openid", "profile"), *, client_id: str | None = None
+        self,
+        user: str,
+        scopes: Sequence[str] = ("openid", "profile"),
+        *,
+        client_id: str | None = None,
     ) -> TokenResponse:
         """Sign a user in through the code flow, without a page, and return tokens, cached until stale or revoked.
 
@@ -128,7 +134,14 @@ class IdentityProvider(Service[Journal]):
         """Tokens issued so far."""
         return self._journal.of(IssuedTokens)
 
-    def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
+    def fail(
+        self,
+        endpoint: Endpoint,
+        kind: FailureKind,
+        *,
+        times: int = 1,
+        seconds: float = 1.0,
+    ) -> None:
         """Make the next requests to an endpoint fail. Raises AuthConfigError for a failure unknown at the endpoint."""
         self._journal.add_failure(Failure(endpoint, kind, times, seconds))
 
@@ -141,7 +154,9 @@ class IdentityProvider(Service[Journal]):
         self.user(name)
         self._settings.sign_out(name)
 
-    def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
+    def wait_for_sign_in(
+        self, user: str, timeout_seconds: float = 10.0, *, after: int = 0
+    ) -> IssuedTokens:
         """Wait until a client exchanges a code of the user and return its tokens; skip the first ``after`` tokens.
 
         Raises TimeoutError with the provider's last responses.
@@ -150,27 +165,50 @@ class IdentityProvider(Service[Journal]):
 
         def found() -> IssuedTokens | None:
             signed_in = (one for one in self.tokens[after:] if one.user == user)
-            return next((one for one in signed_in if one.grant_type == "authorization_code"), None)
+            return next(
+                (one for one in signed_in if one.grant_type == "authorization_code"),
+                None,
+            )
 
         tokens = self._journal.wait_until(found, timeout_seconds)
         if tokens is None:
-            seen = "; ".join(f"{one.endpoint}: {one.error or one.status}" for one in self.requests[-5:])
+            seen = "; ".join(
+                f"{one.endpoint}: {one.error or one.status}"
+                for one in self.requests[-5:]
+            )
             problem = f"{user} did not sign in within {timeout_seconds:g} s"
-            raise TimeoutError(f"{problem}. The provider's last replies: {seen or 'none'}")
+            raise TimeoutError(
+                f"{problem}. The provider's last replies: {seen or 'none'}"
+            )
         return tokens
 
     def _app(self) -> "Starlette":
         journal, endpoints = self._journal, Endpoints(self._settings, self._journal)
         doors: list[tuple[str, Endpoint, Respond, list[str]]] = [
-            ("/.well-known/openid-configuration", "discovery", endpoints.discovery, ["GET"]),
-            ("/authorize", "authorize", Authorize(self._settings, journal), ["GET", "POST"]),
+            (
+                "/.well-known/openid-configuration",
+                "discovery",
+                endpoints.discovery,
+                ["GET"],
+            ),
+            (
+                "/authorize",
+                "authorize",
+                Authorize(self._settings, journal),
+                ["GET", "POST"],
+            ),
             ("/token", "token", endpoints.token, ["POST"]),
             ("/revoke", "revoke", endpoints.revoke, ["POST"]),
             ("/userinfo", "userinfo", endpoints.userinfo, ["GET", "POST"]),
             ("/jwks", "jwks", endpoints.jwks, ["GET"]),
             ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
         ]
-        return app_of([Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors])
+        return app_of(
+            [
+                Route(path, Door(name, journal, respond).answer, methods=m)
+                for path, name, respond, m in doors
+            ]
+        )
 
     def user(self, name: str) -> User:
         """Return a user. Raises AuthConfigError for an unknown name."""
@@ -179,18 +217,24 @@ class IdentityProvider(Service[Journal]):
     def client(self, client_id: str | None = None) -> Client:
         """Return a client, by default the first one. Raises AuthConfigError for an unknown client ID."""
         return _known(
-            "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
+            "client",
+            next(iter(self._settings.clients), "") if client_id is None else client_id,
+            self._settings.clients,
         )
 
 
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     found = dict(pairs)
     if len(found) < len(pairs) or "" in found:
-        raise AuthConfigError(f"each {what} of the provider needs a unique, non-empty name")
+        raise AuthConfigError(
+            f"each {what} of the provider needs a unique, non-empty name"
+        )
     return found
 
 
 def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
-        raise AuthConfigError(f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})")
+        raise AuthConfigError(
+            f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})"
+        )
     return known[name]

@@ -10,7 +10,12 @@ from pytest_device.auth.provider.model import Client, User
 from pytest_device.auth.provider.state import OAuthError, Settings
 from pytest_device.auth.request import AuthRequest
 from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
-from pytest_device.errors import AuthError, TokenError, TransportError, UnexpectedReplyError
+from pytest_device.errors import (
+    AuthError,
+    TokenError,
+    TransportError,
+    UnexpectedReplyError,
+)
 from pytest_device.redact import uses_tls
 
 
@@ -32,7 +37,9 @@ class SignIn:
         """Close the connections."""
         self._http.close()
 
-    def tokens(self, user: User, client: Client, scopes: Sequence[str]) -> TokenResponse:
+    def tokens(
+        self, user: User, client: Client, scopes: Sequence[str]
+    ) -> TokenResponse:
         """Return cached tokens, refreshed if stale, or sign in if there are none or they were revoked.
 
         Raises the errors of the code flow.
@@ -46,7 +53,9 @@ class SignIn:
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
         """Return the tokens if they are valid, otherwise refresh them; return None if they were revoked."""
-        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)  # half of a lifetime shorter than the margin
+        margin = min(
+            -MARGIN_SECONDS, (known.expires_in or 0) / 2
+        )  # half of a lifetime shorter than the margin
         if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}
@@ -64,15 +73,29 @@ class SignIn:
             return False
         return True
 
-    def _signed_in(self, user: User, client: Client, scopes: Sequence[str]) -> TokenResponse:
+    def _signed_in(
+        self, user: User, client: Client, scopes: Sequence[str]
+    ) -> TokenResponse:
         redirect_uri = client.redirect_uris[0]
-        request = AuthRequest({"client_id": client.client_id, "redirect_uri": redirect_uri, "scopes": scopes})
+        request = AuthRequest(
+            {
+                "client_id": client.client_id,
+                "redirect_uri": redirect_uri,
+                "scopes": scopes,
+            }
+        )
         form = {"user": user.name, "password": user.password or "", "decision": "allow"}
         try:
-            answer = self._http.post(request.make_auth_url(self._discovery), data=form, follow_redirects=False)
+            answer = self._http.post(
+                request.make_auth_url(self._discovery),
+                data=form,
+                follow_redirects=False,
+            )
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
-            raise TransportError(f"no reply from the authorization endpoint: {reason}", sent=True) from None
+            raise TransportError(
+                f"no reply from the authorization endpoint: {reason}", sent=True
+            ) from None
         if not answer.is_redirect:
             raise UnexpectedReplyError(
                 f"the authorization endpoint returned {answer.status_code} (expected a redirect)"

@@ -65,12 +65,20 @@ class Grants:
         """Redeem a code and return its grant; the second use of a code revokes the tokens of the first."""
         code = params.get("code", "")
         unknown = "the code is unknown or belongs to another client"
-        found = self._unused(self._codes.get(code), client, unknown, "the code was used before: its tokens are revoked")
+        found = self._unused(
+            self._codes.get(code),
+            client,
+            unknown,
+            "the code was used before: its tokens are revoked",
+        )
         self._codes[code] = replace(found, is_used=True)
         if found.expires < self._clock.now():
             raise OAuthError("invalid_grant", "the code has expired")
         if params.get("redirect_uri") != found.grant.redirect_uri:
-            raise OAuthError("invalid_grant", "redirect_uri differs from that of the authorization request")
+            raise OAuthError(
+                "invalid_grant",
+                "redirect_uri differs from that of the authorization request",
+            )
         _check_verifier(params.get("code_verifier", ""), found.grant.challenge)
         return found.grant
 
@@ -82,13 +90,19 @@ class Grants:
         found = self._unused(self._refresh.get(token), client, unknown, reused)
         if found.expires < self._clock.now():
             raise OAuthError("invalid_grant", "the refresh token has expired")
-        scopes = tuple(params["scope"].split()) if params.get("scope") else found.grant.scopes
+        scopes = (
+            tuple(params["scope"].split())
+            if params.get("scope")
+            else found.grant.scopes
+        )
         if not set(scopes) <= set(found.grant.scopes):
             raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
         self._refresh[token] = replace(found, is_used=True)
         return replace(found.grant, scopes=scopes, narrowed_from=found.grant.scopes)
 
-    def _unused(self, found: _Issued | None, client: Client, unknown: str, reused: str) -> _Issued:
+    def _unused(
+        self, found: _Issued | None, client: Client, unknown: str, reused: str
+    ) -> _Issued:
         """Return what a client may use once. Raises OAuthError with one of the texts; a reuse revokes the family."""
         if found is None or found.grant.client_id != client.client_id:
             raise OAuthError("invalid_grant", unknown)
@@ -99,15 +113,22 @@ class Grants:
 
     def issue_tokens(self, grant: Grant) -> tuple[str, str]:
         """Issue an access token, and a refresh token with the scopes of the former one (RFC 6749 section 6)."""
-        now, lasting = self._clock.now(), replace(grant, scopes=grant.narrowed_from or grant.scopes)
+        now, lasting = (
+            self._clock.now(),
+            replace(grant, scopes=grant.narrowed_from or grant.scopes),
+        )
         access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
-        return access, _put(self._refresh, _Issued(lasting, now + self.lifetimes.refresh_token))
+        return access, _put(
+            self._refresh, _Issued(lasting, now + self.lifetimes.refresh_token)
+        )
 
     def allowed_by(self, access_token: str) -> Grant:
         """Return the grant of a valid access token. Raises OAuthError for any other."""
         found = self._access.get(access_token)
         if found is None or found.expires < self._clock.now():
-            raise OAuthError("invalid_token", "the access token is unknown, expired or revoked", 401)
+            raise OAuthError(
+                "invalid_token", "the access token is unknown, expired or revoked", 401
+            )
         return found.grant
 
     def revoke(self, client: Client, token: str) -> None:
@@ -129,8 +150,12 @@ class Grants:
         self._revoke(lambda grant: grant.user == user)
 
     def _revoke(self, matches: Callable[[Grant], bool]) -> None:
-        self._access = {token: one for token, one in self._access.items() if not matches(one.grant)}
-        self._refresh = {token: one for token, one in self._refresh.items() if not matches(one.grant)}
+        self._access = {
+            token: one for token, one in self._access.items() if not matches(one.grant)
+        }
+        self._refresh = {
+            token: one for token, one in self._refresh.items() if not matches(one.grant)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +185,9 @@ class Settings:
     def sign_out(self, user: str) -> None:
         """Revoke all tokens of a user and end the user's sessions."""
         self.grants.revoke_user(user)
-        self.sessions = {key: one for key, one in self.sessions.items() if one.user != user}
+        self.sessions = {
+            key: one for key, one in self.sessions.items() if one.user != user
+        }
 
 
 def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
@@ -175,4 +202,6 @@ def _check_verifier(verifier: str, challenge: str) -> None:
     except AuthConfigError as error:
         raise OAuthError("invalid_grant", str(error)) from None
     if not hmac.compare_digest(derived, challenge):
-        raise OAuthError("invalid_grant", "the code verifier does not match the challenge")
+        raise OAuthError(
+            "invalid_grant", "the code verifier does not match the challenge"
+        )

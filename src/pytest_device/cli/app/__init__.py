@@ -13,6 +13,14 @@ APP: Final = group(
     COMMANDS,
     summary="read and check the app under test",
     description="Read and check the project of the app under test, before a device is paid for.",
-    examples={one: text for command in COMMANDS for one, text in list(command.examples.items())[:1]},
-    statuses={0: "success", 1: "findings that are errors", 2: "usage error, or a project that cannot be read"},
+    examples={
+        one: text
+        for command in COMMANDS
+        for one, text in list(command.examples.items())[:1]
+    },
+    statuses={
+        0: "success",
+        1: "findings that are errors",
+        2: "usage error, or a project that cannot be read",
+    },
 )

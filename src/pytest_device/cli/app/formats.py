@@ -20,7 +20,10 @@ _ANNOTATIONS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=tuple(FORMATS), default="text", help="how to print findings (default: text)"
+        "--format",
+        choices=tuple(FORMATS),
+        default="text",
+        help="how to print findings (default: text)",
     )
 
 
@@ -52,12 +55,17 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         print(f"{name.replace('_', ' ')}: {_listed(value)}")
     for one in _failed(findings):
-        print(f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}")
+        print(
+            f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}"
+        )
     for one in findings:
         if one.status == "skipped":
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
     passed = sum(one.status == "passed" for one in findings)
-    counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _ANNOTATIONS]
+    counts = [
+        (severity, sum(one.severity == severity for one in _failed(findings)))
+        for severity in _ANNOTATIONS
+    ]
     kept = [("rule passed", passed)] if passed else []
     print(", ".join(_counted(noun, count) for noun, count in (*counts, *kept)))
 
@@ -69,13 +77,26 @@ def _counted(noun: str, count: int) -> str:
 
 def _listed(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {one}" for name, one in cast("Mapping[str, object]", value).items()) or "none"
-    return ", ".join(cast("tuple[str, ...]", value)) or "none" if isinstance(value, tuple) else str(value)
+        return (
+            ", ".join(
+                f"{name} {one}"
+                for name, one in cast("Mapping[str, object]", value).items()
+            )
+            or "none"
+        )
+    return (
+        ", ".join(cast("tuple[str, ...]", value)) or "none"
+        if isinstance(value, tuple)
+        else str(value)
+    )
 
 
 def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     listed = [
-        {name: shown_path(one.path) if name == "path" else getattr(one, name) for name in one.__slots__}
+        {
+            name: shown_path(one.path) if name == "path" else getattr(one, name)
+            for name in one.__slots__
+        }
         for one in findings
     ]
     print(json.dumps({**facts, "findings": listed}, default=dict))
@@ -87,21 +108,34 @@ def _sarif(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     failed = _failed(findings)
     known = {name: rule for name, (_, rule) in (RULES | BUNDLE_RULES).items()}
     rules = [
-        {"id": name, "shortDescription": {"text": known[name]}} for name in dict.fromkeys(one.id for one in failed)
+        {"id": name, "shortDescription": {"text": known[name]}}
+        for name in dict.fromkeys(one.id for one in failed)
     ]
     driver = {"name": "pytest-device", "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_result(one) for one in failed], "properties": dict(facts)}
-    print(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict))
+    run = {
+        "tool": {"driver": driver},
+        "results": [_result(one) for one in failed],
+        "properties": dict(facts),
+    }
+    print(
+        json.dumps(
+            {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict
+        )
+    )
 
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def _result(finding: "Finding") -> dict[str, object]:
-    region = {"startLine": finding.line, "startColumn": finding.column} if finding.line else None
-    place = {"artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}} | (
-        {"region": region} if region else {}
+    region = (
+        {"startLine": finding.line, "startColumn": finding.column}
+        if finding.line
+        else None
     )
+    place = {
+        "artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}
+    } | ({"region": region} if region else {})
     return {
         "ruleId": finding.id,
         "level": finding.severity,
@@ -112,17 +146,33 @@ def _result(finding: "Finding") -> dict[str, object]:
 
 def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
     for one in _failed(findings):
-        place = f"file={_property(shown_path(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
-        message = escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]").replace("%", "%25").replace("\n", "%0A")
+        place = f"file={_property(shown_path(one.path))}" + (
+            f",line={one.line},col={one.column}" if one.line else ""
+        )
+        message = (
+            escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]")
+            .replace("%", "%25")
+            .replace("\n", "%0A")
+        )
         # Bypass output escaping, which would break workflow commands.
-        sys.__stdout__.write(f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n") if sys.__stdout__ else None
+        sys.__stdout__.write(
+            f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n"
+        ) if sys.__stdout__ else None
 
 
 def _property(text: str) -> str:
-    return escaped(text).replace("%", "%25").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
+    return (
+        escaped(text)
+        .replace("%", "%25")
+        .replace("\n", "%0A")
+        .replace(":", "%3A")
+        .replace(",", "%2C")
+    )
 
 
-FORMATS: Final[Mapping[str, "Callable[[Sequence[Finding], Mapping[str, object]], None]"]] = {
+FORMATS: Final[
+    Mapping[str, "Callable[[Sequence[Finding], Mapping[str, object]], None]"]
+] = {
     "text": _text,
     "json": _json,
     "sarif": _sarif,

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 def statuses(failed: str = "") -> dict[int, str]:
     """Return the exit statuses of a command, including 1 if ``failed`` describes it."""
-    return {0: "success", **({1: failed} if failed else {}), 2: "usage error, or a project that cannot be read"}
+    return {
+        0: "success",
+        **({1: failed} if failed else {}),
+        2: "usage error, or a project that cannot be read",
+    }
 
 
 def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
@@ -20,8 +24,15 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
         parser.add_argument(option, dest="path", metavar="PATH", default=".", help=what)
     else:
         parser.add_argument("path", nargs="?", default=".", help=what)
-    parser.add_argument("--mode", help="mode of the environment files (default: NODE_ENV, else development)")
-    parser.add_argument("--vendor", default="vendor", help="vendor word in the project's files (default: vendor)")
+    parser.add_argument(
+        "--mode",
+        help="mode of the environment files (default: NODE_ENV, else development)",
+    )
+    parser.add_argument(
+        "--vendor",
+        default="vendor",
+        help="vendor word in the project's files (default: vendor)",
+    )
     parser.add_argument(
         "--dynamic",
         choices=("auto", "never", "node"),
@@ -45,7 +56,9 @@ def project_of(parsed: argparse.Namespace) -> "Project":
     from pytest_device.app import load_project
 
     how = cast("Dynamic", parsed.dynamic)
-    project = load_project(parsed.path, mode=parsed.mode, vendor=parsed.vendor, dynamic=how)
+    project = load_project(
+        parsed.path, mode=parsed.mode, vendor=parsed.vendor, dynamic=how
+    )
     for line in (*project.notes, *project.warnings, *project.env.warnings):
         print(f"note: {line}", file=sys.stderr)
     return project

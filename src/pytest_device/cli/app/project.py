@@ -15,10 +15,29 @@ from pytest_device.redact import MASK
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     add_format(parser)
-    parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
-    parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
-    parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: problems of known libraries, by name")
-    parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
+    parser.add_argument(
+        "--sdk",
+        type=int,
+        metavar="MAJOR",
+        help="reference to check against (default: the project's)",
+    )
+    parser.add_argument(
+        "--versions",
+        type=Path,
+        metavar="FILE",
+        help="JSON: expected versions of libraries, by name",
+    )
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        metavar="FILE",
+        help="JSON: problems of known libraries, by name",
+    )
+    parser.add_argument(
+        "--declaration",
+        metavar="NAME",
+        help="generated declaration (default: vendor-env.d.ts)",
+    )
     add_include(parser)
     parser.add_argument(
         "--project-id-path", default="", metavar="PATH", help="where the app config has the project's UUID "
@@ -56,11 +75,20 @@ def _table(path: Path | None) -> dict[str, str] | None:
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", type=Path, metavar="PATH", help="bundle, archive or directory of a build")
+    parser.add_argument(
+        "bundle",
+        type=Path,
+        metavar="PATH",
+        help="bundle, archive or directory of a build",
+    )
     add_project(parser, option="--root")
     add_format(parser)
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="NAME", help="variable that may be in the build"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="variable that may be in the build",
     )
 
 
@@ -68,8 +96,18 @@ def _bundle(parsed: argparse.Namespace) -> int:
     from pytest_device.app.bundle import inspect_bundle
 
     found = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
-    facts = {"public": found.public, "addresses": found.addresses, "debug_ids": found.debug_ids}
-    return report(found.findings, parsed.format, **facts, not_checked=found.unchecked, files=found.files)
+    facts = {
+        "public": found.public,
+        "addresses": found.addresses,
+        "debug_ids": found.debug_ids,
+    }
+    return report(
+        found.findings,
+        parsed.format,
+        **facts,
+        not_checked=found.unchecked,
+        files=found.files,
+    )
 
 
 CHECK: Final = Command(
@@ -90,7 +128,9 @@ BUNDLE: Final = Command(
     description="""\
 Search a build for the values of the project's environment files: which public ones it carries, and any secret that
 leaked into it. Values shorter than 8 characters are not searched for, but listed.""",
-    examples={"app bundle dist --root ../app": "search the exported files of a project"},
+    examples={
+        "app bundle dist --root ../app": "search the exported files of a project"
+    },
     statuses=statuses("a secret in the build, or debug IDs that differ"),
     add_options=_add_bundle,
     run=_bundle,
@@ -99,8 +139,14 @@ leaked into it. Values shorter than 8 characters are not searched for, but liste
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
-    parser.add_argument("--public", action="store_true", help="print only what ships with the app")
-    parser.add_argument("--platform", choices=("ios", "android"), help="apply the overrides of a platform")
+    parser.add_argument(
+        "--public", action="store_true", help="print only what ships with the app"
+    )
+    parser.add_argument(
+        "--platform",
+        choices=("ios", "android"),
+        help="apply the overrides of a platform",
+    )
 
 
 def _show(parsed: argparse.Namespace) -> int:
@@ -108,7 +154,11 @@ def _show(parsed: argparse.Namespace) -> int:
     from pytest_device.app.needles import secret_trails
 
     project = project_of(parsed)
-    config = project.effective(parsed.platform) if parsed.platform else project.to_dict(public=parsed.public)
+    config = (
+        project.effective(parsed.platform)
+        if parsed.platform
+        else project.to_dict(public=parsed.public)
+    )
     for *above, name in list(secret_trails(config, ())):
         holder = at(config, *above)
         if isinstance(holder, dict):
@@ -121,12 +171,24 @@ def _env(parsed: argparse.Namespace) -> int:
     project = project_of(parsed)
     env = project.env
     if parsed.json:
-        print(json.dumps({"files": env.files, "loaded_files": env.loaded_files, "loaded": env.loaded}))
+        print(
+            json.dumps(
+                {
+                    "files": env.files,
+                    "loaded_files": env.loaded_files,
+                    "loaded": env.loaded,
+                }
+            )
+        )
         return 0
     for name in env.files:
         print(f"{name}{'' if name in env.loaded_files else ': absent'}")
     for name in env.loaded:
-        public = " (public: ships with the app)" if name.startswith(project.vendor.public_prefix) else ""
+        public = (
+            " (public: ships with the app)"
+            if name.startswith(project.vendor.public_prefix)
+            else ""
+        )
         print(f"  {name}{public}")
     return 0
 
@@ -153,7 +215,10 @@ SHOW: Final = Command(
     name="show",
     summary="print the merged app config",
     description="Print the merged app config as JSON. Values whose keys are those of secrets are masked.",
-    examples={"app show": "the merged app config", "app show --public": "the view that ships with the app"},
+    examples={
+        "app show": "the merged app config",
+        "app show --public": "the view that ships with the app",
+    },
     statuses=statuses(),
     add_options=_add_show,
     run=_show,
@@ -171,7 +236,9 @@ RUNTIME_VERSION: Final = Command(
     name="runtime-version",
     summary="print the runtime version that a build gets",
     description="Print the runtime version that a build for a platform gets.",
-    examples={"app runtime-version --platform ios": "the runtime version of a build for iOS"},
+    examples={
+        "app runtime-version --platform ios": "the runtime version of a build for iOS"
+    },
     statuses=statuses("the project sets none"),
     add_options=_add_runtime_version,
     run=_runtime_version,

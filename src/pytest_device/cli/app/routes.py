@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     add_json(parser)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write a Python module of typed links")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="write a Python module of typed links",
+    )
     parser.add_argument(
         "--typescript",
         type=Path,
@@ -29,7 +34,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="write the TypeScript declaration, and add it to .gitignore and to the include list of tsconfig.json",
     )
     add_include(parser)
-    parser.add_argument("--check", action="store_true", help="write nothing, and fail if a file is stale")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing, and fail if a file is stale",
+    )
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -40,7 +49,10 @@ def _run(parsed: argparse.Namespace) -> int:
     stale = [path for path, content in wanted.items() if _read(path) != content]
     if parsed.check:
         for path in stale:
-            print(f"{shown_path(path)} is stale: run the command without --check", file=sys.stderr)
+            print(
+                f"{shown_path(path)} is stale: run the command without --check",
+                file=sys.stderr,
+            )
         return int(bool(stale))
     for path, content in wanted.items():
         if path in stale:
@@ -51,7 +63,9 @@ def _run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[Path, str]]":
+def _wanted(
+    project: "Project", parsed: argparse.Namespace
+) -> "Iterator[tuple[Path, str]]":
     """Yield the files to write with their content, including the entries that the declaration needs."""
     from pytest_device.app.routes.declarations import python_module
     from pytest_device.app.routes.entries import completed, default_include
@@ -63,7 +77,11 @@ def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[P
         yield path, project.routes.typescript_declaration()
         name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
         if not name.startswith("../"):  # files outside the project need no entries
-            yield from completed(project.root, name, parsed.include or default_include(project.vendor.word, name))
+            yield from completed(
+                project.root,
+                name,
+                parsed.include or default_include(project.vendor.word, name),
+            )
 
 
 def _read(path: Path) -> str | None:
@@ -79,13 +97,16 @@ def _write(path: Path, content: str) -> None:
     try:
         path.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 def _list(project: "Project", *, as_json: bool) -> None:
     if as_json:
         listed = [
-            {"kind": one.kind, "page": one.page, "route": one.name, "file": one.file} for one in project.routes.all
+            {"kind": one.kind, "page": one.page, "route": one.name, "file": one.file}
+            for one in project.routes.all
         ]
         print(json.dumps({"routes": listed}))
         return

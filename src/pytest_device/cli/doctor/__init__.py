@@ -20,11 +20,26 @@ _COLORS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 def _run(parsed: argparse.Namespace) -> int:
     findings = list[Finding]()
     left = _check(findings, rent=parsed.rent)
-    counts = {status: sum(finding.status is status for finding in findings) for status in Status}
+    counts = {
+        status: sum(finding.status is status for finding in findings)
+        for status in Status
+    }
     if parsed.json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
+        print(
+            json.dumps(
+                {
+                    "findings": [asdict(finding) for finding in findings],
+                    "not_checked": left,
+                    **counts,
+                }
+            )
+        )
     else:
-        is_colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        is_colored = (
+            sys.stdout.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
         print(*_lines(findings, is_colored=is_colored), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
@@ -37,7 +52,9 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     findings += (*check_python(), *check_packages())
     if _has_failed(findings):
         fix = "install them and run doctor again"
-        findings.append(fail("others", "skipped, because the other checks need these packages", fix))
+        findings.append(
+            fail("others", "skipped, because the other checks need these packages", fix)
+        )
         return ""
     from pytest_device.cli.doctor.configuration import read_configuration
     from pytest_device.cli.doctor.service import check_rent, not_checked
@@ -48,7 +65,13 @@ def _check(findings: list[Finding], *, rent: bool) -> str:
     if not (settings and (settings.url or settings.local)):
         return ""
     if rent and _has_failed(findings):
-        findings.append(fail("rent", "skipped, because another check failed", "correct that and run doctor again"))
+        findings.append(
+            fail(
+                "rent",
+                "skipped, because another check failed",
+                "correct that and run doctor again",
+            )
+        )
     elif rent:
         findings += check_rent(settings)
     return not_checked(settings, rented=rent)
@@ -101,7 +124,11 @@ and creates one with --rent only. Every finding that is not ok has a fix.""",
         "doctor --rent": "also try the account with a session of one minute",
         "doctor --json": "for scripts and CI",
     },
-    statuses={0: "no check failed; there may be warnings", 1: "a check failed", 2: "usage error"},
+    statuses={
+        0: "no check failed; there may be warnings",
+        1: "a check failed",
+        2: "usage error",
+    },
     add_options=_add_options,
     run=_run,
 )

@@ -22,9 +22,7 @@ from pytest_device.settings import Settings
 _NAME: Final = "configuration"
 _ARGUMENTS: Final = ("--assert=plain",)
 """Otherwise pytest warns or fails, because this package is already imported and cannot be rewritten."""
-_PLUGIN_FIX: Final = (
-    "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
-)
+_PLUGIN_FIX: Final = "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
 _RIVAL: Final = "appium_scheduler"
 _DIRECTORIES_MAX: Final = 2_000
 """Larger suites are not searched, and get no finding."""
@@ -44,8 +42,14 @@ def read_configuration() -> tuple[Sequence[Finding], Settings | None]:
     if reader.findings:
         return reader.findings, reader.settings
     lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
-    text = f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
-    return [fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors")], None
+    text = (
+        f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
+    )
+    return [
+        fail(
+            _NAME, text, "run `pytest --collect-only` here and fix the reported errors"
+        )
+    ], None
 
 
 class _Reader:
@@ -61,13 +65,23 @@ class _Reader:
 
     def _read(self, config: pytest.Config) -> Iterator[Finding]:
         if not config.pluginmanager.is_registered(pytest_device.plugin):
-            yield fail(_NAME, "pytest does not load the pytest-device plugin here", _PLUGIN_FIX)
+            yield fail(
+                _NAME, "pytest does not load the pytest-device plugin here", _PLUGIN_FIX
+            )
             return
-        yield ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
+        yield ok(
+            _NAME,
+            str(config.inipath)
+            if config.inipath
+            else f"no ini file, rootdir is {config.rootpath}",
+        )
         try:
             self.settings = settings_of(config)
         except ConfigError as error:
-            yield from (fail(_NAME, problem, "correct or remove this value") for problem in error.problems)
+            yield from (
+                fail(_NAME, problem, "correct or remove this value")
+                for problem in error.problems
+            )
         else:
             yield from _values(config, self.settings)
         yield from _others(config)
@@ -76,7 +90,9 @@ class _Reader:
 def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
     """Yield what is not a default, what comes from the app's project, and what is missing."""
     for option, value in settings.chosen():
-        yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
+        yield ok(
+            "setting", f"{option.ini} = {value}, from {settings.source(option.word)}"
+        )
     for note in notes_of(config):
         yield ok("app", note)
     for name, value, source in additions_of(config):
@@ -85,7 +101,9 @@ def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
         for problem in settings.service_problems():
             yield fail(_NAME, problem, "remove one of the two")
     elif settings.url is None:
-        needed = f"{Options.url.variable}, {Options.app_id.variable} and {TOKEN_VARIABLE}"
+        needed = (
+            f"{Options.url.variable}, {Options.app_id.variable} and {TOKEN_VARIABLE}"
+        )
         fix = f"set {needed}, or run on this machine: pytest {Options.local.flag}"
         yield fail(_NAME, "no device service is configured", fix)
     elif settings.app_id is None:
@@ -96,7 +114,9 @@ def _values(config: pytest.Config, settings: Settings) -> Iterator[Finding]:
 def _others(config: pytest.Config) -> Iterator[Finding]:
     """Yield plugins that conflict with this one, and plugins that only cost time."""
     if config.pluginmanager.has_plugin(_RIVAL):
-        text = "pytest-appium-scheduler also uses the marker 'device', in a different way"
+        text = (
+            "pytest-appium-scheduler also uses the marker 'device', in a different way"
+        )
         yield fail("plugins", text, f"add `-p no:{_RIVAL}` to addopts, or uninstall it")
     else:
         yield ok("plugins", "no conflicting plugins")
@@ -113,10 +133,18 @@ def _may_use(config: pytest.Config, word: str) -> bool:
     skipped: list[str] = config.getini("norecursedirs")
     seen = 0
     for root in dict.fromkeys(argument.partition("::")[0] for argument in config.args):
-        for directory, names in islice(_walked(config.invocation_params.dir / root, skipped), _DIRECTORIES_MAX + 1):
+        for directory, names in islice(
+            _walked(config.invocation_params.dir / root, skipped), _DIRECTORIES_MAX + 1
+        ):
             seen += 1
-            wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
-            if seen > _DIRECTORIES_MAX or any(_holds(directory / name, word) for name in wanted):
+            wanted = [
+                name
+                for name in names
+                if any(fnmatch(name, pattern) for pattern in patterns)
+            ]
+            if seen > _DIRECTORIES_MAX or any(
+                _holds(directory / name, word) for name in wanted
+            ):
                 return True
     return False
 
@@ -129,7 +157,11 @@ def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
         if "pyvenv.cfg" in names:
             below.clear()
             continue
-        below[:] = [name for name in below if not any(fnmatch(name, pattern) for pattern in skipped)]
+        below[:] = [
+            name
+            for name in below
+            if not any(fnmatch(name, pattern) for pattern in skipped)
+        ]
         yield Path(directory), names
 
 

@@ -19,19 +19,31 @@ _NAME: Final = "state directory"
 def check_ledger(settings: Settings) -> Iterator[Finding]:
     """Yield findings on whether runs can record their sessions, and on sessions left by earlier runs."""
     if settings.state_dir is None:
-        yield fail(_NAME, "this user has no home directory for it", f"set {Options.state_dir.variable}")
+        yield fail(
+            _NAME,
+            "this user has no home directory for it",
+            f"set {Options.state_dir.variable}",
+        )
         return
     state_dir = Path(settings.state_dir)
     try:
-        if not settings.local:  # a local service's sessions end with the run and are not recorded
+        if (
+            not settings.local
+        ):  # a local service's sessions end with the run and are not recorded
             OwnRun.join(state_dir, new_run(), "doctor").leave()
             yield ok(_NAME, f"{state_dir} is writable")
         yield from _left(state_dir)
     except ConfigError as error:
-        yield fail(_NAME, str(error), f"use a directory of your own, or set {Options.state_dir.variable}")
+        yield fail(
+            _NAME,
+            str(error),
+            f"use a directory of your own, or set {Options.state_dir.variable}",
+        )
     except OSError as error:
         yield fail(
-            _NAME, f"{state_dir} cannot be used: {error}", f"make it writable, or set {Options.state_dir.variable}"
+            _NAME,
+            f"{state_dir} cannot be used: {error}",
+            f"make it writable, or set {Options.state_dir.variable}",
         )
 
 
@@ -40,7 +52,11 @@ def _left(state_dir: Path) -> Iterator[Finding]:
         sessions, damaged = found
     for path, reason in damaged.items():
         text = f"damaged file {path} ({reason}): its session may still be running"
-        yield fail("ledger", text, "check the service's session pages for a leftover session, then remove the file")
+        yield fail(
+            "ledger",
+            text,
+            "check the service's session pages for a leftover session, then remove the file",
+        )
     left = [one for one in sessions if not one.is_alive and one.entry.state != STOPPED]
     if left:
         text = f"{counted(len(left), 'session')} left behind or kept by finished runs"

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from pytest_device.service.runners.toolchain import Project, Toolchain
 
 _NAME: Final = "local service"
-_INSTALL_FIX: Final = "run `pytest-device serve` once with network access: it installs what is missing"
+_INSTALL_FIX: Final = (
+    "run `pytest-device serve` once with network access: it installs what is missing"
+)
 
 
 def check_local(
-    environ: Mapping[str, str], home: Path, settings: Settings, *, version_of: Callable[[str], str] = version
+    environ: Mapping[str, str],
+    home: Path,
+    settings: Settings,
+    *,
+    version_of: Callable[[str], str] = version,
 ) -> Iterator[Finding]:
     """Yield findings on installed and missing programs; none is a failure if another service is configured."""
     for finding in _findings(environ, home, settings, version_of):
@@ -32,7 +38,10 @@ def check_local(
 
 
 def _findings(
-    environ: Mapping[str, str], home: Path, settings: Settings, version_of: Callable[[str], str]
+    environ: Mapping[str, str],
+    home: Path,
+    settings: Settings,
+    version_of: Callable[[str], str],
 ) -> Iterator[Finding]:
     if os.name != "posix":
         yield fail(_NAME, "supported on Linux and macOS only", "run it inside WSL")
@@ -46,7 +55,9 @@ def _findings(
     yield from _programs(environ, home, settings)
 
 
-def _programs(environ: Mapping[str, str], home: Path, settings: Settings) -> Iterator[Finding]:
+def _programs(
+    environ: Mapping[str, str], home: Path, settings: Settings
+) -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
     from pytest_device.service.config import cache_directory
     from pytest_device.service.runners import isolated
@@ -66,18 +77,31 @@ def check_exposure(user: int, refused: str) -> Iterator[Finding]:
 
     if user == 0:
         text = "Chromium runs with --no-sandbox as root: a page that takes over the browser takes over the machine"
-        yield warn("sandbox", text, "run pytest as another user, for example: runuser -u tester -- pytest")
+        yield warn(
+            "sandbox",
+            text,
+            "run pytest as another user, for example: runuser -u tester -- pytest",
+        )
     if refused:
         fix = "allow user namespaces for this user, or use a machine that has no other users"
         yield warn("ports", f"{OPEN}: no network namespace ({refused})", fix)
     else:
-        yield ok("ports", "the ports of a session's programs are in a network namespace of their own")
+        yield ok(
+            "ports",
+            "the ports of a session's programs are in a network namespace of their own",
+        )
 
 
-def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Iterator[Finding]:
+def _appium(
+    environ: Mapping[str, str], cache_dir: Path, project: "Project"
+) -> Iterator[Finding]:
     tools, missing = _find(environ, cache_dir, project)
     if isinstance(tools, ConfigError):
-        yield warn("node", f"{'; '.join(tools.problems[1:-2])}: the first start installs it", _INSTALL_FIX)
+        yield warn(
+            "node",
+            f"{'; '.join(tools.problems[1:-2])}: the first start installs it",
+            _INSTALL_FIX,
+        )
         return
     yield ok("node", str(tools.node))
     if missing:
@@ -87,13 +111,17 @@ def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> 
         yield ok("appium", f"{project.title} in {tools.project}")
 
 
-def _installed_later(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Finding:
+def _installed_later(
+    environ: Mapping[str, str], cache_dir: Path, project: "Project"
+) -> Finding:
     """Return the finding for a program that not every run needs."""
     tools, missing = _find(environ, cache_dir, project)
     if isinstance(tools, ConfigError):
         missing.append(f"Node.js {project.node.text}")
     elif not missing:
-        return ok(project.name, f"{project.title} in {tools.project}, run by {tools.node}")
+        return ok(
+            project.name, f"{project.title} in {tools.project}, run by {tools.node}"
+        )
     text = f"{' and '.join(missing)} not installed in {cache_dir} yet: the first session of the type installs it"
     return ok(project.name, f"{text}, which needs network access")
 
@@ -113,9 +141,13 @@ def _find(
             if not package.installed:
                 missing.append(package.title)
 
-    finder = Finder(Guard(environ=environ, log=missing.append), passed_on(environ), missing.append)
+    finder = Finder(
+        Guard(environ=environ, log=missing.append), passed_on(environ), missing.append
+    )
     try:
-        found = toolchain.prepare(finder, cache_dir, project, nodes=node_candidates(environ))
+        found = toolchain.prepare(
+            finder, cache_dir, project, nodes=node_candidates(environ)
+        )
         return asyncio.run(found), missing
     except ConfigError as error:
         return error, missing

@@ -20,27 +20,44 @@ def check_python(found: str | None = None) -> Iterator[Finding]:
     if SpecifierSet(wanted).contains(found, prereleases=True):
         yield ok("python", f"{found} ({wanted})")
     else:
-        yield fail("python", f"{found} does not satisfy {wanted}", f"use Python {wanted}")
+        yield fail(
+            "python", f"{found} does not satisfy {wanted}", f"use Python {wanted}"
+        )
 
 
-def check_packages(extra: str = "", *, version_of: Callable[[str], str] = version) -> Iterator[Finding]:
+def check_packages(
+    extra: str = "", *, version_of: Callable[[str], str] = version
+) -> Iterator[Finding]:
     """Yield the version of each required package, or of those that only an extra requires."""
     from packaging.requirements import Requirement
 
     for requirement in map(Requirement, requires(PACKAGE) or ()):
-        is_of_extra = requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
-        if is_of_extra != bool(extra) or (requirement.marker and not requirement.marker.evaluate({"extra": extra})):
+        is_of_extra = (
+            requirement.marker is not None
+            and not requirement.marker.evaluate({"extra": ""})
+        )
+        if is_of_extra != bool(extra) or (
+            requirement.marker and not requirement.marker.evaluate({"extra": extra})
+        ):
             continue
         wanted = f"{requirement.name}{requirement.specifier}"
         try:
             found = version_of(requirement.name)
         except PackageNotFoundError:
-            yield fail(requirement.name, f"not installed (requires {requirement.specifier})", _install(wanted))
+            yield fail(
+                requirement.name,
+                f"not installed (requires {requirement.specifier})",
+                _install(wanted),
+            )
             continue
         if requirement.specifier.contains(found, prereleases=True):
             yield ok(requirement.name, f"{found} ({requirement.specifier})")
         else:
-            yield fail(requirement.name, f"{found} does not satisfy {requirement.specifier}", _install(wanted))
+            yield fail(
+                requirement.name,
+                f"{found} does not satisfy {requirement.specifier}",
+                _install(wanted),
+            )
 
 
 def _install(wanted: str) -> str:

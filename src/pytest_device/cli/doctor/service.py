@@ -27,7 +27,13 @@ from pytest_device.errors import (
 )
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
+from pytest_device.plugin.provider.backend import (
+    MAIN,
+    Backend,
+    LocalBackend,
+    RemoteBackend,
+    joined,
+)
 from pytest_device.report.lines import line_of
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, detail_of, is_proof
@@ -43,10 +49,15 @@ RENT_MINUTES: Final = 1
 
 _SERVICE: Final = "service"
 _UNAUTHORIZED: Final = 401
-_ADDRESS_FIX: Final = f"set the service's own URL, without /v2 ({Options.url.spellings})"
+_ADDRESS_FIX: Final = (
+    f"set the service's own URL, without /v2 ({Options.url.spellings})"
+)
 _ROADBLOCK_FIX: Final = "check for a firewall in between, and the proxy in HTTPS_PROXY"
 _NETWORK_FIXES: Final = (
-    (r"CERTIFICATE_VERIFY_FAILED", "set SSL_CERT_FILE to the certificate authority of the service"),
+    (
+        r"CERTIFICATE_VERIFY_FAILED",
+        "set SSL_CERT_FILE to the certificate authority of the service",
+    ),
     (
         r"\bSSL\b|\bTLS\b|WRONG_VERSION_NUMBER",
         "correct the port or the scheme (https:// or http://): this port does not use TLS",
@@ -70,7 +81,9 @@ _RENT_FIXES: Final[Mapping[type[DeviceError], str]] = {
 }
 
 
-def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS) -> Iterator[Finding]:
+def check_service(
+    url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS
+) -> Iterator[Finding]:
     """Yield findings on whether there is a token and, if so, whether the service responds and accepts it."""
     try:
         checked_token(token)
@@ -83,7 +96,10 @@ def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS)
     except ConfigError as error:
         yield fail(_SERVICE, *_cause_and_fix(error))
         return
-    yield _finding_for(_answer(url, token, limit_seconds), f"{url} through the proxy {proxy}" if proxy else url)
+    yield _finding_for(
+        _answer(url, token, limit_seconds),
+        f"{url} through the proxy {proxy}" if proxy else url,
+    )
 
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
@@ -101,7 +117,11 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
         ends = backend.close(settings.stop_timeout_seconds)
     for event in ends:
         if not is_proof(event):
-            yield fail(_RENT, f"not confirmed as stopped: {detail_of(event)}", "pytest-device stop")
+            yield fail(
+                _RENT,
+                f"not confirmed as stopped: {detail_of(event)}",
+                "pytest-device stop",
+            )
 
 
 def not_checked(settings: Settings, *, rented: bool) -> str:
@@ -137,7 +157,9 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
     try:
         return answers.get(timeout=limit_seconds)
     except Empty:
-        return TransportError(f"get: timed out, no response within {limit_seconds:g} s", sent=True)
+        return TransportError(
+            f"get: timed out, no response within {limit_seconds:g} s", sent=True
+        )
 
 
 def _finding_for(error: DeviceError | None, where: str) -> Finding:
@@ -146,9 +168,14 @@ def _finding_for(error: DeviceError | None, where: str) -> Finding:
         case None:
             return ok(_SERVICE, f"{where} responds and accepts the token")
         case NotFoundError() if not error.is_page:
-            return ok(_SERVICE, f"{where} responds and accepts the token (404 for a made-up session ID, as expected)")
+            return ok(
+                _SERVICE,
+                f"{where} responds and accepts the token (404 for a made-up session ID, as expected)",
+            )
         case TransportError():
-            fixes = (fix for pattern, fix in _NETWORK_FIXES if re.search(pattern, str(error)))
+            fixes = (
+                fix for pattern, fix in _NETWORK_FIXES if re.search(pattern, str(error))
+            )
             return fail(_SERVICE, text, next(fixes, _ROADBLOCK_FIX))
         case ConfigError():
             return fail(_SERVICE, *_cause_and_fix(error))
@@ -194,28 +221,49 @@ def _request(settings: Settings) -> SessionRequest:
     )
 
 
-def _backend(settings: Settings, request: SessionRequest, reporter: _ProgressPrinter) -> Backend:
+def _backend(
+    settings: Settings, request: SessionRequest, reporter: _ProgressPrinter
+) -> Backend:
     if settings.local:
         return LocalBackend(settings, None, reporter, [request])
     run = joined(settings, new_run(), MAIN, reporter)
     return RemoteBackend(settings, run=run, worker=None, reporter=reporter)
 
 
-def _rented(settings: Settings, backend: Backend, request: SessionRequest, reporter: _ProgressPrinter) -> Finding:
+def _rented(
+    settings: Settings,
+    backend: Backend,
+    request: SessionRequest,
+    reporter: _ProgressPrinter,
+) -> Finding:
     policy = WaitPolicy(settings.wait_timeout_seconds, settings.poll_interval_seconds)
     began = time.monotonic()
     try:
-        with lease(backend.sessions(), request, policy=policy, reporter=reporter, problem_of=problem_of) as session:
+        with lease(
+            backend.sessions(),
+            request,
+            policy=policy,
+            reporter=reporter,
+            problem_of=problem_of,
+        ) as session:
             took = time.monotonic() - began
     except DeviceError as error:
-        return fail(_RENT, "; ".join([str(error), *getattr(error, "__notes__", ())]), _fix_of_rent(error))
+        return fail(
+            _RENT,
+            "; ".join([str(error), *getattr(error, "__notes__", ())]),
+            _fix_of_rent(error),
+        )
     kind = f"{session.platform} {session.type} session {session.id}"
-    return ok(_RENT, f"{kind} was created, was ready after {took:.1f} s, and was stopped")
+    return ok(
+        _RENT, f"{kind} was created, was ready after {took:.1f} s, and was stopped"
+    )
 
 
 def _fix_of_rent(error: DeviceError) -> str:
     if isinstance(error, StopFailedError):
         return f"pytest-device stop {error.session_id}"
-    if fix := next((fix for kind, fix in _RENT_FIXES.items() if isinstance(error, kind)), ""):
+    if fix := next(
+        (fix for kind, fix in _RENT_FIXES.items() if isinstance(error, kind)), ""
+    ):
         return fix
     return _fix_of_refusal(error) if isinstance(error, StatusError) else _LATER

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 COMMAND_SECONDS: Final = 180.0
 """Maximum seconds of one command; the client itself has no limit."""
 
-_DIRECT: Final = ("directConnectProtocol", "directConnectHost", "directConnectPort", "directConnectPath")
+_DIRECT: Final = (
+    "directConnectProtocol",
+    "directConnectHost",
+    "directConnectPort",
+    "directConnectPath",
+)
 
 _logger = logging.getLogger("pytest_device")
 
@@ -49,16 +54,23 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
     more: dict[str, Any] = {}
     if parts.username is not None:
         # Passed separately: the client would log them as part of the URL.
-        more |= {"username": unquote(parts.username), "password": unquote(parts.password or "")}
+        more |= {
+            "username": unquote(parts.username),
+            "password": unquote(parts.password or ""),
+        }
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
     pool: dict[str, Any] = {"retries": False}
-    if "REQUESTS_CA_BUNDLE" not in os.environ:  # the client's own variable, and the only one that it reads
+    if (
+        "REQUESTS_CA_BUNDLE" not in os.environ
+    ):  # the client's own variable, and the only one that it reads
         more["ca_certs"], capath = authorities()
         pool |= {"ca_cert_dir": capath} if capath else {}
     return AppiumClientConfig(
         # The client would double a trailing slash in every call.
-        remote_server_addr=parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl(),
+        remote_server_addr=parts._replace(
+            netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")
+        ).geturl(),
         timeout=policy.timeout_seconds,
         init_args_for_pool_manager={"init_args_for_pool_manager": pool},
         **more,
@@ -77,7 +89,9 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     if direct is None:
         return
     before = started.command_executor
-    started.command_executor = AppiumConnection(client_config=client_config(direct, policy))
+    started.command_executor = AppiumConnection(
+        client_config=client_config(direct, policy)
+    )
     before.close()  # type: ignore[no-untyped-call]
     _logger.info("the Appium driver continues at the URL that its server returned")
 
@@ -114,7 +128,14 @@ def client_errors() -> tuple[type[Exception], ...]:
     from selenium.common.exceptions import WebDriverException
     from urllib3.exceptions import HTTPError
 
-    return (WebDriverException, HTTPError, TypeError, AttributeError, ValueError, RecursionError)
+    return (
+        WebDriverException,
+        HTTPError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        RecursionError,
+    )
 
 
 def has_no_answer(error: Exception) -> bool:
@@ -146,6 +167,10 @@ def _direct_url(named: list[object], origin: SplitResult) -> str | None:
 def _is_base(url: str, host: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.hostname == host.strip("[]").lower() and bool(parts.port) and not (parts.query or parts.fragment)
+        return (
+            parts.hostname == host.strip("[]").lower()
+            and bool(parts.port)
+            and not (parts.query or parts.fragment)
+        )
     except ValueError:
         return False

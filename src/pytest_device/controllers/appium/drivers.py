@@ -84,7 +84,11 @@ def driver(
 
 
 def _start(
-    session: Session, config: AppiumConfig, options: "AppiumOptions", policy: DriverPolicy, lost: Callable[[], None]
+    session: Session,
+    config: AppiumConfig,
+    options: "AppiumOptions",
+    policy: DriverPolicy,
+    lost: Callable[[], None],
 ) -> "WebDriver":
     from appium.webdriver import Remote
 
@@ -95,7 +99,9 @@ def _start(
     connection = client_config(config.appium_url, policy)
     try:
         return Remote(options=options, client_config=connection)
-    except Exception as error:  # the client raises anything for a response that is not WebDriver's
+    except (
+        Exception
+    ) as error:  # the client raises anything for a response that is not WebDriver's
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
@@ -115,10 +121,14 @@ def _check_responses(started: "WebDriver") -> None:
             check(response)
             if _is_foreign(response):
                 said = described(str(response.get("value")).encode())
-                raise WebDriverException(f"not a response of Appium (status {response['status']}): {said}")  # noqa: TRY301
+                raise WebDriverException(
+                    f"not a response of Appium (status {response['status']}): {said}"
+                )  # noqa: TRY301
         except WebDriverException as error:
             error.msg = error.msg and escaped(error.msg)
-            error.stacktrace = error.stacktrace and [escaped(line) for line in error.stacktrace]
+            error.stacktrace = error.stacktrace and [
+                escaped(line) for line in error.stacktrace
+            ]
             raise
 
     started.error_handler.check_response = checked  # type: ignore[method-assign]
@@ -133,7 +143,11 @@ def _is_foreign(response: Mapping[str, Any]) -> bool:
 
 
 def _start_error(
-    session: Session, config: AppiumConfig, options: "AppiumOptions", error: Exception, policy: DriverPolicy
+    session: Session,
+    config: AppiumConfig,
+    options: "AppiumOptions",
+    error: Exception,
+    policy: DriverPolicy,
 ) -> DeviceError:
     from selenium.common.exceptions import WebDriverException
     from urllib3.exceptions import ReadTimeoutError
@@ -143,10 +157,14 @@ def _start_error(
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):
         reason = f"no response within {policy.timeout_seconds:g} s (device_driver_policy sets the timeout)"
-    return ControllerError(f"Appium did not start a driver: {reason.strip()} (session page: {session.url})")
+    return ControllerError(
+        f"Appium did not start a driver: {reason.strip()} (session page: {session.url})"
+    )
 
 
-def _open_link(started: "WebDriver", session: Session, sent: Mapping[str, Any], url: str) -> None:
+def _open_link(
+    started: "WebDriver", session: Session, sent: Mapping[str, Any], url: str
+) -> None:
     """Open a link in the started app by ``mobile: deepLink``, or a URL in a browser.
 
     Raises AppError if it cannot be opened, ConfigError if this kind of device does not support links, ControllerError
@@ -156,16 +174,26 @@ def _open_link(started: "WebDriver", session: Session, sent: Mapping[str, Any], 
         if sent.get(BROWSER) and urlsplit(url).scheme in {"http", "https"}:
             started.get(url)
         else:
-            started.execute_script("mobile: deepLink", {"url": url, **_receiver(started, session)})  # pyright: ignore[reportUnknownMemberType]
+            started.execute_script(
+                "mobile: deepLink", {"url": url, **_receiver(started, session)}
+            )  # pyright: ignore[reportUnknownMemberType]
     except client_errors() as error:
         raise _link_error(session, url, error) from error
 
 
 def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
     """Return the app for the link, if Appium returned it: otherwise the system would choose or ask the user."""
-    name, argument = ("appPackage", "package") if session.platform == Platform.ANDROID else ("bundleId", "bundleId")
+    name, argument = (
+        ("appPackage", "package")
+        if session.platform == Platform.ANDROID
+        else ("bundleId", "bundleId")
+    )
     application_id = capability(started, name)
-    return {argument: application_id} if isinstance(application_id, str) and application_id else {}
+    return (
+        {argument: application_id}
+        if isinstance(application_id, str) and application_id
+        else {}
+    )
 
 
 def _link_error(session: Session, url: str, error: Exception) -> DeviceError:
@@ -193,4 +221,6 @@ def _quit(started: "WebDriver", lost: Callable[[], None]) -> None:
         _logger.info("the Appium session had ended before its driver was quit")
     except client_errors() as error:
         lost()
-        _logger.warning("the Appium driver did not quit: %s", str(error).partition("\n")[0])
+        _logger.warning(
+            "the Appium driver did not quit: %s", str(error).partition("\n")[0]
+        )

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from pytest_device.controllers.appium.connection import capability, client_errors, has_no_answer, limited
+from pytest_device.controllers.appium.connection import (
+    capability,
+    client_errors,
+    has_no_answer,
+    limited,
+)
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -31,13 +36,19 @@ _LOGS: Final = ("logcat", "syslog", "crashlog", "browser")
 _logger = logging.getLogger("pytest_device")
 
 
-def evidence_of(started: "WebDriver", *, clock: Callable[[], float] = time.monotonic) -> Iterator[tuple[str, bytes]]:
+def evidence_of(
+    started: "WebDriver", *, clock: Callable[[], float] = time.monotonic
+) -> Iterator[tuple[str, bytes]]:
     """Yield what the device shows and logs now, by file name; failed reads are logged and skipped.
 
     Logs are limited to their last 500 lines. Ends when the server is gone, and after 45 seconds.
     """
     collector = _Collector(started, clock)
-    for name, read in (("screenshot.png", _screenshot), ("source.xml", _source), ("app.json", _facts)):
+    for name, read in (
+        ("screenshot.png", _screenshot),
+        ("source.xml", _source),
+        ("app.json", _facts),
+    ):
         if content := collector.read(name, read):
             yield name, content
     for kind in collector.read("log", _kinds_of_log) or ():
@@ -64,8 +75,12 @@ class _Collector:
             with limited(self._started, seconds):
                 return read(self._started)
         except client_errors() as error:
-            _logger.warning("no %s of the device: %s", name, str(error).partition("\n")[0])
-            self._is_over = has_no_answer(error) and not isinstance(error, ReadTimeoutError)
+            _logger.warning(
+                "no %s of the device: %s", name, str(error).partition("\n")[0]
+            )
+            self._is_over = has_no_answer(error) and not isinstance(
+                error, ReadTimeoutError
+            )
             return None
 
 
@@ -103,7 +118,9 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
         offered = cast("object", started.execute(_LOG_TYPES)["value"])  # of any type
     except WebDriverException:  # a driver without logs
         return ()
-    return [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
+    return (
+        [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
+    )
 
 
 def _log(kind: str, started: "WebDriver") -> bytes:
@@ -116,7 +133,11 @@ def _line(entry: object) -> str:
     if not isinstance(entry, Mapping):
         return str(entry)
     known = cast("Mapping[str, Any]", entry)
-    words = [_time(known.get("timestamp")), str(known.get("level", "")), str(known.get("message", ""))]
+    words = [
+        _time(known.get("timestamp")),
+        str(known.get("level", "")),
+        str(known.get("message", "")),
+    ]
     return " ".join(filter(None, words))
 
 
@@ -124,6 +145,8 @@ def _time(milliseconds: object) -> str:
     if not isinstance(milliseconds, int | float):
         return ""
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(
+            timespec="milliseconds"
+        )
     except (OverflowError, OSError, ValueError):  # not a valid time
         return ""

@@ -51,7 +51,10 @@ def check_options(options: object, request: SessionRequest) -> None:
 
 
 def merged_options(
-    session: Session, config: AppiumConfig, options: "Options", request: SessionRequest | None = None
+    session: Session,
+    config: AppiumConfig,
+    options: "Options",
+    request: SessionRequest | None = None,
 ) -> "AppiumOptions":
     """Return the options of a new Appium session: the suite's override the marker's app and the service's capabilities.
 
@@ -60,21 +63,40 @@ def merged_options(
     """
     from appium.options.common import AppiumOptions
 
-    suite, class_s_own = _prefixed(capabilities_of(options)), _prefixed(_defaults(options))
+    suite, class_s_own = (
+        _prefixed(capabilities_of(options)),
+        _prefixed(_defaults(options)),
+    )
     # An option class's default platform and automation are not the suite's choice: the service knows its device.
-    wishes = {name: value for name, value in suite.items() if name not in class_s_own or class_s_own[name] != value}
+    wishes = {
+        name: value
+        for name, value in suite.items()
+        if name not in class_s_own or class_s_own[name] != value
+    }
     service = _prefixed(config.capabilities)
     # Appium would end a driver after a one-minute pause in a test; the session's idle timeout is the limit instead.
     patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
     below = {**patience, **class_s_own, **service, **_app(session, request, wishes)}
     above = _device(session, service, wishes)
-    return AppiumOptions().load_capabilities(below).load_capabilities(wishes).load_capabilities(above)
+    return (
+        AppiumOptions()
+        .load_capabilities(below)
+        .load_capabilities(wishes)
+        .load_capabilities(above)
+    )
 
 
-def _device(session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]) -> dict[str, Any]:
+def _device(
+    session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the capabilities that identify the device, which the suite cannot choose."""
-    platform, known = wishes.get(_PLATFORM), (str(session.platform), str(service.get(_PLATFORM, "")))
-    if platform is not None and str(platform).casefold() not in {word.casefold() for word in known}:
+    platform, known = (
+        wishes.get(_PLATFORM),
+        (str(session.platform), str(service.get(_PLATFORM, ""))),
+    )
+    if platform is not None and str(platform).casefold() not in {
+        word.casefold() for word in known
+    }:
         raise ConfigError(
             f"device_appium_options sets platformName={platform!r}, the marker platform={known[0]!r}: remove "
             "platformName, or use device_platform in the fixture"
@@ -87,18 +109,26 @@ def _device(session: Session, service: Mapping[str, Any], wishes: Mapping[str, A
     return {name: service[name] for name in (_PLATFORM, _UDID) if name in service}
 
 
-def _app(session: Session, request: SessionRequest | None, wishes: Mapping[str, Any]) -> dict[str, Any]:
+def _app(
+    session: Session, request: SessionRequest | None, wishes: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the marker's capabilities for the app, unless the suite sets them ("POST create", rule 2)."""
     app: dict[str, Any] = {}
     if APP not in wishes and not wishes.get(BROWSER):
         if session.application_archive_url is not None:
             app[APP] = session.application_archive_url
-        elif (source := _unknown_source(session, request)) and not any(wishes.get(name) for name in _INSTALLED):
+        elif (source := _unknown_source(session, request)) and not any(
+            wishes.get(name) for name in _INSTALLED
+        ):
             raise ConfigError(_not_installable(source))
     if request is not None and request.launch_args:
         arguments = list(request.launch_args)
-        if session.platform == Platform.ANDROID:  # apps receive them in the intent that starts them
-            launch: dict[str, Any] = {"appium:optionalIntentArguments": " ".join(arguments)}
+        if (
+            session.platform == Platform.ANDROID
+        ):  # apps receive them in the intent that starts them
+            launch: dict[str, Any] = {
+                "appium:optionalIntentArguments": " ".join(arguments)
+            }
         else:
             launch = {"appium:processArguments": {"args": arguments}}
         app |= {} if launch.keys() <= wishes.keys() else launch

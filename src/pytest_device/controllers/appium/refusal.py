@@ -18,12 +18,16 @@ _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
 )
-_NOT_DOWNLOADED: Final = "Appium's machine downloads it: the URL must be correct and reachable from there"
+_NOT_DOWNLOADED: Final = (
+    "Appium's machine downloads it: the URL must be correct and reachable from there"
+)
 _CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
 """XCUITest's message about a crashed app, and that of the local device about a web app."""
 _CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
 """Includes chromedriver's messages about a web view; at a start, its browser may be the cause."""
-_SERVER_GONE: Final = re.compile(r"cannot be proxied to|could not proxy command to", re.IGNORECASE)
+_SERVER_GONE: Final = re.compile(
+    r"cannot be proxied to|could not proxy command to", re.IGNORECASE
+)
 """Appium's messages after its own program on the device, such as WebDriverAgent, has died."""
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -59,34 +63,51 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
         r"used to start the app doesn't exist or cannot be launched|never started\. current",
         "check appium:appActivity, appium:appWaitActivity, and whether the app exits at startup",
     ),
-    (r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
+    (
+        r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)",
+        "see the device's own message for the reason",
+    ),
     (r"app under test cannot be", "see the cause above"),
     (_CRASHED, "check the app's log to see why it exited at startup"),
 )
 """Messages of Appium or its drivers that blame the app, each with the fix."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
 """Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
-_NO_DRIVER: Final = re.compile(r"could not find a driver for automationName", re.IGNORECASE)
+_NO_DRIVER: Final = re.compile(
+    r"could not find a driver for automationName", re.IGNORECASE
+)
 _WRONG_OPTIONS: Final = re.compile(
     r"capabilities( object| argument)? (was|were) not valid for the following reason|should have a vendor prefix|"
     r"could not be created\. Details: '[^']+' (must|is required)",
     re.IGNORECASE,
 )
-ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please visit: \S+")
+ADVERTISEMENT: Final = re.compile(
+    r"; For documentation on this error, please visit: \S+"
+)
 """Text that Selenium appends to many messages."""
 
 
-def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> DeviceError:
+def refusal(
+    session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str
+) -> DeviceError:
     """Return the error for a rejected start: AppError, ConfigError, otherwise ControllerError."""
     app = str(sent.get(APP, ""))
     page = f"(session page: {session.url})"
     message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
-    automation = str(config.capabilities.get(_AUTOMATION, config.capabilities.get("automationName", "")))
+    automation = str(
+        config.capabilities.get(
+            _AUTOMATION, config.capabilities.get("automationName", "")
+        )
+    )
     if fix := _fix_of_app(automation, app, reason):
         name = f"the app {shown(app)}" if app else "the app"
-        return AppError(f"Appium could not install and start {name}: {message}\nFix: {fix} {page}")
+        return AppError(
+            f"Appium could not install and start {name}: {message}\nFix: {fix} {page}"
+        )
     if fix := _fix_of_options(automation, sent, reason):
-        return ConfigError(f"Appium rejected the capabilities: {message}\nFix: {fix} {page}")
+        return ConfigError(
+            f"Appium rejected the capabilities: {message}\nFix: {fix} {page}"
+        )
     return ControllerError(f"Appium did not start a driver: {message} {page}")
 
 
@@ -98,7 +119,11 @@ def crash(session: Session, error: BaseException) -> AppError | ControllerError 
     message = f"{reason.removeprefix('Message: ')} (session page: {session.url})"
     if _CRASHED_IN_TEST.search(reason):
         return AppError(f"the app crashed: {message}")
-    return ControllerError(f"Appium lost the device: {message}") if _SERVER_GONE.search(reason) else None
+    return (
+        ControllerError(f"Appium lost the device: {message}")
+        if _SERVER_GONE.search(reason)
+        else None
+    )
 
 
 def redacted(text: str, address: str) -> str:
@@ -110,13 +135,21 @@ def redacted(text: str, address: str) -> str:
 
 def _fix_of_app(automation: str, app: str, reason: str) -> str:
     """Return the fix if the app is at fault, otherwise an empty text."""
-    is_named = app and (("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason)
-    fix = next((fix for words, fix in _SIGNS if re.search(words, reason, re.IGNORECASE)), "")
+    is_named = app and (
+        ("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason
+    )
+    fix = next(
+        (fix for words, fix in _SIGNS if re.search(words, reason, re.IGNORECASE)), ""
+    )
     if _OWN_APPS.search(reason) or not (fix or is_named):
         return ""
     if automation.casefold() == _FAKE:
-        return "this is Appium's fake device, whose apps are XML files on its own machine"
-    return fix or (_NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE)
+        return (
+            "this is Appium's fake device, whose apps are XML files on its own machine"
+        )
+    return fix or (
+        _NOT_DOWNLOADED if app.startswith(("http://", "https://")) else _NOT_THERE
+    )
 
 
 def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:
@@ -124,7 +157,10 @@ def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> st
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
     given = automation.casefold()
-    if not _NO_DRIVER.search(reason) or given in {"", str(sent.get(_AUTOMATION)).casefold()}:
+    if not _NO_DRIVER.search(reason) or given in {
+        "",
+        str(sent.get(_AUTOMATION)).casefold(),
+    }:
         return ""
     fix = f"remove automationName from device_appium_options: the service reports {automation!r} for its device"
     if given == _FAKE:

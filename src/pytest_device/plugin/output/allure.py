@@ -16,7 +16,9 @@ _HEAD_BYTES: Final = 8192
 """Bytes to check: a file with a zero byte in them is an image or a video, without text to mask."""
 
 
-def mask_results(config: "pytest.Config", redactor: Redactor, masked: Callable[[Any], Any]) -> None:
+def mask_results(
+    config: "pytest.Config", redactor: Redactor, masked: Callable[[Any], Any]
+) -> None:
     """Mask what Allure writes from now on: results, containers and attachments. ``masked`` masks its objects."""
     from importlib import import_module
 
@@ -30,7 +32,9 @@ class _Writer:
         self._redactor, self._masked = redactor, masked
         self._copy: Path | None = None
 
-    def before(self, name: str, _impls: object, arguments: MutableMapping[str, Any]) -> None:
+    def before(
+        self, name: str, _impls: object, arguments: MutableMapping[str, Any]
+    ) -> None:
         """Mask the arguments of a hook that writes."""
         if name == "report_attached_data":
             arguments["body"] = self._bytes(arguments["body"])
@@ -49,7 +53,9 @@ class _Writer:
         plain = body.encode() if isinstance(body, str) else bytes(body)
         if b"\0" in plain[:_HEAD_BYTES]:
             return plain
-        return self._redactor.text(plain.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        return self._redactor.text(plain.decode(errors="surrogateescape")).encode(
+            errors="surrogateescape"
+        )
 
     def _file(self, source: Path) -> Path:
         """Return the file, or a masked copy if it contains a secret."""

@@ -27,11 +27,17 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
     """Return the directory for a test's artifacts, one for each attempt under pytest-rerunfailures."""
     attempt: int = getattr(item, "execution_count", 1)
     name = _file_name(item.nodeid)
-    return _root(settings, item.config) / (name if attempt <= 1 else f"{name}-rerun-{attempt - 1}")
+    return _root(settings, item.config) / (
+        name if attempt <= 1 else f"{name}-rerun-{attempt - 1}"
+    )
 
 
 def save(
-    item: pytest.Item, sessions: Mapping[str, Session], settings: Settings, redactor: Redactor, reporter: Reporter
+    item: pytest.Item,
+    sessions: Mapping[str, Session],
+    settings: Settings,
+    redactor: Redactor,
+    reporter: Reporter,
 ) -> Path | None:
     """Save screenshot, page source and session details of a failed test's devices; return the directory.
 
@@ -41,11 +47,15 @@ def save(
     if not sessions:
         return None
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)  # first, so that the note is the same as for the receipt
+        directory.parent.mkdir(
+            parents=True, exist_ok=True
+        )  # first, so that the note is the same as for the receipt
         if settings.is_default("artifacts_dir"):
             (directory.parent / ".gitignore").write_text("*\n", "utf-8")
         for name, session in sessions.items():
-            _write(directory / _file_name(name), _evidence(item, name, session), redactor)
+            _write(
+                directory / _file_name(name), _evidence(item, name, session), redactor
+            )
     except OSError as error:
         reporter.note(_not_saved(directory.parent, error))
         return None
@@ -54,14 +64,20 @@ def save(
     return directory
 
 
-def save_receipt(settings: Settings, receipt: Receipt, config: pytest.Config) -> str | None:
+def save_receipt(
+    settings: Settings, receipt: Receipt, config: pytest.Config
+) -> str | None:
     """Save the receipt of the run; return the error message if it cannot be written, else None."""
     root = _root(settings, config)
-    if settings.is_default("artifacts_dir") or not receipt.has_sessions:  # a run without failures leaves no files there
+    if (
+        settings.is_default("artifacts_dir") or not receipt.has_sessions
+    ):  # a run without failures leaves no files there
         return None
     try:
         root.mkdir(parents=True, exist_ok=True)
-        (root / "receipt.json").write_text(json.dumps(receipt.to_json(), indent=2) + "\n", encoding="utf-8")
+        (root / "receipt.json").write_text(
+            json.dumps(receipt.to_json(), indent=2) + "\n", encoding="utf-8"
+        )
     except OSError as error:
         return _not_saved(root, error)
     return None
@@ -76,7 +92,9 @@ def _file_name(name: str) -> str:
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
     if plain == name and len(name) <= _NAME_LENGTH:
         return name
-    return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip("-")
+    return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip(
+        "-"
+    )
 
 
 def _not_saved(root: Path, error: OSError) -> str:
@@ -85,15 +103,23 @@ def _not_saved(root: Path, error: OSError) -> str:
     return f"cannot save artifacts in {root} ({reason}): make it writable or change {Options.artifacts_dir.flag}"
 
 
-def _write(place: Path, evidence: Iterator[tuple[str, bytes]], redactor: Redactor) -> None:
+def _write(
+    place: Path, evidence: Iterator[tuple[str, bytes]], redactor: Redactor
+) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for file_name, content in evidence:
         is_text = Path(file_name).suffix in _TEXTS
-        masked = redactor.text(content.decode(errors="replace")).encode() if is_text else content
+        masked = (
+            redactor.text(content.decode(errors="replace")).encode()
+            if is_text
+            else content
+        )
         (place / file_name).write_bytes(masked)
 
 
-def _evidence(item: pytest.Item, name: str, session: Session) -> Iterator[tuple[str, bytes]]:
+def _evidence(
+    item: pytest.Item, name: str, session: Session
+) -> Iterator[tuple[str, bytes]]:
     facts = session.model_dump(mode="json", by_alias=True, exclude=set(_HIDDEN))
     if session.application_archive_url:
         facts["applicationArchiveUrl"] = shown(session.application_archive_url)

@@ -37,7 +37,11 @@ class EventLog:
     """
 
     def __init__(
-        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, link: PreviewReporter | None
+        self,
+        config: pytest.Config,
+        redactor: Redactor,
+        terminal: Terminal | None,
+        link: PreviewReporter | None,
     ) -> None:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
@@ -80,7 +84,9 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
-        return {session_id for event in self._events if (session_id := session_id_of(event))}
+        return {
+            session_id for event in self._events if (session_id := session_id_of(event))
+        }
 
     def take(self) -> list[Event]:
         """Return and clear the events; a report carries them from then on."""
@@ -127,7 +133,9 @@ class _Progress:
         if isinstance(event, Created | StateChanged):
             since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
             state = detail_of(event) or Status.NEW
-            self._boots[of.session_id or of.label] = _Boot(of.label, STATES.get(state, state), since)
+            self._boots[of.session_id or of.label] = _Boot(
+                of.label, STATES.get(state, state), since
+            )
         else:
             self._boots.pop(of.session_id, None)
 
@@ -139,7 +147,9 @@ class _Progress:
         until = time.monotonic() + seconds
         try:
             while (left := until - time.monotonic()) > 0:
-                self._terminal.draw(f"  device {' · '.join(map(self._text, self._boots.values()))}")
+                self._terminal.draw(
+                    f"  device {' · '.join(map(self._text, self._boots.values()))}"
+                )
                 time.sleep(min(left, _STEP_SECONDS))
         finally:
             self._terminal.draw("")
@@ -152,4 +162,7 @@ class _Progress:
 
 def _plain(text: str) -> str:
     """Return the start of a service's text, limited to single-column characters that don't move the cursor."""
-    return "".join(sign if " " <= sign <= "~" else "?" for sign in " ".join(text.split())[:_STATE_LENGTH])
+    return "".join(
+        sign if " " <= sign <= "~" else "?"
+        for sign in " ".join(text.split())[:_STATE_LENGTH]
+    )

@@ -13,7 +13,9 @@ from pytest_device.report.lines import with_pages, without_pages
 from pytest_device.sessions.models import Session
 
 _OURS: Final = "pytest_device"
-_CLIENTS: Final = frozenset({"selenium", "appium", "urllib3", "httpx", "httpcore", _OURS})
+_CLIENTS: Final = frozenset(
+    {"selenium", "appium", "urllib3", "httpx", "httpcore", _OURS}
+)
 """Packages whose frames don't help to understand a test; ``--full-trace`` shows them."""
 
 
@@ -21,16 +23,22 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
     for one in list(_chain(error.value)):
         frames = list(_frames(one.__traceback__))
-        if not frames or (frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
+        if not frames or (
+            frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS
+        ):
             continue  # an error in this package: its frames explain it
         one.__traceback__ = _without_clients(frames)
         cause = one.__cause__ or one.__context__
-        if cause and _CLIENTS.issuperset(package for _, package in _frames(cause.__traceback__)):
+        if cause and _CLIENTS.issuperset(
+            package for _, package in _frames(cause.__traceback__)
+        ):
             one.__cause__, one.__suppress_context__ = None, True
         message: object = getattr(one, "msg", None)
         if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
             vars(one).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
-    error.traceback = type(error.traceback)(error.tb)  # pytest reads it earlier for a unittest case
+    error.traceback = type(error.traceback)(
+        error.tb
+    )  # pytest reads it earlier for a unittest case
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -57,7 +65,9 @@ def _without_clients(frames: Sequence[tuple[TracebackType, str]]) -> TracebackTy
 
     Changes it in place, because pytest, its debugger and other reporters share it.
     """
-    kept = [frame for frame, package in frames if package not in _CLIENTS] or [frames[0][0]]
+    kept = [frame for frame, package in frames if package not in _CLIENTS] or [
+        frames[0][0]
+    ]
     for frame, following in zip(kept, [*kept[1:], None], strict=True):
         frame.tb_next = following
     return kept[0]
@@ -84,24 +94,45 @@ def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> An
 
 
 def describe(
-    item: pytest.Item, sessions: Mapping[str, Session], *, page: str | None, directory: Path | None, has_pages: bool
+    item: pytest.Item,
+    sessions: Mapping[str, Session],
+    *,
+    page: str | None,
+    directory: Path | None,
+    has_pages: bool,
 ) -> str:
     """Return the devices of a failed test: platform, name, session page, artifacts; empty if it requested none.
 
     ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
     """
-    requested = {name: (str(need.request.platform), str(need.request.type)) for name, need in needs_of(item).items()}
-    pages = {"": page, **{name: session.url for name, session in sessions.items()}} if has_pages else {}
+    requested = {
+        name: (str(need.request.platform), str(need.request.type))
+        for name, need in needs_of(item).items()
+    }
+    pages = (
+        {"": page, **{name: session.url for name, session in sessions.items()}}
+        if has_pages
+        else {}
+    )
     lines: list[str] = []
     for name in requested or sessions:
-        label = " ".join(requested.get(name) or (str(sessions[name].platform), str(sessions[name].type)))
+        label = " ".join(
+            requested.get(name)
+            or (str(sessions[name].platform), str(sessions[name].type))
+        )
         device = sessions[name].device_name if name in sessions else ""
         address = pages.get(name) or pages.get("") or ""
-        text = f"{f'{name}: ' if name else ''}{label}{f' on {device}' if device else ''}"
-        lines.append(with_pages(f"{text}, session page:" if address else text, [address]))
+        text = (
+            f"{f'{name}: ' if name else ''}{label}{f' on {device}' if device else ''}"
+        )
+        lines.append(
+            with_pages(f"{text}, session page:" if address else text, [address])
+        )
     if directory:
         start = item.config.invocation_params.dir
-        lines.append(f"artifacts: {directory.relative_to(start) if directory.is_relative_to(start) else directory}")
+        lines.append(
+            f"artifacts: {directory.relative_to(start) if directory.is_relative_to(start) else directory}"
+        )
     return "\n".join(lines)
 
 

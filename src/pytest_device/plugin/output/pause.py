@@ -24,7 +24,12 @@ class Pause:
     def is_possible(self) -> bool:
         """Return whether the user can press Enter: input and output are a terminal that select() supports."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
+        if (
+            self._terminal is None
+            or reporter is None
+            or not reporter.isatty
+            or sys.platform == "win32"
+        ):
             return False
         with self._keyboard() as keyboard:
             return keyboard is not None and keyboard.isatty()
@@ -35,7 +40,9 @@ class Pause:
         if self._terminal is None or not (debugger or (keep and self.is_possible())):
             return False
         for name, session in sessions.items():
-            preview = session.remote_config.web_preview_url if session.remote_config else None
+            preview = (
+                session.remote_config.web_preview_url if session.remote_config else None
+            )
             shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
             self._show(with_pages(f"{shown}: session page:", [session.page]))
             if preview:
@@ -51,7 +58,9 @@ class Pause:
 
     def _wait(self, minutes: int) -> None:
         """Wait for Enter, at most for the maximum duration of the session."""
-        self._show(f"kept for up to {minutes} minutes: press Enter to stop it and continue")
+        self._show(
+            f"kept for up to {minutes} minutes: press Enter to stop it and continue"
+        )
         with self._keyboard() as keyboard:
             if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
                 keyboard.readline()

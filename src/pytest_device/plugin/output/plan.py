@@ -43,13 +43,17 @@ class DryRunReporter:
             _write(config, "device dry run", _dry_run(session.items))
         if self._settings.plan:
             width = max(1, config.stash.get(WIDTH, 0))
-            title = f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
+            title = (
+                f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
+            )
             _write(config, title, _lines(session.items, config, self._settings, width))
         return True
 
 
 def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
+        "terminalreporter"
+    )
     if reporter:
         reporter.section(title)
         for line in lines:
@@ -65,10 +69,15 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
     for need, count in needs.items():
         request = need.request
         asked = request.model_dump(
-            mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
+            mode="json",
+            exclude_none=True,
+            exclude_defaults=True,
+            exclude={"app_id", "platform"},
         )
         more = ", ".join(
-            f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+            f"{name}={_value(name, value)}"
+            for name, value in asked.items()
+            if name not in {"type", "name"}
         )
         kind = f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}"
         yield f"{kind}, {f'attached to {need.attach}' if need.attach else more}"
@@ -102,7 +111,9 @@ class Lasting:
     ends: float
 
 
-def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
+def _lines(
+    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
+) -> Iterator[str]:
     """Yield the devices that the tests need, the number of boots, and the duration and billed time of the run."""
     history = history_of(config)
     grouping = Grouping()
@@ -116,7 +127,9 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     dispatcher = plan.dispatcher(nodeids, history, boots, limits)
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
-    sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
+    sessions = sessions_of(
+        steps, plan, lasting, lambda number, step: _room(by_number[number], step)
+    )
     most_at_once = at_once(sessions_of(steps, plan, lasting))
     yield from _devices(by_number, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
@@ -125,7 +138,9 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
         f"{minutes:.1f} device minutes including boots; nothing was sent"
     )
-    if others := conflicting_distribution_options(config, workers=config.stash.get(WIDTH, 0) > 0):
+    if others := conflicting_distribution_options(
+        config, workers=config.stash.get(WIDTH, 0) > 0
+    ):
         yield f"assuming a run without {' and '.join(others)}"
     known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
     booted = sum(bool(history.boots(model)) for model in plan.models)
@@ -136,8 +151,12 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     )
 
 
-def _devices(needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Sequence[Lasting]) -> Iterator[str]:
-    tests = Counter(chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests))
+def _devices(
+    needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Sequence[Lasting]
+) -> Iterator[str]:
+    tests = Counter(
+        chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests)
+    )
     lines: dict[str, list[int]] = defaultdict(list)
     for number, need in enumerate(needs):
         request = need.request
@@ -169,10 +188,16 @@ def sessions_of(
         held = open_by_worker[step.worker]
         wanted = dict(zip(_counted(group.needs), group.models, strict=True))
         for one, lasting in list(held.items()):
-            if one not in wanted or step.begins > lasting.begins + boots[wanted[one]] + room(one[0], step):
+            if one not in wanted or step.begins > lasting.begins + boots[
+                wanted[one]
+            ] + room(one[0], step):
                 sessions.append(held.pop(one))
         for one, model in wanted.items():
-            begins = held[one].begins if one in held else max(0.0, step.begins - boots[model])
+            begins = (
+                held[one].begins
+                if one in held
+                else max(0.0, step.begins - boots[model])
+            )
             held[one] = Lasting(one[0], begins, step.ends)
     return sessions + [one for held in open_by_worker.values() for one in held.values()]
 

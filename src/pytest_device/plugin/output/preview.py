@@ -16,6 +16,13 @@ def open_preview(config: pytest.Config, url: str) -> None:
     directory = Path(tempfile.mkdtemp(prefix="pytest-device-"))
     config.add_cleanup(partial(shutil.rmtree, directory, ignore_errors=True))
     page = directory / "preview.html"
-    page.write_text(f'<meta http-equiv="refresh" content="0; url={escape(url)}">', "utf-8")
+    page.write_text(
+        f'<meta http-equiv="refresh" content="0; url={escape(url)}">', "utf-8"
+    )
     # Some browsers only return when they are closed.
-    threading.Thread(target=webbrowser.open, args=[page.as_uri()], name="pytest-device-preview", daemon=True).start()
+    threading.Thread(
+        target=webbrowser.open,
+        args=[page.as_uri()],
+        name="pytest-device-preview",
+        daemon=True,
+    ).start()

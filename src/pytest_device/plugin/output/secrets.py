@@ -49,7 +49,9 @@ def redactor_of(config: pytest.Config) -> Redactor:
     if not config.pluginmanager.has_plugin("device-reports"):
         config.pluginmanager.register(Reports(redactor), "device-reports")
         if config.pluginmanager.has_plugin(allure.LISTENER):
-            allure.mask_results(config, redactor, lambda value: _masked(value, redactor))
+            allure.mask_results(
+                config, redactor, lambda value: _masked(value, redactor)
+            )
     return redactor
 
 
@@ -67,7 +69,11 @@ class Secrets:
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
-        except (TypeError, ValueError, LookupError):  # invalid arguments, which the handler reports
+        except (
+            TypeError,
+            ValueError,
+            LookupError,
+        ):  # invalid arguments, which the handler reports
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()
@@ -82,7 +88,9 @@ class Secrets:
         masked = self.redactor.text(val) if isinstance(val, str) else val
         return None if masked == val else str(masked)
 
-    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
+    @pytest.hookimpl(
+        tryfirst=True
+    )  # before any reporter, and before pytest-xdist sends it
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Mask the report of a module that could not be collected."""
         _mask_attributes(report, self.redactor)
@@ -100,7 +108,9 @@ class Secrets:
         _masked(excrepr, self.redactor)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Generator[None]:
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> Generator[None]:
         """Mask the exception that ends the run, and its traceback, which shows arguments under ``--full-trace``."""
         _mask_error(excinfo.value, self.redactor)
         yield
@@ -121,7 +131,9 @@ class Secrets:
         """Stop masking logs, after everything else has ended."""
         with self._masking_errors():
             yield
-        if logging.getLogRecordFactory() == self._record:  # otherwise another factory wraps ours and needs it
+        if (
+            logging.getLogRecordFactory() == self._record
+        ):  # otherwise another factory wraps ours and needs it
             logging.setLogRecordFactory(self._make_record)
 
     @contextmanager
@@ -140,7 +152,9 @@ class Reports:
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # so that no other wrapper sees unmasked reports
+    @pytest.hookimpl(
+        wrapper=True, trylast=True
+    )  # so that no other wrapper sees unmasked reports
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -156,7 +170,9 @@ class Reports:
                 _mask_error(call.excinfo.value, self.redactor)
         return report
 
-    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
+    @pytest.hookimpl(
+        tryfirst=True
+    )  # before any reporter, and before pytest-xdist sends it
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Mask what other plugins added to the report; reports of subtests only appear here."""
         _mask_attributes(report, self.redactor)
@@ -173,7 +189,9 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
         link.args = _masked(link.args, redactor)
         _mask_attributes(link, redactor)
         for name in _OF_OSERROR:
-            if isinstance(link, OSError) and isinstance(text := getattr(link, name), str):
+            if isinstance(link, OSError) and isinstance(
+                text := getattr(link, name), str
+            ):
                 setattr(link, name, redactor.text(text))
         pending += [link.__cause__, link.__context__]
         if isinstance(link, BaseExceptionGroup):
@@ -195,14 +213,21 @@ def _masked(value: Any, redactor: Redactor) -> Any:
         case list():
             return [_masked(inner, redactor) for inner in cast("list[object]", value)]
         case tuple():
-            return tuple(_masked(inner, redactor) for inner in cast("tuple[object, ...]", value))
+            return tuple(
+                _masked(inner, redactor) for inner in cast("tuple[object, ...]", value)
+            )
         case dict():
-            return {key: _masked(inner, redactor) for key, inner in cast("dict[object, object]", value).items()}
+            return {
+                key: _masked(inner, redactor)
+                for key, inner in cast("dict[object, object]", value).items()
+            }
         case _ if hasattr(value, "toterminal") or type(value).__module__ == _RESULTS:
             _mask_attributes(value, redactor)
         case _ if type(value).__module__.startswith(_CONTEXTS):
             for name in ("msg", "kwargs"):
-                object.__setattr__(value, name, _masked(getattr(value, name), redactor))  # the class is frozen
+                object.__setattr__(
+                    value, name, _masked(getattr(value, name), redactor)
+                )  # the class is frozen
         case _:
             pass
     return cast("object", value)

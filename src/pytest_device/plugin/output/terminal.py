@@ -12,7 +12,9 @@ from pytest_device.escape import escaped
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import SESSION_URL, history_of
 
-if TYPE_CHECKING:  # a distributed run without devices has a terminal, too, but no events
+if (
+    TYPE_CHECKING
+):  # a distributed run without devices has a terminal, too, but no events
     from pytest_device.report.receipt import Receipt
     from pytest_device.report.verdict import Verdict
     from pytest_device.sessions.events import Event
@@ -28,7 +30,12 @@ _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
 
 
 def attach(
-    report: pytest.TestReport, events: "list[Event]", verdict: "Verdict | None", *, cause: str, waited: float
+    report: pytest.TestReport,
+    events: "list[Event]",
+    verdict: "Verdict | None",
+    *,
+    cause: str,
+    waited: float,
 ) -> None:
     """Attach session events to a report, and the verdict on an error that is not the test's own.
 
@@ -73,7 +80,11 @@ class Terminal:
 
     def preview(self, label: str, url: str) -> None:
         """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
-        shown = url if is_watched(self._config, os.environ) else "*** (shown on a terminal only)"
+        shown = (
+            url
+            if is_watched(self._config, os.environ)
+            else "*** (shown on a terminal only)"
+        )
         self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
         if settings_of(self._config).preview_open:
             from pytest_device.plugin.output.preview import open_preview
@@ -124,7 +135,9 @@ class Terminal:
         """Return the receipt of the run so far."""
         from pytest_device.report.receipt import Receipt
 
-        self._receipt = self._receipt or Receipt(has_pages=not settings_of(self._config).local)
+        self._receipt = self._receipt or Receipt(
+            has_pages=not settings_of(self._config).local
+        )
         return self._receipt
 
     def show_event(self, event: "Event", worker: str = "") -> None:
@@ -134,7 +147,11 @@ class Terminal:
 
         if isinstance(event, Note):  # may occur at any point: the receipt lists it
             return
-        usual = None if isinstance(event, Queued) else self.history.usual_boot(event.session.label)
+        usual = (
+            None
+            if isinstance(event, Queued)
+            else self.history.usual_boot(event.session.label)
+        )
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
             self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
@@ -148,7 +165,11 @@ class Terminal:
 
         self.receipt.add(event)
         if isinstance(event, Ready) and event.boot_key:
-            seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
+            seconds = (
+                event.session.waited_seconds
+                if event.boot_seconds is None
+                else event.boot_seconds
+            )
             self.history.add_boot(event.boot_key, seconds)
 
     def note(self, text: str) -> None:
@@ -178,16 +199,24 @@ class Terminal:
         if VERDICT in carried:
             self._note_incident(report, carried[VERDICT], events)
 
-    def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
+    def _note_incident(
+        self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]"
+    ) -> None:
         from pytest_device.report.lines import Incident
         from pytest_device.sessions.events import Note, Queued
 
-        pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
+        pages = [
+            event.session.url
+            for event in events
+            if not isinstance(event, Note | Queued)
+        ] + [
             str(value) for name, value in report.user_properties if name == SESSION_URL
         ]
         pages = [] if settings_of(self._config).local else pages
         cause = vars(report).get(CAUSE, "")
-        self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))
+        self.receipt.incidents.append(
+            Incident(verdict, report.nodeid, _error(report), pages, cause)
+        )
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
         """Record a test's duration, with its fixtures but without its wait for a device."""
@@ -201,7 +230,9 @@ class Terminal:
             if report.when == "teardown":
                 self.history.add_test(report.nodeid, self._seconds.pop(test))
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
         """Report an infrastructure error in a test's call as an error, not as a failure.
 
         Tests that were not attempted have a category of their own: otherwise pytest would repeat the cause for each,
@@ -217,9 +248,15 @@ class Terminal:
         """Save the durations of boots and tests."""
         self.history.save()
 
-    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: "pytest.TerminalReporter"
+    ) -> None:
         """Write the receipt."""
-        lines = [] if self._is_written or self._receipt is None else list(self._receipt.lines())
+        lines = (
+            []
+            if self._is_written or self._receipt is None
+            else list(self._receipt.lines())
+        )
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -229,7 +266,9 @@ class Terminal:
 
     def pytest_unconfigure(self) -> None:
         """Write the receipt, too, after pytest.exit or an internal error, when pytest writes no summary."""
-        reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
+        reporter: pytest.TerminalReporter | None = (
+            self._config.pluginmanager.get_plugin("terminalreporter")
+        )
         if reporter:
             self.pytest_terminal_summary(reporter)
 
@@ -244,7 +283,11 @@ def _shows_length(report: pytest.TestReport) -> bool:
     """Return whether the test will probably take as long again: not if it was skipped or got no device."""
     if report.when == "teardown":
         return True
-    ran = report.passed or (report.when == "call" and report.failed) or hasattr(report, "wasxfail")
+    ran = (
+        report.passed
+        or (report.when == "call" and report.failed)
+        or hasattr(report, "wasxfail")
+    )
     return ran and VERDICT not in vars(report)
 
 
@@ -275,7 +318,9 @@ def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return False
-    return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
+    return environ.get("TERM") != "dumb" and not any(
+        map(environ.get, _KEEPS_EVERY_LINE)
+    )
 
 
 def _write_raw(reporter: Any, text: str) -> None:

@@ -8,7 +8,11 @@ import pytest
 
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
-from pytest_device.controllers.environment import ControllerEnvironment, environment_of, session_name
+from pytest_device.controllers.environment import (
+    ControllerEnvironment,
+    environment_of,
+    session_name,
+)
 from pytest_device.plugin.state import USES, Use, check_type, providing
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
@@ -35,7 +39,10 @@ def variables(
 
 @contextmanager
 def clients(
-    kind: type[T], item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
+    kind: type[T],
+    item: pytest.Item,
+    sessions: Mapping[str, Session],
+    directories: pytest.TempPathFactory,
 ) -> Generator[Mapping[str, T]]:
     """Provide a client of a kind for each session."""
     made: dict[str, T] = {}
@@ -49,9 +56,13 @@ def clients(
         yield made
 
 
-def _environment(item: pytest.Item, session: Session, directories: pytest.TempPathFactory) -> ControllerEnvironment:
+def _environment(
+    item: pytest.Item, session: Session, directories: pytest.TempPathFactory
+) -> ControllerEnvironment:
     if session.type != SessionType.AGENT_DEVICE:
         return environment_of(session)
     given: dict[str, Any] = getattr(item.config, "workerinput", {})
     name = session_name(str(given.get("workerid", "")), item.nodeid)
-    return environment_of(session, name=name, state_dir=directories.mktemp("agent-device"))
+    return environment_of(
+        session, name=name, state_dir=directories.mktemp("agent-device")
+    )

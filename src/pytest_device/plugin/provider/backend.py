@@ -12,12 +12,21 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.breaker import Gate
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
+from pytest_device.sessions.client import (
+    REPLY_SECONDS,
+    DeviceClient,
+    LocalClient,
+    SessionClient,
+)
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
+from pytest_device.sessions.reaper_client import (
+    STOP_SECONDS,
+    ReaperClient,
+    ReaperConfig,
+)
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
@@ -39,7 +48,13 @@ class _Backend:
 
     log_path: Path | None = None
 
-    def __init__(self, settings: Settings, service: Endpoint, reporter: Reporter, state_dir: Path | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        service: Endpoint,
+        reporter: Reporter,
+        state_dir: Path | None,
+    ) -> None:
         self.service = service
         self._settings, self._reporter, self._state_dir = settings, reporter, state_dir
 
@@ -55,14 +70,18 @@ class _Backend:
             place = slots_directory(self._state_dir, self.service.url)
         if place is None:
             source = self._settings.source("max_sessions")
-            raise ConfigError(f"{source} needs a state directory: set {Options.state_dir.flag}")
+            raise ConfigError(
+                f"{source} needs a state directory: set {Options.state_dir.flag}"
+            )
         return self._slots(place, self._settings.max_sessions, holder)
 
     def exclusive(self, holder: str, session_id: str) -> Slots | None:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
-        place = slots_directory(self._state_dir, f"{self.service.url}/{UUID(session_id)}")  # the same in any spelling
+        place = slots_directory(
+            self._state_dir, f"{self.service.url}/{UUID(session_id)}"
+        )  # the same in any spelling
         return self._slots(place, 1, holder, of=session_id)
 
     def _shared_store(self, gate: Gate) -> Store | None:
@@ -70,9 +89,18 @@ class _Backend:
         del gate
         return None
 
-    def _slots(self, place: Path | Store, most: int, holder: str, of: str = "") -> Slots:
+    def _slots(
+        self, place: Path | Store, most: int, holder: str, of: str = ""
+    ) -> Slots:
         timeout = self._settings.wait_timeout_seconds
-        return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=self._reporter, of=of)
+        return Slots(
+            place,
+            most,
+            holder=holder,
+            timeout_seconds=timeout,
+            reporter=self._reporter,
+            of=of,
+        )
 
 
 class LocalBackend(_Backend):
@@ -92,19 +120,31 @@ class LocalBackend(_Backend):
         self._open = ExitStack()
         if given is None:
             bodies = [request.to_wire() for request in requests]
-            asked = dict.fromkeys(tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies)
+            asked = dict.fromkeys(
+                tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies
+            )
             service = LocalService.start(
                 progress=reporter.progress,
                 types=sorted({str(request.type) for request in requests}),
-                requests=[dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked],
+                requests=[
+                    dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked
+                ],
                 **settings.local_service_config(),
             )
             self._open.callback(service.close)
-            given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
+            given = {
+                "url": service.url,
+                "token": service.token,
+                "log_path": str(service.log_path),
+            }
         self.log_path = log_path = Path(given["log_path"])
-        super().__init__(settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent)
+        super().__init__(
+            settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent
+        )
         # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
-        self._client = self._open.enter_context(LocalClient(given["url"], given["token"], redactor=redactor))
+        self._client = self._open.enter_context(
+            LocalClient(given["url"], given["token"], redactor=redactor)
+        )
 
     def sessions(self) -> SessionClient:
         """Return the client of this process."""
@@ -112,7 +152,9 @@ class LocalBackend(_Backend):
 
     def keep(self, session_id: str) -> None:
         """Refuse to leave a session running: the service ends with the run."""
-        raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
+        raise ConfigError(
+            f"session {session_id} cannot be kept: the local service ends with the run"
+        )
 
     def on_termination(self) -> None:
         """Do nothing: the service ends with the run."""
@@ -141,18 +183,29 @@ class RemoteBackend(_Backend):
         redactor: "Redactor | None" = None,
     ) -> None:
         state_dir = Path(settings.state_dir) if settings.state_dir else None
-        super().__init__(settings, endpoint_at(str(settings.url), settings.token), reporter, state_dir)
+        super().__init__(
+            settings,
+            endpoint_at(str(settings.url), settings.token),
+            reporter,
+            state_dir,
+        )
         self._run, self._worker, self._redactor = run, worker, redactor
         self._pid = os.getpid()
-        self._is_reconciled = worker is not None and run is not None and run.is_joined_by(MAIN)
+        self._is_reconciled = (
+            worker is not None and run is not None and run.is_joined_by(MAIN)
+        )
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
         its disk."""
         if worker is None and self._shares_slots():
-            self._store(Gate()).check()  # a worker checks it with its first test, which can report an error
+            self._store(
+                Gate()
+            ).check()  # a worker checks it with its first test, which can report an error
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
-        is_forked = os.getpid() != self._pid  # then its parent reconciles the run, as the coordinator does for a worker
+        is_forked = (
+            os.getpid() != self._pid
+        )  # then its parent reconciles the run, as the coordinator does for a worker
         client = DeviceClient(
             self.service.url,
             self.service.token,
@@ -195,7 +248,11 @@ class RemoteBackend(_Backend):
             ) from None
         return redis_store.RedisStore(
             redis_store.RedisConfig(
-                str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
+                str(self._settings.slots_url),
+                source,
+                key_of(self.service.url),
+                self._reporter,
+                gate=gate,
             )
         )
 
@@ -259,7 +316,9 @@ class CurrentClient:
         return self._backend.sessions().leaves_unknown(error)
 
 
-def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:
+def joined(
+    settings: Settings, run_name: str, owner: str, reporter: Reporter
+) -> OwnRun | None:
     """Return this process's part of the run in the state directory, None if that is not writable."""
     state_dir = settings.state_dir
     reason = "this user has no home directory"

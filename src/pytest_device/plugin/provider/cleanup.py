@@ -5,7 +5,12 @@ from typing import Final
 
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
-from pytest_device.controllers.reset import RESET_SECONDS, reset_agent_device, reset_argent, url_of
+from pytest_device.controllers.reset import (
+    RESET_SECONDS,
+    reset_agent_device,
+    reset_argent,
+    url_of,
+)
 from pytest_device.errors import ControllerError
 from pytest_device.plugin.state import Use
 from pytest_device.sessions.models import Session
@@ -36,7 +41,10 @@ class Cleanup:
         try:
             unable = self._reset(session, use)
         except ControllerError as error:
-            _logger.warning("the device could not be reset and is not used for other tests: %s", error)
+            _logger.warning(
+                "the device could not be reset and is not used for other tests: %s",
+                error,
+            )
             return False
         if unable and unable not in self._warned:
             self._warned.add(unable)
@@ -49,11 +57,19 @@ class Cleanup:
     def _reset(self, session: Session, use: Use) -> str:
         match session.type:
             case SessionType.AGENT_DEVICE:
-                with AgentDevice(session, use.environment, timeout_seconds=RESET_SECONDS) as device:
-                    device.apps = set(use.client.apps) if isinstance(use.client, AgentDevice) else set()
+                with AgentDevice(
+                    session, use.environment, timeout_seconds=RESET_SECONDS
+                ) as device:
+                    device.apps = (
+                        set(use.client.apps)
+                        if isinstance(use.client, AgentDevice)
+                        else set()
+                    )
                     return reset_agent_device(device)
             case SessionType.ARGENT:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
-                    return reset_argent(argent, self._start_urls.get(str(session.id), ""))
+                    return reset_argent(
+                        argent, self._start_urls.get(str(session.id), "")
+                    )
             case _:  # Appium itself clears app data, controlled by appium:noReset and appium:fullReset
                 return ""

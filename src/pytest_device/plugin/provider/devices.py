@@ -10,16 +10,46 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
-from pytest_device.plugin.provider.factory import new_gate, notify_stopping, session_config, wait_policy, warm_store
+from pytest_device.errors import (
+    AppError,
+    ConfigError,
+    DeviceError,
+    SessionTimeoutError,
+    StopFailedError,
+)
+from pytest_device.plugin.provider.factory import (
+    new_gate,
+    notify_stopping,
+    session_config,
+    wait_policy,
+    warm_store,
+)
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.forks import ForkedJudge
-from pytest_device.plugin.provider.held_drivers import ACQUIRED, HeldDrivers, Sessions, sessions_of
+from pytest_device.plugin.provider.held_drivers import (
+    ACQUIRED,
+    HeldDrivers,
+    Sessions,
+    sessions_of,
+)
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
-from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
-from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS, WAIT_WITH_DEVICE_SECONDS, Judge, key_of
+from pytest_device.plugin.state import (
+    FAILED,
+    USES,
+    WAITED,
+    needs_of,
+    note_session,
+    providing,
+    release_starts,
+)
+from pytest_device.sessions.breaker import (
+    WAIT_FOR_OTHERS_SECONDS,
+    WAIT_WITH_DEVICE_SECONDS,
+    Judge,
+    key_of,
+)
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -81,39 +111,55 @@ class Devices:
 
     def patience_seconds(self) -> float:
         """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
-        return WAIT_WITH_DEVICE_SECONDS if self._pool.has_any else WAIT_FOR_OTHERS_SECONDS
+        return (
+            WAIT_WITH_DEVICE_SECONDS if self._pool.has_any else WAIT_FOR_OTHERS_SECONDS
+        )
 
     def acquire(
         self,
         item: pytest.Item,
         defaults: Mapping[str, Any],
         policy: "WaitPolicy",
-        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None] | None = None,
+        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None]
+        | None = None,
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
         if not item.stash.get(ACQUIRED, None):
             self._notice_fork()
             plan = self._plan
             if not plan or plan.item is not item or not plan.needs or defaults != {}:
-                plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
+                plan = self._requirements.plan(
+                    item, self._requirements.of(item, defaults), self._lookahead
+                )
             if check:
                 check(item, plan.needs)
             if defaults:
-                self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
+                self._pool.release(
+                    [],
+                    lambda need: (
+                        not self._requirements.is_outdated(need, plan.needs.values())
+                    ),
+                )
             self._prefetch(plan, policy)
-            if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
+            if self.held_drivers.held and self.held_drivers.share(
+                item, plan.timed_needs
+            ):
                 return self.sessions(item)
             acquired = self._acquire(item, plan.timed_needs, policy)
             item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
             for one in acquired:
                 if one.is_new:
                     self._note_start(one)
-                    item.ihook.pytest_device_ready(item=item, device_session=one.session)
+                    item.ihook.pytest_device_ready(
+                        item=item, device_session=one.session
+                    )
         return self.sessions(item)
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
-        self.held_drivers.resume(item, self._requirements.with_test_minutes(item, needs_of(item).values()))
+        self.held_drivers.resume(
+            item, self._requirements.with_test_minutes(item, needs_of(item).values())
+        )
         if sessions_of(item) and self._plan:
             self._prefetch(self._plan, self.policy())
 
@@ -135,10 +181,14 @@ class Devices:
         """Provide an unshared session for the block."""
         item = self.item
         if item is None:
-            raise RuntimeError("device_lease() was called outside of tests and their fixtures")
+            raise RuntimeError(
+                "device_lease() was called outside of tests and their fixtures"
+            )
         with providing(item), timer_paused(item):
             need = self._requirements.unshared(item, arguments)
-            (leased,) = self._acquire(item, self._requirements.with_test_minutes(item, [need]), self.policy())
+            (leased,) = self._acquire(
+                item, self._requirements.with_test_minutes(item, [need]), self.policy()
+            )
         try:
             yield leased.session
         finally:
@@ -147,12 +197,18 @@ class Devices:
 
     def leaves_driver(self, session: DeviceSession) -> bool:
         """Return whether to leave the driver on a session as it is."""
-        return session.is_over or self._keeps(self.item)  # a held session was kept already
+        return session.is_over or self._keeps(
+            self.item
+        )  # a held session was kept already
 
     def _keeps(self, item: pytest.Item | None) -> bool:
         """Return whether to leave the sessions of a failed test running."""
         has_failed = item is not None and item.stash.get(FAILED, False)
-        return self.settings.keep_on_failure and has_failed and not self._pause.is_possible()
+        return (
+            self.settings.keep_on_failure
+            and has_failed
+            and not self._pause.is_possible()
+        )
 
     def _keep(self, sessions: Sessions) -> None:
         for one in sessions.values():
@@ -171,13 +227,19 @@ class Devices:
             self._keep(released)
         elif released:
             self._reset(item, released, nextitem)
-        if released or self._pool.has_any:  # a skipped test may be the last that needed a device
+        if (
+            released or self._pool.has_any
+        ):  # a skipped test may be the last that needed a device
             kept: Counter[DeviceRequirement] = Counter()
-            again = Counter(one.requirement for one in released.values() if runs_again(item))
+            again = Counter(
+                one.requirement for one in released.values() if runs_again(item)
+            )
 
             def is_needed(need: DeviceRequirement) -> bool:
                 kept[need] += 1
-                return kept[need] <= max(self._needed_at_once(need, nextitem), again[need])
+                return kept[need] <= max(
+                    self._needed_at_once(need, nextitem), again[need]
+                )
 
             self._pool.release(released.values(), is_needed)
 
@@ -186,13 +248,17 @@ class Devices:
         if session.requirement.returns_to_start:
             self._cleanup.note_start(session.session)
 
-    def _reset(self, item: pytest.Item, released: Sessions, nextitem: pytest.Item | None) -> None:
+    def _reset(
+        self, item: pytest.Item, released: Sessions, nextitem: pytest.Item | None
+    ) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, one in released.items():
             need = one.requirement
             stays_warm = self.warm is not None and self.warm.may_stay(need)
-            is_left = stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
+            is_left = (
+                stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
+            )
             if name in uses and not one.unusable and is_left:
                 one.unusable = not self._cleanup.reset(one.session, uses[name])
         uses.clear()
@@ -207,12 +273,16 @@ class Devices:
         """Return the sessions that a test has now."""
         return {name: one.session for name, one in sessions_of(item).items()}
 
-    def failure_cause(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
+    def failure_cause(
+        self, item: pytest.Item, error: BaseException
+    ) -> DeviceError | None:
         """Check the sessions of a failed test once; return the problem with one, which is then not reused.
 
         A device whose app crashed is reused: the next test restarts the app.
         """
-        if isinstance(error, MemoryError):  # a call needs a thread, and starting one hangs without memory
+        if isinstance(
+            error, MemoryError
+        ):  # a call needs a thread, and starting one hangs without memory
             return None
         for one in sessions_of(item).values():
             if problem := fault_of(one, error):
@@ -234,7 +304,10 @@ class Devices:
         self.children.close()
 
     def _acquire(
-        self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: "WaitPolicy"
+        self,
+        item: pytest.Item,
+        needs: Sequence[DeviceRequirement],
+        policy: "WaitPolicy",
     ) -> list[DeviceSession]:
         self._notice_fork()
         since = time.monotonic()
@@ -243,7 +316,9 @@ class Devices:
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
-                self.gate.note_affected_test(key_of(need.request, need.attach or None), item.nodeid)
+                self.gate.note_affected_test(
+                    key_of(need.request, need.attach or None), item.nodeid
+                )
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -262,14 +337,28 @@ class Devices:
             self.gate = new_gate(self.settings, self._redactor, self.children)
             self._pool = self._new_pool()
 
-    def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
+    def _needed_at_once(
+        self, need: DeviceRequirement, nextitem: pytest.Item | None
+    ) -> float:
         """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
         # A forked child runs one test only.
-        return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
+        return (
+            0
+            if self._is_forked
+            else self._lookahead.needed_at_once(
+                self._requirements.planned(need), nextitem
+            )
+        )
 
     def _new_pool(self) -> Pool:
         return Pool(
-            session_config(self.settings, self.backend, self._lookahead.history, self._relay, self.gate),
+            session_config(
+                self.settings,
+                self.backend,
+                self._lookahead.history,
+                self._relay,
+                self.gate,
+            ),
             sleep=self._log.sleep,
             warm=self.warm,
             before_stop=notify_stopping,

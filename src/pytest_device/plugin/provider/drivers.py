@@ -18,7 +18,14 @@ from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
-from pytest_device.plugin.state import DRIVERS, STARTS, check_policy, check_type, providing, release_starts
+from pytest_device.plugin.state import (
+    DRIVERS,
+    STARTS,
+    check_policy,
+    check_type,
+    providing,
+    release_starts,
+)
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -44,13 +51,19 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     values = item._request.getfixturevalue  # noqa: SLF001  # the test's fixtures: wider ones may not request them
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
     policy, _ = values("device_driver_policy"), values("device_sessions")
-    with started(devices, item, options, policy) as drivers, devices.held_drivers.holding(fixture, item, drivers):
+    with (
+        started(devices, item, options, policy) as drivers,
+        devices.held_drivers.holding(fixture, item, drivers),
+    ):
         yield drivers[SINGLE]
 
 
 @contextmanager
 def started(
-    devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
+    devices: Devices,
+    item: pytest.Item,
+    options: "Options | Mapping[str, Options]",
+    policy: DriverPolicy,
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Start a driver on each session of a test; quit them at the end, except for those that are kept."""
     taken = sessions_of(item)
@@ -71,9 +84,13 @@ def started(
                 request=request,
                 policy=policy,
                 leave=partial(devices.leaves_driver, one),
-                lost=partial(mark_unusable, {name: one}),  # a hanging driver must not disturb the next test
+                lost=partial(
+                    mark_unusable, {name: one}
+                ),  # a hanging driver must not disturb the next test
             )
-            key = key_of(request, capabilities_of(known))  # as computed before there is a session
+            key = key_of(
+                request, capabilities_of(known)
+            )  # as computed before there is a session
             with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
             _hide_url(item, one.session, drivers[name])
@@ -88,11 +105,20 @@ def started(
 def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
     """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
     url, config = url_of(one), session.remote_config
-    if isinstance(config, AppiumConfig) and urlsplit(url).hostname != urlsplit(config.appium_url).hostname:
-        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": url, "capabilities": {}}).secrets())
+    if (
+        isinstance(config, AppiumConfig)
+        and urlsplit(url).hostname != urlsplit(config.appium_url).hostname
+    ):
+        redactor_of(item.config).add(
+            *AppiumConfig.model_validate(
+                {"appiumUrl": url, "capabilities": {}}
+            ).secrets()
+        )
 
 
-def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+def check_early(
+    devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]"
+) -> None:
     """Raise an error for a test's drivers that cannot start, if their options are known before its sessions.
 
     Raises ConfigError for invalid options, NotAttemptedError if equal drivers have failed to start. The drivers then
@@ -102,23 +128,43 @@ def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, Device
     keys: set[str] = set()
     for name, need in needs.items() if _OPTIONS in known else ():
         mine = _options_of(name, needs, known[_OPTIONS])
-        check_options(_with_app(item, mine, need.request, need.request.application_archive_url), need.request)
+        check_options(
+            _with_app(item, mine, need.request, need.request.application_archive_url),
+            need.request,
+        )
         keys.add(key_of(need.request, capabilities_of(mine)))
     item.stash[STARTS] = dict(devices.gate.begin(keys, devices.patience_seconds()))
-    if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):  # it may start some later, or none
+    if _DRIVING.isdisjoint(
+        getattr(item, "fixturenames", ())
+    ):  # it may start some later, or none
         release_starts(item)
 
 
-def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":
+def _options_of(
+    name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]"
+) -> "Options":
     """Return the options of one device: its own if the options are a mapping by device name."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
     return options
 
 
-def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", archive_url: str | None) -> "Options":
+def _with_app(
+    item: pytest.Item,
+    options: "Options",
+    request: "SessionRequest",
+    archive_url: str | None,
+) -> "Options":
     """Return options with the project's installed app, unless there is an archive or the suite names another app."""
-    if archive_url or request.vendor_go or not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
+    if (
+        archive_url
+        or request.vendor_go
+        or not (isinstance(options, Mapping) or hasattr(options, "to_capabilities"))
+    ):
         return options
     added = installed_app(item.config, capabilities_of(options), request.platform)
-    return {**options, **added} if isinstance(options, Mapping) else deepcopy(options).load_capabilities(added)
+    return (
+        {**options, **added}
+        if isinstance(options, Mapping)
+        else deepcopy(options).load_capabilities(added)
+    )

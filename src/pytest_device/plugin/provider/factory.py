@@ -20,17 +20,27 @@ from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
 
-def session_config(settings: Settings, backend: Backend, history: History, relay: Relay, gate: Gate) -> SessionConfig:
+def session_config(
+    settings: Settings, backend: Backend, history: History, relay: Relay, gate: Gate
+) -> SessionConfig:
     """Return the configuration of this process's sessions; a forked child needs its own."""
     return SessionConfig(
-        backend.sessions(), time.monotonic, relay, problem_of, settings.start_attempts, gate, history.boots
+        backend.sessions(),
+        time.monotonic,
+        relay,
+        problem_of,
+        settings.start_attempts,
+        gate,
+        history.boots,
     )
 
 
 def notify_stopping(session: DeviceSession) -> None:
     """Notify the suite's hooks of a used session that is about to be stopped."""
     if isinstance(session.user, pytest.Item) and not session.requirement.attach:
-        session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
+        session.user.ihook.pytest_device_stopping(
+            item=session.user, device_session=session.session
+        )
 
 
 def wait_policy(settings: Settings) -> WaitPolicy:
@@ -43,17 +53,23 @@ def wait_policy(settings: Settings) -> WaitPolicy:
     )
 
 
-def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None) -> Gate:
+def new_gate(
+    settings: Settings, redactor: Redactor, judge: Judge | None = None
+) -> Gate:
     """Return the gate that is asked before each attempt; without a ``judge`` of the run, this process decides alone."""
     judge = judge or Breaker(settings.start_attempts, time.monotonic)
     return Gate(judge, verdict_of=verdict_of, mask=redactor.text)
 
 
-def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:
+def warm_store(
+    settings: Settings, backend: Backend, *, relay: Relay
+) -> WarmStore | None:
     """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
     if settings.keep_warm_ignored_because:
         relay.event(Note(settings.keep_warm_ignored_because))
-    if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):
+    if not (
+        settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)
+    ):
         return None
     if not backend.sessions().can_keep_warm:
         return None

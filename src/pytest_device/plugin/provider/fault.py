@@ -7,7 +7,9 @@ from pytest_device.controllers.health import problem_of
 from pytest_device.errors import ControllerError, DeviceError, ServiceError
 from pytest_device.sessions.device_session import DeviceSession
 
-_CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
+_CLIENTS: Final = frozenset(
+    {"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"}
+)
 """Packages whose errors may mean that a controller is gone."""
 
 
@@ -21,9 +23,14 @@ def fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None
     except ServiceError:  # a plugin blocks the test's calls
         return None
     if problem:
-        return ControllerError(f"the session is in progress, but {problem} ({used.page})")
+        return ControllerError(
+            f"the session is in progress, but {problem} ({used.page})"
+        )
     return crash(used, error)
 
 
 def _of_client(error: BaseException) -> bool:
-    return isinstance(error, OSError | ControllerError) or type(error).__module__.partition(".")[0] in _CLIENTS
+    return (
+        isinstance(error, OSError | ControllerError)
+        or type(error).__module__.partition(".")[0] in _CLIENTS
+    )

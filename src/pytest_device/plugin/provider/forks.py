@@ -21,7 +21,9 @@ class ForkedJudge(Breaker):
         super().__init__(attempts, time.monotonic)
         self._ends = os.pipe()
         for end in self._ends:
-            os.set_blocking(end, False)  # what does not fit is lost, and will be found again
+            os.set_blocking(
+                end, False
+            )  # what does not fit is lost, and will be found again
 
     def ready(self, key: str, ticket: Ticket) -> None:
         super().ready(key, ticket)

@@ -51,7 +51,9 @@ class _HeldDriver:
         """Return whether it can serve another test; ``needs`` include the time that the test takes."""
         pairs = zip(self.sessions.values(), needs, strict=True)
         is_over = self.is_broken or self.is_kept
-        return not is_over and all(is_good(one, need.minutes) and not one.check_alive() for one, need in pairs)
+        return not is_over and all(
+            is_good(one, need.minutes) and not one.check_alive() for one, need in pairs
+        )
 
     def give_to(self, item: pytest.Item) -> None:
         for one in self.sessions.values():
@@ -68,17 +70,24 @@ class HeldDrivers:
         self._keep = keep
 
     def of(self, session: DeviceSession) -> _HeldDriver | None:
-        return next((driver for driver in self.held if session in driver.sessions.values()), None)
+        return next(
+            (driver for driver in self.held if session in driver.sessions.values()),
+            None,
+        )
 
     def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
         """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
         drivers = {name: self.of(session) for name, session in sessions.items()}
         for driver in filter(None, drivers.values()):
             driver.is_kept |= keep
-        return {name: session for name, session in sessions.items() if drivers[name] is None}
+        return {
+            name: session for name, session in sessions.items() if drivers[name] is None
+        }
 
     @contextmanager
-    def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
+    def holding(
+        self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]"
+    ) -> Generator[None]:
         """Hold the sessions of a test during the block, for all tests with its requirements."""
         driver = _HeldDriver(fixture, needs_of(item), sessions_of(item), drivers)
         self.held.append(driver)
@@ -91,7 +100,9 @@ class HeldDrivers:
             if driver.is_kept:
                 self._keep(driver.sessions)
 
-    def resume(self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]") -> None:
+    def resume(
+        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+    ) -> None:
         """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
@@ -104,11 +115,22 @@ class HeldDrivers:
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 
-    def share(self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]") -> bool:
+    def share(
+        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+    ) -> bool:
         """Give a test without a driver the held device that others of its scope share, if any."""
-        if not {"device_driver", "device_drivers"}.isdisjoint(getattr(item, "fixturenames", ())):
+        if not {"device_driver", "device_drivers"}.isdisjoint(
+            getattr(item, "fixturenames", ())
+        ):
             return False
-        driver = next((one for one in self.held if one.needs == needs_of(item) and one.serves(timed_needs)), None)
+        driver = next(
+            (
+                one
+                for one in self.held
+                if one.needs == needs_of(item) and one.serves(timed_needs)
+            ),
+            None,
+        )
         if driver:
             driver.give_to(item)
         return driver is not None

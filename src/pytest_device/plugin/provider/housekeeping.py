@@ -38,7 +38,9 @@ class Sweeper:
     def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
         self._settings, self._service, self._run_name = settings, service, run_name
         self._notes: list[str] = []
-        self._thread = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
+        self._thread = threading.Thread(
+            target=self._sweep, name="pytest-device-sweep", daemon=True
+        )
         self._thread.start()
 
     def _sweep(self) -> None:
@@ -66,27 +68,51 @@ class Sweeper:
 class Housekeeping:
     """Used once per run, in the process that was started as pytest."""
 
-    def __init__(self, settings: Settings, url: str, token: str, run_name: str, terminal: Terminal) -> None:
-        self._settings, self._service, self._terminal = settings, endpoint_at(url, token), terminal
+    def __init__(
+        self,
+        settings: Settings,
+        url: str,
+        token: str,
+        run_name: str,
+        terminal: Terminal,
+    ) -> None:
+        self._settings, self._service, self._terminal = (
+            settings,
+            endpoint_at(url, token),
+            terminal,
+        )
         self._notes: list[str] = []
         self.run: OwnRun | None = None
         self._sweeper: Sweeper | None = None
         if settings.local:
             return
         self.run = joined(settings, run_name, MAIN, terminal)
-        self._sweeper = Sweeper(settings, self._service, self.run.name if self.run else "")
+        self._sweeper = Sweeper(
+            settings, self._service, self.run.name if self.run else ""
+        )
 
-    def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
+    def finish(
+        self, session: pytest.Session, *, until: float, others: bool, by_signal: bool
+    ) -> None:
         """Stop what other processes of this run left, count it, and fail a run that may have leaked.
 
         Stops are retried until ``until``, on the monotonic clock. ``by_signal``: whether a signal ended the run.
         """
         leaves_warm = not was_interrupted(session, by_signal=by_signal)
         receipt = self._terminal.receipt
-        tried = self._reconciled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
+        tried = (
+            self._reconciled(self.run, until, leaves_warm=leaves_warm)
+            if self.run
+            else set[str]()
+        )
         if others:
             left = [
-                Entry.of_session(of.session_id, label=of.label, url=of.url, minutes=of.minutes or LONGEST_MINUTES)
+                Entry.of_session(
+                    of.session_id,
+                    label=of.label,
+                    url=of.url,
+                    minutes=of.minutes or LONGEST_MINUTES,
+                )
                 for of in (event.session for event in receipt.not_stopped())
                 if of.session_id not in tried
             ]
@@ -98,14 +124,18 @@ class Housekeeping:
             self._notes.append(_IS_INIT)
         for text in self._notes:
             self._terminal.note(text)
-        if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
+        if (
+            receipt.not_stopped() or receipt.lost
+        ) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _reconciled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
         """Return the IDs of the sessions that other processes left."""
         try:
             known = self._terminal.receipt.known()
-            events = reconcile(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
+            events = reconcile(
+                run, self._service, known=known, until=until, leaves_warm=leaves_warm
+            )
             run.leave()
         except OSError as error:
             self._notes.append(f"the ledger is no longer readable: {error}")
@@ -120,6 +150,8 @@ def was_interrupted(session: pytest.Session, *, by_signal: bool) -> bool:
 
     ``-x`` and ``--stepwise`` don't count as interruption, since another run soon follows.
     """
-    if by_signal or (session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop):
+    if by_signal or (
+        session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop
+    ):
         return True
     return session.exitstatus not in _IN_ORDER

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from pytest_device.plugin.state import FAILED, NOT_REMAINING, is_unshared, need_counts, needs_of
+from pytest_device.plugin.state import (
+    FAILED,
+    NOT_REMAINING,
+    is_unshared,
+    need_counts,
+    needs_of,
+)
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 
 if TYPE_CHECKING:
@@ -29,7 +35,9 @@ class Lookahead(Protocol):
         """Count a test as done; a plugin may run it again."""
         ...
 
-    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(
+        self, need: "DeviceRequirement", nextitem: pytest.Item | None
+    ) -> float:
         """Return the maximum number of sessions for a need that one of the later tests uses at once."""
         ...
 
@@ -44,7 +52,9 @@ class Lookahead(Protocol):
 class WholeRun:
     """All tests in their order, for a process that runs them all."""
 
-    def __init__(self, items: Sequence[pytest.Item], history: "History", prefetch: int) -> None:
+    def __init__(
+        self, items: Sequence[pytest.Item], history: "History", prefetch: int
+    ) -> None:
         self._items, self.history, self._prefetch = items, history, prefetch
         self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
         """Number of remaining tests, by need and by how often a test has it."""
@@ -53,7 +63,11 @@ class WholeRun:
         self._places = {item: place for place, item in enumerate(items)}
         self._begins = list(accumulate(map(self._seconds, items), initial=0.0))
         """When each test begins, not counting boots."""
-        self._unknown = list(accumulate((history.test_seconds(item.nodeid) is None for item in items), initial=0))
+        self._unknown = list(
+            accumulate(
+                (history.test_seconds(item.nodeid) is None for item in items), initial=0
+            )
+        )
         """Number of tests with unknown durations before each test."""
         self._next_new = [len(items)] * len(items)
         """For each test, the next one whose devices differ from its predecessor's."""
@@ -76,15 +90,23 @@ class WholeRun:
             item.stash[NOT_REMAINING] = True
             self._count(item, -1)
 
-    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(
+        self, need: "DeviceRequirement", nextitem: pytest.Item | None
+    ) -> float:
         del nextitem
-        return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
+        return max(
+            (count for count, tests in self._left[need].items() if tests > 0), default=0
+        )
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next test with other devices if it begins before they can be ready."""
         place = self._places.get(item, len(self._items) - 1)
         following = self._next_new[place]
-        if following < len(self._items) and not is_unshared(self._items[following]) and self._is_near(place, following):
+        if (
+            following < len(self._items)
+            and not is_unshared(self._items[following])
+            and self._is_near(place, following)
+        ):
             yield self._items[following]
         for _ in range(self._prefetch):
             if following == len(self._items) or not is_unshared(self._items[following]):
@@ -96,16 +118,24 @@ class WholeRun:
         """Return whether a test begins before its devices can boot; devices must not idle for an unknown time."""
         if self._unknown[following] > self._unknown[place + 1]:
             return False
-        return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
+        return self._begins[following] - self._begins[place] <= self._boot(
+            self._items[following]
+        )
 
     def _boot(self, item: pytest.Item) -> float:
-        boots = (self.history.usual_boot(need.request.boot_key) for need in needs_of(item).values())
+        boots = (
+            self.history.usual_boot(need.request.boot_key)
+            for need in needs_of(item).values()
+        )
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
 
 
 def is_forked(item: pytest.Item) -> bool:
     """Return whether a test runs in its own process (pytest-forked), which cannot use devices booted here."""
-    return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
+    return (
+        bool(item.config.getoption("forked", default=False))
+        or item.get_closest_marker("forked") is not None
+    )
 
 
 def may_be_skipped(item: pytest.Item) -> bool:

@@ -31,7 +31,10 @@ Own = PushDelivery | Callable[[PushMessage, PushDevice], object] | None
 def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> DevicePush:
     """Return the push client of a session's device, which uses the suite's own delivery or the controller."""
     platform = session.platform
-    device = PushDevice("ios" if platform == "ios" else "android", f"the {platform} device of session {session.id}")
+    device = PushDevice(
+        "ios" if platform == "ios" else "android",
+        f"the {platform} device of session {session.id}",
+    )
     if own is not None:
         return DevicePush(CallablePush(own) if callable(own) else own, device)
     match session.type:
@@ -41,12 +44,16 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
             if str(given.get("udid", "")).startswith(LOCAL):
                 return DevicePush(LocalPush(driver), device)
             app = str(given.get("bundleId") or given.get("appPackage") or "")
-            return DevicePush(AppiumPush(driver), PushDevice(device.platform, device.name, app))
+            return DevicePush(
+                AppiumPush(driver), PushDevice(device.platform, device.name, app)
+            )
         case SessionType.AGENT_DEVICE:
             return DevicePush(AgentDevicePush(fixture("device_agent_device")), device)
         case other:
             return DevicePush(
-                None, device, f"sessions of type {other} can't receive push messages: use device_push_delivery"
+                None,
+                device,
+                f"sessions of type {other} can't receive push messages: use device_push_delivery",
             )
 
 
@@ -54,9 +61,13 @@ def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCen
     """Return a notification center for a test. Raises ConfigError for missing settings."""
     known: dict[str, Any] = {"clock": lambda: datetime.now(UTC), **settings}
     if "platform" not in known and needs_of(item):
-        need = single_value(needs_of(item), "device_notifications", "device_notification_settings")
+        need = single_value(
+            needs_of(item), "device_notifications", "device_notification_settings"
+        )
         known["platform"] = str(need.request.platform)
-    missing = [name for name in ("platform", "handler_timeout_seconds") if name not in known]
+    missing = [
+        name for name in ("platform", "handler_timeout_seconds") if name not in known
+    ]
     if missing:
         raise ConfigError(
             f"device_notifications needs {', '.join(missing)}: return them from device_notification_settings"

@@ -40,9 +40,13 @@ def timer_paused(item: pytest.Item) -> Generator[None]:
     if timer is None:
         yield
         return
-    tenths = max(1, math.ceil(10 * (timer.until - time.monotonic())))  # shown in pytest-timeout's message
+    tenths = max(
+        1, math.ceil(10 * (timer.until - time.monotonic()))
+    )  # shown in pytest-timeout's message
     item.ihook.pytest_timeout_cancel_timer(item=item)
     try:
         yield
     finally:
-        item.ihook.pytest_timeout_set_timer(item=item, settings=timer.settings._replace(timeout=tenths / 10))
+        item.ihook.pytest_timeout_set_timer(
+            item=item, settings=timer.settings._replace(timeout=tenths / 10)
+        )

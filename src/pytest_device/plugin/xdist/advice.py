@@ -29,9 +29,17 @@ def _is_true(dist: str, plan: TestPlan) -> bool:
         case "each" | "loadgroup":
             return plan.has_devices()
         case "load":
-            return sum(bool(group.needs) and not group.is_unshared for group in plan.groups) > 1
+            return (
+                sum(
+                    bool(group.needs) and not group.is_unshared for group in plan.groups
+                )
+                > 1
+            )
         case _:  # an unshared module or class stays on one worker anyway
-            return sum(bool(group.needs) and group.is_shareable for group in plan.groups) > 1
+            return (
+                sum(bool(group.needs) and group.is_shareable for group in plan.groups)
+                > 1
+            )
 
 
 def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:

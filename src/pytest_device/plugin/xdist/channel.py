@@ -36,7 +36,9 @@ class Channel(Protocol):
 class WorkerChannel:
     """The coordinator's end; ``name`` is the worker's, ``breaker`` decides for the whole run."""
 
-    def __init__(self, channel: Channel, reporter: PreviewReporter, name: str, breaker: Breaker) -> None:
+    def __init__(
+        self, channel: Channel, reporter: PreviewReporter, name: str, breaker: Breaker
+    ) -> None:
         self._channel, self._reporter = channel, reporter
         self._name, self._breaker = name, breaker
         self._plan: str | None = None
@@ -53,13 +55,25 @@ class WorkerChannel:
             case ("preview", str(label), str(url)):
                 self._reporter.preview(label, url)
             case ("ask", str(key), int(number)):
-                self._send(ANSWER, [number, *_plain(self._breaker.ask(key, (self._name, number)))])
+                self._send(
+                    ANSWER,
+                    [number, *_plain(self._breaker.ask(key, (self._name, number)))],
+                )
             case ("ready", str(key), int(number)):
                 self._breaker.ready(key, (self._name, number))
             case ("released", str(key), int(number)):
                 self._breaker.released(key, (self._name, number))
-            case ("failed", str(key), int(number), str(verdict), str(text), bool(is_final)):
-                self._breaker.failed(key, (self._name, number), Cause(verdict, text), is_final=is_final)
+            case (
+                "failed",
+                str(key),
+                int(number),
+                str(verdict),
+                str(text),
+                bool(is_final),
+            ):
+                self._breaker.failed(
+                    key, (self._name, number), Cause(verdict, text), is_final=is_final
+                )
             case ("met", str(key), str(test)):
                 self._breaker.note_affected_test(key, test)
             case _:

@@ -77,11 +77,19 @@ class Coordinator:
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
-            self._breaker = self._breaker or Breaker(settings.start_attempts, time.monotonic)
+            self._breaker = self._breaker or Breaker(
+                settings.start_attempts, time.monotonic
+            )
             name = str(node.workerinput["workerid"])
-            self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
+            self._channels[node] = WorkerChannel(
+                channel, self._terminal, name, self._breaker
+            )
             # Without uvicorn, the worker reports the missing extra.
-            if settings.identity_scope == "run" and _is_here(node) and find_spec("uvicorn"):
+            if (
+                settings.identity_scope == "run"
+                and _is_here(node)
+                and find_spec("uvicorn")
+            ):
                 node.workerinput[SERVICES] = self._hosted().ticket
             if settings.local or settings.url:
                 self._connect(node, settings)
@@ -98,12 +106,18 @@ class Coordinator:
         from pytest_device.sessions.runs import new_run
 
         if settings.local and not _is_here(node):
-            raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
+            raise ConfigError(
+                f"{settings.source('local')} only serves this machine, but --tx names another one"
+            )
         self._signals.install()
         node.workerinput[RUN] = self._run_name = self._run_name or new_run()
         if settings.local and will_run(self._config):
             node.workerinput[LOCAL] = self._started(settings)
-        if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
+        if (
+            self._housekeeping is None
+            and will_run(self._config)
+            and not any(settings.service_problems())
+        ):
             self._housekeeping = self._kept(settings)
 
     def _started(self, settings: "Settings") -> dict[str, str]:
@@ -113,7 +127,11 @@ class Coordinator:
                 types=[],  # only the workers know the types
                 **settings.local_service_config(),
             )
-        return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
+        return {
+            "url": self._service.url,
+            "token": self._service.token,
+            "log_path": str(self._service.log_path),
+        }
 
     def _kept(self, settings: "Settings") -> "Housekeeping":
         from pytest_device.plugin.provider.housekeeping import Housekeeping
@@ -134,28 +152,45 @@ class Coordinator:
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
         history, settings = self._terminal.history, settings_of(config)
-        return DeviceScheduling(config, log, channels=self._channels, history=history, settings=settings)
+        return DeviceScheduling(
+            config, log, channels=self._channels, history=history, settings=settings
+        )
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Worker, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(
+        self, node: Worker, ids: Sequence[str]
+    ) -> None:
         """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
-        if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
+        if (
+            self._assigns
+            or self._left
+            or not (plan := channel.plan)
+            or not plan.has_devices()
+        ):
             return
         from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
 
         self._left = RemainingNeeds(plan, ids)
         dist = f"--dist {self._chosen}"
-        decides = len(self._channels) > 1 and conflicting_distribution_options(self._config) == [dist]
+        decides = len(self._channels) > 1 and conflicting_distribution_options(
+            self._config
+        ) == [dist]
         if decides and (costs := dist_cost(self._chosen, plan, ids)):
-            self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
+            self._terminal.show(
+                f"{dist} {costs}. Without --dist, tests are assigned by device"
+            )
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop devices that no unstarted test needs."""
-        if self._left and (over := self._left.count_started(nodeid)) and self._chosen != "each":
+        if (
+            self._left
+            and (over := self._left.count_started(nodeid))
+            and self._chosen != "each"
+        ):
             for channel in self._channels.values():
                 channel.send(OVER, over)
 
@@ -176,15 +211,22 @@ class Coordinator:
         """
         if self._housekeeping:
             settings = settings_of(self._config)
-            until, by_signal = time.monotonic() + settings.stop_timeout_seconds, self._signals.exit_status is not None
-            self._housekeeping.finish(session, until=until, others=True, by_signal=by_signal)
+            until, by_signal = (
+                time.monotonic() + settings.stop_timeout_seconds,
+                self._signals.exit_status is not None,
+            )
+            self._housekeeping.finish(
+                session, until=until, others=True, by_signal=by_signal
+            )
             self._terminal.save_receipt(settings)
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
 
-    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: "pytest.TerminalReporter"
+    ) -> None:
         """Write the workers' usage errors."""
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
@@ -192,8 +234,14 @@ class Coordinator:
     def pytest_keyboard_interrupt(self) -> None:
         """Shut down gracefully, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
-        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
-            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
+        if (
+            self._housekeeping and self._housekeeping.run and os.name != "nt"
+        ):  # on Windows, SIGTERM kills
+            here = {
+                channel.pid or 0
+                for node, channel in self._channels.items()
+                if _is_here(node)
+            }
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)

@@ -50,38 +50,62 @@ class DeviceScheduling(LoadScheduling):
             return super().tests_finished
         return self.collection_is_completed and self._dispatcher.is_over
 
-    def add_node_collection(self, node: "WorkerController", collection: Sequence[str]) -> None:
+    def add_node_collection(
+        self, node: "WorkerController", collection: Sequence[str]
+    ) -> None:
         """Add a worker's collection; a replacement must have collected the same tests."""
         super().add_node_collection(node, collection)
-        if self._dispatcher is None or self.collection is None or node in self.node2collection:
+        if (
+            self._dispatcher is None
+            or self.collection is None
+            or node in self.node2collection
+        ):
             return
         name = str(node.gateway.id)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        difference = report_collection_diff(self.collection, collection, "the others", name) or "different order"
-        report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=difference, result=[])
+        difference = (
+            report_collection_diff(self.collection, collection, "the others", name)
+            or "different order"
+        )
+        report = pytest.CollectReport(
+            nodeid=name, outcome="failed", longrepr=difference, result=[]
+        )
         self.config.hook.pytest_collectreport(report=report)
         node.shutdown()
         if all(other.shutting_down for other in self._joined):
-            raise pytest.Session.Interrupted(f"{name} replaced a worker, but collected different tests")
+            raise pytest.Session.Interrupted(
+                f"{name} replaced a worker, but collected different tests"
+            )
 
     def schedule(self) -> None:
         """Start once all workers have collected; later workers join."""
         if self.collection is None and not self._check_nodes_have_same_collection():
             self.log("**Different tests collected, aborting run**")
-        elif dispatcher := self._dispatcher or (self._new_dispatcher() if self.collection is None else None):
+        elif dispatcher := self._dispatcher or (
+            self._new_dispatcher() if self.collection is None else None
+        ):
             self._assign(dispatcher)
         else:
             super().schedule()
 
     def _new_dispatcher(self) -> "Dispatcher[WorkerController] | None":
         """Return a dispatcher of this run's tests, None in a run without devices."""
-        plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
+        plan = next(
+            (
+                plan
+                for node in self.node2collection
+                if (plan := self._channels[node].plan)
+            ),
+            None,
+        )
         if plan is None or not plan.has_devices():
             return None
         self.collection = next(iter(self.node2collection.values()))
         self._models, self._boots = plan.models, plan.boots(self._history)
         most = max(self._settings.most_devices, plan.most_at_once())
         limits = Limits(len(self.node2collection), most, self._settings.prefetch)
-        self._dispatcher = plan.dispatcher(self.collection, self._history, self._boots, limits)
+        self._dispatcher = plan.dispatcher(
+            self.collection, self._history, self._boots, limits
+        )
         return self._dispatcher
 
     def _assign(self, dispatcher: "Dispatcher[WorkerController]") -> None:
@@ -96,20 +120,27 @@ class DeviceScheduling(LoadScheduling):
         for node, tests, is_over in dispatcher.assign(time.monotonic()):
             if tests:
                 self._channels[node].send(ASSIGNED, tests)
-                with suppress(OSError):  # the worker is gone; xdist will reassign its tests
+                with suppress(
+                    OSError
+                ):  # the worker is gone; xdist will reassign its tests
                     node.send_runtest_some(tests)
                     self.node2pending[node] += tests
             if is_over:
                 node.shutdown()
 
-    def mark_test_complete(self, node: "WorkerController", item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(
+        self, node: "WorkerController", item_index: int, duration: float = 0
+    ) -> None:
         """Assign more tests to the worker."""
         if self._dispatcher is None or self.collection is None:
             super().mark_test_complete(node, item_index, duration)
             return
         self.node2pending[node].remove(item_index)
         self._dispatcher.done(
-            node, item_index, self._history.test_seconds(self.collection[item_index]), time.monotonic()
+            node,
+            item_index,
+            self._history.test_seconds(self.collection[item_index]),
+            time.monotonic(),
         )
         if not node.shutting_down:
             self._assign(self._dispatcher)
@@ -124,7 +155,11 @@ class DeviceScheduling(LoadScheduling):
 
     def remove_node(self, node: "WorkerController") -> str | None:
         """Take back the worker's unstarted tests; return the test in which it crashed, None if it did not."""
-        if self._dispatcher is None or self.collection is None or node not in self._joined:
+        if (
+            self._dispatcher is None
+            or self.collection is None
+            or node not in self._joined
+        ):
             return super().remove_node(node)
         self._joined.remove(node)
         pending: Sequence[int] = self.node2pending.pop(node)

@@ -12,7 +12,13 @@ import pytest
 
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.state import history_of, is_unshared, need_counts, needs_of
-from pytest_device.plugin.xdist.channel import ANSWER, ASSIGNED, CHANNEL, Channel, RemoteJudge
+from pytest_device.plugin.xdist.channel import (
+    ANSWER,
+    ASSIGNED,
+    CHANNEL,
+    Channel,
+    RemoteJudge,
+)
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.spec import Share
 
@@ -34,11 +40,17 @@ class WorkerLink:
     def of(cls, config: pytest.Config) -> Self | None:
         """Return the link of this process, None if it is not a worker."""
         given: dict[str, Any] = getattr(config, "workerinput", {})
-        return cls(config, given[CHANNEL], given["workerid"]) if given.get(CHANNEL) else None
+        return (
+            cls(config, given[CHANNEL], given["workerid"])
+            if given.get(CHANNEL)
+            else None
+        )
 
     def send_plan(self, plan: TestPlan) -> None:
         """Send this worker's collection."""
-        self._channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
+        self._channel.send(
+            (os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, ""))
+        )
 
     def progress(self, text: str) -> None:
         """Show at once what this worker waits for, unless the coordinator is gone."""
@@ -50,10 +62,15 @@ class WorkerLink:
             self._channel.send(("preview", f"{self._worker} {label}", url))
 
     def lookahead(
-        self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
+        self,
+        items: Sequence[pytest.Item],
+        needs: Mapping["DeviceRequirement", int],
+        settings: "Settings",
     ) -> "WorkerLookahead":
         """Return the lookahead of this worker; ``needs`` are numbered as in the plan."""
-        lookahead = WorkerLookahead(items, self._channel, needs, history_of(self._config), settings)
+        lookahead = WorkerLookahead(
+            items, self._channel, needs, history_of(self._config), settings
+        )
 
         def on_message(message: tuple[str, Sequence[Any]]) -> None:
             what, values = message
@@ -82,7 +99,10 @@ class WorkerLookahead:
         settings: "Settings",
     ) -> None:
         self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = settings.prefetch, settings.most_devices < inf
+        self._prefetch, self._is_limited = (
+            settings.prefetch,
+            settings.most_devices < inf,
+        )
         self._channel = channel  # closed when no reference is left
         self._lock = Lock()
         self._pending: list[int] | None = None
@@ -103,21 +123,37 @@ class WorkerLookahead:
     def done(self, item: pytest.Item) -> None:
         with self._lock:
             if self._pending is not None:
-                self._pending = [number for number in self._pending if self._items[number] is not item]
+                self._pending = [
+                    number
+                    for number in self._pending
+                    if self._items[number] is not item
+                ]
 
-    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(
+        self, need: "DeviceRequirement", nextitem: pytest.Item | None
+    ) -> float:
         """Return the number for pending tests; without assignments, use the next test and the needs that are over."""
         if self._pending is not None:
-            return max((need_counts(item)[need] for item in self._following()), default=0)
+            return max(
+                (need_counts(item)[need] for item in self._following()), default=0
+            )
         if nextitem is None:
             return 0
-        if need.sharing_key == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
+        if (
+            need.sharing_key == Share.RUN
+            and not self._is_limited
+            and self._needs.get(need) not in self._over
+        ):
             return inf
         return need_counts(nextitem)[need]
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next pending test with other devices."""
         mine = needs_of(item)
-        others = [one for one in self._following() if needs_of(one) and one is not item and needs_of(one) != mine]
+        others = [
+            one
+            for one in self._following()
+            if needs_of(one) and one is not item and needs_of(one) != mine
+        ]
         yield from islice(others, 1 if others and not is_unshared(others[0]) else 0)
         yield from islice(takewhile(is_unshared, others), self._prefetch)

@@ -38,7 +38,9 @@ class Limits:
     seconds: float = 300.0
 
 
-def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[], bool]) -> None:
+def unpack(
+    archive: Path, directory: Path, *, limits: Limits, ended: Callable[[], bool]
+) -> None:
     """Unpack a zip or tar into an empty directory. Blocks; aborts with ArchiveError soon after ``ended`` returns True.
 
     Nothing is written outside the directory, only the user can read the files, and links only lead to files of the
@@ -56,7 +58,13 @@ def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[]
 class _Writing:
     """An unpacking in progress, and its limits."""
 
-    def __init__(self, directory: Path, limits: Limits, most_bytes: int, ended: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        limits: Limits,
+        most_bytes: int,
+        ended: Callable[[], bool],
+    ) -> None:
         self.most_bytes = most_bytes
         self._directory = directory
         self._limits = limits
@@ -92,8 +100,13 @@ class _Writing:
             path.symlink_to(target)
         root = os.path.realpath(self._directory)
         for path, target in self._links:
-            if not Path(os.path.realpath(path)).is_relative_to(root) or not path.exists():
-                raise ArchiveError(f"has a link {shown(path.name)} to a target outside of it: {shown(target)}")
+            if (
+                not Path(os.path.realpath(path)).is_relative_to(root)
+                or not path.exists()
+            ):
+                raise ArchiveError(
+                    f"has a link {shown(path.name)} to a target outside of it: {shown(target)}"
+                )
 
     def _path(self, name: str) -> Path:
         parts = PurePosixPath(name.replace("\\", "/")).parts
@@ -101,12 +114,20 @@ class _Writing:
         if ".." in parts or not path.is_relative_to(self._directory) or "\0" in name:
             raise ArchiveError(f"has a path that leads out of it, {shown(name)}")
         if len(parts) > self._limits.depth:
-            raise ArchiveError(f"has directories nested deeper than {self._limits.depth}")
+            raise ArchiveError(
+                f"has directories nested deeper than {self._limits.depth}"
+            )
         return path
 
     def _make(self, directory: Path) -> None:
         new = [directory, *directory.parents]
-        for path in reversed(new[: next(index for index, path in enumerate(new) if path in self._directories)]):
+        for path in reversed(
+            new[
+                : next(
+                    index for index, path in enumerate(new) if path in self._directories
+                )
+            ]
+        ):
             self._count_name()
             path.mkdir(mode=0o700)
             self._directories.add(path)
@@ -115,7 +136,11 @@ class _Writing:
         self._make(path.parent)
         mode = 0o700 if entry.executable else 0o600
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
+            descriptor = os.open(
+                path,
+                os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0),
+                mode,
+            )
         except FileExistsError:
             raise ArchiveError(f"has {shown(entry.name)} twice") from None
         with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor is not a path
@@ -132,10 +157,14 @@ class _Writing:
     def _count_name(self) -> None:
         self._names += 1
         if self._names > self._limits.files:
-            raise ArchiveError(f"has more than {self._limits.files} files and directories")
+            raise ArchiveError(
+                f"has more than {self._limits.files} files and directories"
+            )
 
 
 def _opened(path: Path, entry: Entry) -> IO[bytes]:
     if not path.is_file():
-        raise ArchiveError(f"has a hard link, {shown(entry.name)}, to a missing file: {shown(entry.target)}")
+        raise ArchiveError(
+            f"has a hard link, {shown(entry.name)}, to a missing file: {shown(entry.target)}"
+        )
     return path.open("rb")

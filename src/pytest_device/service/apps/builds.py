@@ -55,16 +55,32 @@ class Builds:
         """Return a build for a platform: an archive or directory, or a web app that is hosted elsewhere."""
         found = self._directory(f"buildId {build_id}") / build_id.lower()
         if not found.is_dir():
-            raise ControllerError(f"buildId {build_id}: no such build in {self.directory}; {self._known()}")
+            raise ControllerError(
+                f"buildId {build_id}: no such build in {self.directory}; {self._known()}"
+            )
         return _build(found / METADATA, platform)
 
     def client(self, platform: Platform, sdk_version: str | None) -> str:
         """Return the development client for an SDK version, or the current one: a build's UUID or a URL."""
         path = self._directory("vendorGo") / CLIENTS
         if not path.is_file():
-            example = json.dumps({platform: {CURRENT: "55", "55": "UUID of a build, or the URL of an archive"}})
-            raise ControllerError(f"vendorGo: no development clients are listed: write {path}, for example {example}")
-        return _client(path, _texts(_object(path).get(platform, {}), f"{path}: {platform}"), platform, sdk_version)
+            example = json.dumps(
+                {
+                    platform: {
+                        CURRENT: "55",
+                        "55": "UUID of a build, or the URL of an archive",
+                    }
+                }
+            )
+            raise ControllerError(
+                f"vendorGo: no development clients are listed: write {path}, for example {example}"
+            )
+        return _client(
+            path,
+            _texts(_object(path).get(platform, {}), f"{path}: {platform}"),
+            platform,
+            sdk_version,
+        )
 
     def client_url(self, platform: Platform, sdk_version: str | None) -> str | None:
         """Return the URL of a development client's archive, a ``file`` URL for a build in the directory.
@@ -85,55 +101,84 @@ class Builds:
                 "pytest-device serve --builds-dir, or DEVICE_BUILDS_DIR for both"
             )
         if not self.directory.is_dir():
-            raise ControllerError(f"{asked}: the directory of builds, {self.directory}, does not exist")
+            raise ControllerError(
+                f"{asked}: the directory of builds, {self.directory}, does not exist"
+            )
         return self.directory
 
     def _known(self) -> str:
-        names = sorted(path.parent.name for path in self.directory.glob(f"*/{METADATA}")) if self.directory else []
-        return f"its builds are {_listed(names)}" if names else f"it has no build with a {METADATA}"
+        names = (
+            sorted(path.parent.name for path in self.directory.glob(f"*/{METADATA}"))
+            if self.directory
+            else []
+        )
+        return (
+            f"its builds are {_listed(names)}"
+            if names
+            else f"it has no build with a {METADATA}"
+        )
 
 
 def _build(path: Path, platform: Platform) -> App:
     fields = _texts(_object(path), str(path))
     if unknown := fields.keys() - set(_KEYS):
-        raise ControllerError(f"{path}: unknown key {min(unknown)!r}: the keys are {', '.join(_KEYS)}")
+        raise ControllerError(
+            f"{path}: unknown key {min(unknown)!r}: the keys are {', '.join(_KEYS)}"
+        )
     if fields.get("platform", platform) != platform:
         wanted = " or ".join(Platform)
         raise ControllerError(
             f"{path}: this build is for {fields['platform']!r}, not {platform} (platform is {wanted})"
         )
     if ("archive" in fields) == ("webUrl" in fields):
-        raise ControllerError(f"{path}: set either archive, the name of a file next to it, or webUrl")
+        raise ControllerError(
+            f"{path}: set either archive, the name of a file next to it, or webUrl"
+        )
     archive, url = fields.get("archive"), fields.get("webUrl")
     if url and not _is_web_url(url):
-        raise ControllerError(f"{path}: webUrl must be the http:// or https:// URL of a web app")
+        raise ControllerError(
+            f"{path}: webUrl must be the http:// or https:// URL of a web app"
+        )
     return App(
-        _beside(path, archive) if archive is not None else None, url, fields.get("applicationId"), fields.get("scheme")
+        _beside(path, archive) if archive is not None else None,
+        url,
+        fields.get("applicationId"),
+        fields.get("scheme"),
     )
 
 
 def _beside(path: Path, archive: str) -> Path:
     name = PurePosixPath(archive)
     if name.is_absolute() or not name.parts or ".." in name.parts:
-        raise ControllerError(f"{path}: archive {archive!r} must be the name of a file or directory next to {METADATA}")
+        raise ControllerError(
+            f"{path}: archive {archive!r} must be the name of a file or directory next to {METADATA}"
+        )
     found = path.parent / name
     if not found.exists():
-        raise ControllerError(f"{path}: archive {archive!r} does not exist: put it next to {METADATA}")
+        raise ControllerError(
+            f"{path}: archive {archive!r} does not exist: put it next to {METADATA}"
+        )
     return found
 
 
-def _client(path: Path, versions: Mapping[str, str], platform: Platform, sdk_version: str | None) -> str:
+def _client(
+    path: Path, versions: Mapping[str, str], platform: Platform, sdk_version: str | None
+) -> str:
     version = sdk_version or versions.get(CURRENT)
     known = sorted(versions.keys() - {CURRENT})
     if version is None:
-        raise ControllerError(f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {_listed(known)}")
+        raise ControllerError(
+            f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {_listed(known)}"
+        )
     client = versions.get(version) if version != CURRENT else None
     if client is None:
         raise ControllerError(
             f"sdkVersion {version}: {path} has no such version for {platform}; it has {_listed(known)}"
         )
     if not is_uuid(client) and not _is_web_url(client):
-        raise ControllerError(f"{path}: {platform} {version} must be the UUID of a build or an http(s) URL")
+        raise ControllerError(
+            f"{path}: {platform} {version} must be the UUID of a build or an http(s) URL"
+        )
     return client
 
 
@@ -141,7 +186,9 @@ def _object(path: Path) -> Mapping[str, object]:
     try:
         fields: object = json.loads(path.read_bytes())
     except OSError as error:
-        raise ControllerError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise ControllerError(
+            f"{path} cannot be read: {error.strerror or error}"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise ControllerError(f"{path} is not JSON: {error}") from error
     if not isinstance(fields, dict):

@@ -51,16 +51,24 @@ async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> P
             _check(reply, bounds)
             size, digest = await _write(reply, path, bounds)
     except TimeoutError as error:
-        raise ControllerError(f"{shown(url)} timed out after {bounds.seconds:g} s") from error
+        raise ControllerError(
+            f"{shown(url)} timed out after {bounds.seconds:g} s"
+        ) from error
     except httpx.TimeoutException as error:
-        raise ControllerError(f"{shown(url)} timed out: no data for {bounds.silence_seconds:g} s") from error
+        raise ControllerError(
+            f"{shown(url)} timed out: no data for {bounds.silence_seconds:g} s"
+        ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = Redactor().text(str(error)) or type(error).__name__
         raise ControllerError(f"{shown(url)} cannot be downloaded: {reason}") from error
     except OSError as error:
-        raise ControllerError(f"{shown(url)} cannot be saved: {error.strerror or error}") from error
+        raise ControllerError(
+            f"{shown(url)} cannot be saved: {error.strerror or error}"
+        ) from error
     seconds = time.monotonic() - started
-    note(f"downloaded {shown(url)} in {seconds:.1f} s: {size / _MEGABYTE:.1f} MB, sha256 {digest}")
+    note(
+        f"downloaded {shown(url)} in {seconds:.1f} s: {size / _MEGABYTE:.1f} MB, sha256 {digest}"
+    )
     return path
 
 
@@ -91,10 +99,14 @@ async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
 def _check(reply: httpx.Response, bounds: Bounds) -> None:
     where = shown(str(reply.url))
     if reply.status_code != _OK:
-        raise ControllerError(f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)")
+        raise ControllerError(
+            f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)"
+        )
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _PAGES:
-        raise PageError(f"{where} is a web page ({kind}), not an archive: probably a login or download page")
+        raise PageError(
+            f"{where} is a web page ({kind}), not an archive: probably a login or download page"
+        )
     if int(_length(reply)) > bounds.most_bytes:
         raise _too_large(where, bounds)
 
@@ -105,7 +117,9 @@ def _length(reply: httpx.Response) -> str:
 
 
 def _too_large(where: str, bounds: Bounds) -> ControllerError:
-    return ControllerError(f"{where} is larger than the limit of {bounds.most_bytes / _MEGABYTE:.0f} MB")
+    return ControllerError(
+        f"{where} is larger than the limit of {bounds.most_bytes / _MEGABYTE:.0f} MB"
+    )
 
 
 async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int, str]:

@@ -80,21 +80,39 @@ def form_of(archive: Path) -> Form | None:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_ZIP_MAGIC):
         return "zip"
-    return "tar" if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC else None
+    return (
+        "tar"
+        if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC
+        else None
+    )
 
 
 def names_at_top(archive: Path) -> frozenset[str]:
     """Return the names at the top level of a zip. Raises ArchiveError for an invalid one."""
-    with reading(), archive.open("rb") as file, zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents:
-        return frozenset(parts[0] for name in contents.namelist() if (parts := PurePosixPath(name).parts))
+    with (
+        reading(),
+        archive.open("rb") as file,
+        zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents,
+    ):
+        return frozenset(
+            parts[0]
+            for name in contents.namelist()
+            if (parts := PurePosixPath(name).parts)
+        )
 
 
-def entries(archive: Path, *, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
+def entries(
+    archive: Path, *, most_bytes: int, ended: Callable[[], bool]
+) -> Iterator[Entry]:
     """Yield the entries of a zip or tar; each stream is valid until the next entry.
 
     Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` returns True.
     """
-    return _zip_entries(archive) if form_of(archive) == "zip" else _tar_entries(archive, most_bytes, ended)
+    return (
+        _zip_entries(archive)
+        if form_of(archive) == "zip"
+        else _tar_entries(archive, most_bytes, ended)
+    )
 
 
 @contextmanager
@@ -117,7 +135,9 @@ def check_needed(ended: Callable[[], bool]) -> None:
 
 def too_large(most_bytes: int) -> ArchiveError:
     """Return the error for an archive whose content is too large."""
-    return ArchiveError(f"unpacks to more than {most_bytes} bytes, the limit for its size")
+    return ArchiveError(
+        f"unpacks to more than {most_bytes} bytes, the limit for its size"
+    )
 
 
 def shown(name: str) -> str:
@@ -134,7 +154,9 @@ class _Bounded(io.RawIOBase):
         self._at_once = at_once
 
     def read(self, size: int = -1) -> bytes:
-        data = self._file.read(self._at_once + 1 if size < 0 else min(size, self._at_once + 1))
+        data = self._file.read(
+            self._at_once + 1 if size < 0 else min(size, self._at_once + 1)
+        )
         if len(data) > self._at_once:
             raise ArchiveError(f"has more than {self._at_once} bytes of metadata")
         return data
@@ -152,7 +174,12 @@ class _Bounded(io.RawIOBase):
 class _Forward(_Bounded):
     """A file that is read forward up to a limit: negative sizes would send tarfile into a loop."""
 
-    def __init__(self, file: IO[bytes] | gzip.GzipFile, most_bytes: int, ended: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        file: IO[bytes] | gzip.GzipFile,
+        most_bytes: int,
+        ended: Callable[[], bool],
+    ) -> None:
         super().__init__(file, _TAR_AT_ONCE)
         self._most_bytes = most_bytes
         self._ended = ended
@@ -173,12 +200,17 @@ class _Forward(_Bounded):
 
 
 def _zip_entries(archive: Path) -> Iterator[Entry]:
-    with archive.open("rb") as file, zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents:
+    with (
+        archive.open("rb") as file,
+        zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents,
+    ):
         for info in contents.infolist():
             if info.flag_bits & _ENCRYPTED:
                 raise ArchiveError("is encrypted")
             if info.compress_type not in _METHODS:
-                raise ArchiveError(f"uses an unsupported compression method, number {info.compress_type}")
+                raise ArchiveError(
+                    f"uses an unsupported compression method, number {info.compress_type}"
+                )
             with contents.open(info) as stream:
                 yield _zip_entry(info, stream)
 
@@ -196,7 +228,9 @@ def _zip_entry(info: zipfile.ZipInfo, stream: IO[bytes]) -> Entry:
     return Entry(info.filename, kind, bool(mode & stat.S_IXUSR), target, stream)
 
 
-def _tar_entries(archive: Path, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
+def _tar_entries(
+    archive: Path, most_bytes: int, ended: Callable[[], bool]
+) -> Iterator[Entry]:
     with (
         archive.open("rb") as file,
         _unzipped(file) as data,
@@ -217,7 +251,9 @@ def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
         raise ArchiveError(f"has a sparse file, {shown(member.name)}")
     kind = _TAR_KINDS.get(member.type, Kind.OTHER)
     stream = contents.extractfile(member) if kind is Kind.FILE else None
-    return Entry(member.name, kind, bool(member.mode & stat.S_IXUSR), member.linkname, stream)
+    return Entry(
+        member.name, kind, bool(member.mode & stat.S_IXUSR), member.linkname, stream
+    )
 
 
 _TAR_KINDS: Final = {

@@ -49,8 +49,13 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
     A path without a file and without an extension is a route of the app, and gets the ``index.html``.
     """
     with socket.create_server((_HOST, 0)) as listener:
-        server = Server(LoopbackOnly(_Site(directory=directory, html=True), _foreign), grace_seconds=GRACE_SECONDS)
-        answering = asyncio.create_task(server.serve([listener]))  # the socket's backlog holds earlier connections
+        server = Server(
+            LoopbackOnly(_Site(directory=directory, html=True), _foreign),
+            grace_seconds=GRACE_SECONDS,
+        )
+        answering = asyncio.create_task(
+            server.serve([listener])
+        )  # the socket's backlog holds earlier connections
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
@@ -67,7 +72,9 @@ class _Site(StaticFiles):
             if response is not None:
                 response.headers.update(_FRESH)
                 return response
-        return PlainTextResponse("no such file in this web build\n", _NOT_FOUND, headers=_FRESH)
+        return PlainTextResponse(
+            "no such file in this web build\n", _NOT_FOUND, headers=_FRESH
+        )
 
     async def _found(self, path: str, scope: Scope) -> Response | None:
         try:
@@ -75,12 +82,22 @@ class _Site(StaticFiles):
         except HTTPException as error:
             if error.status_code == _NOT_FOUND:
                 return None
-            headers = {"Allow": "GET, HEAD"} if error.status_code == _METHOD_NOT_ALLOWED else None
-            return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=headers)
+            headers = (
+                {"Allow": "GET, HEAD"}
+                if error.status_code == _METHOD_NOT_ALLOWED
+                else None
+            )
+            return PlainTextResponse(
+                f"{error.detail}\n", error.status_code, headers=headers
+            )
         return None if response.status_code == _NOT_FOUND else response
 
     def file_response(
-        self, full_path: PathLike[str] | str, stat_result: stat_result, scope: Scope, status_code: int = 200
+        self,
+        full_path: PathLike[str] | str,
+        stat_result: stat_result,
+        scope: Scope,
+        status_code: int = 200,
     ) -> Response:
         response = super().file_response(full_path, stat_result, scope, status_code)
         known = _TYPES.get(PurePosixPath(full_path).suffix.lower())
@@ -97,4 +114,6 @@ def _candidates(path: str) -> tuple[str, ...]:
 
 
 def _foreign(_host: str) -> Response:
-    return PlainTextResponse("the Host header does not name this machine\n", 421, headers=_FRESH)
+    return PlainTextResponse(
+        "the Host header does not name this machine\n", 421, headers=_FRESH
+    )

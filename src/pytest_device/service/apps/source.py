@@ -45,7 +45,11 @@ class Sources:
                 return await self._fetched(url)
             case {"vendorGo": True}:
                 client = self.builds.client(platform, request.get("sdkVersion"))
-                return await (self._built(client, platform) if is_uuid(client) else self._fetched(client))
+                return await (
+                    self._built(client, platform)
+                    if is_uuid(client)
+                    else self._fetched(client)
+                )
             case _:
                 return None
 
@@ -61,9 +65,16 @@ class Sources:
     async def _built(self, build_id: str, platform: Platform) -> App:
         build = self.builds.build(build_id, platform)
         title = f"build {build_id}"
-        app = self._served(build.url) if build.url else await self._read(build.path or Path(), title)
+        app = (
+            self._served(build.url)
+            if build.url
+            else await self._read(build.path or Path(), title)
+        )
         # The build's metadata take precedence.
-        named, scheme = build.application_id or app.application_id, build.scheme or app.scheme
+        named, scheme = (
+            build.application_id or app.application_id,
+            build.scheme or app.scheme,
+        )
         return replace(app, application_id=named, scheme=scheme)
 
     async def _fetched(self, url: str) -> App:
@@ -73,16 +84,28 @@ class Sources:
     async def _read(self, path: Path, title: str) -> App:
         try:
             async with asyncio.timeout(self.limits.seconds):
-                return await app_of(path, title=title, need=self._need(), directory=self.directory, limits=self.limits)
+                return await app_of(
+                    path,
+                    title=title,
+                    need=self._need(),
+                    directory=self.directory,
+                    limits=self.limits,
+                )
         except TimeoutError as error:
-            raise ControllerError(f"{title} could not be unpacked within {self.limits.seconds:g} s") from error
+            raise ControllerError(
+                f"{title} could not be unpacked within {self.limits.seconds:g} s"
+            ) from error
 
     def _served(self, url: str) -> App:
         if self._need().form is not Form.WEB_BUILD:
-            raise ControllerError(f"{shown(url)} is a web app, but the local device is {self._need().what}")
+            raise ControllerError(
+                f"{shown(url)} is a web app, but the local device is {self._need().what}"
+            )
         return App(url=url, application_id=urlsplit(url).netloc.rpartition("@")[2])
 
     def _need(self) -> Need:
         if self.kind not in NEEDS:
-            raise ControllerError(f"no app can be installed on the local device: its kind is {self.kind}")
+            raise ControllerError(
+                f"no app can be installed on the local device: its kind is {self.kind}"
+            )
         return NEEDS[self.kind]

@@ -23,7 +23,11 @@ _DRIVERS: Final[Mapping[Platform, tuple[str, str]]] = {
 def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
     """Return the Appium capabilities for a device."""
     name, automation = _DRIVERS[platform]
-    return {"platformName": name, "appium:automationName": automation, "appium:udid": udid}
+    return {
+        "platformName": name,
+        "appium:automationName": automation,
+        "appium:udid": udid,
+    }
 
 
 class RequestError(ControllerError):

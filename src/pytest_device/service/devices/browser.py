@@ -17,7 +17,13 @@ from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.processes import finish_despite_cancellation
 from pytest_device.service.runners.program import EndedError, Program, short_directory
 
-PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PROGRAMS: Final = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 BUNDLES: Final = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -44,20 +50,51 @@ _UNUSED: Final = (
     "Translate",
 )
 _FLAGS: Final = (
-    *("--headless=new", "--disable-gpu", "--in-process-gpu", "--mute-audio", "--hide-scrollbars"),
+    *(
+        "--headless=new",
+        "--disable-gpu",
+        "--in-process-gpu",
+        "--mute-audio",
+        "--hide-scrollbars",
+    ),
     # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as before
     # every test, needs no new process, which is 5 to 10 times as fast.
-    *("--disable-site-isolation-trials", "--renderer-process-limit=2", "--disable-extensions"),
+    *(
+        "--disable-site-isolation-trials",
+        "--renderer-process-limit=2",
+        "--disable-extensions",
+    ),
     *("--disable-breakpad", "--disable-crash-reporter"),
     # No downloads, reports or prompts that a test did not cause.
-    *("--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-sync", "--no-pings"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-domain-reliability"),
-    *("--disable-client-side-phishing-detection", "--metrics-recording-only", "--disable-quic"),
+    *(
+        "--no-first-run",
+        "--no-default-browser-check",
+        "--disable-default-apps",
+        "--disable-sync",
+        "--no-pings",
+    ),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-domain-reliability",
+    ),
+    *(
+        "--disable-client-side-phishing-detection",
+        "--metrics-recording-only",
+        "--disable-quic",
+    ),
     *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
     # A page in the background keeps running, as on a phone.
-    *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
+    *(
+        "--disable-background-timer-throttling",
+        "--disable-backgrounding-occluded-windows",
+    ),
     "--allow-pre-commit-input",  # otherwise touches and keys before a page's first frame are lost
-    *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
+    *(
+        "--disable-renderer-backgrounding",
+        "--disable-hang-monitor",
+        "--disable-popup-blocking",
+    ),
     f"--disable-features={','.join(_UNUSED)}",
     *("--lang=en-US", "--remote-debugging-pipe"),
 )
@@ -134,19 +171,38 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
     return await start()
 
 
-def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[str | Path]:
+def _command(
+    program: Path, profile: Path, size: tuple[int, int]
+) -> Sequence[str | Path]:
     as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
     window = f"--window-size={size[0]},{size[1]}"
-    return [*_ON_PIPE, program, *_FLAGS, *as_root, window, f"--user-data-dir={profile}", "about:blank"]
+    return [
+        *_ON_PIPE,
+        program,
+        *_FLAGS,
+        *as_root,
+        window,
+        f"--user-data-dir={profile}",
+        "about:blank",
+    ]
 
 
-async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
+async def _started(
+    command: Sequence[str | Path],
+    directory: Path,
+    environ: Mapping[str, str],
+    guard: Guard,
+) -> Program:
     executable = Path(command[len(_ON_PIPE)])
     try:
         executable.stat()  # noqa: ASYNC240  # fails early; the shell would only report an exit status
-        process = await guard.start(command, directory=directory, environ=environ, piped=True)
+        process = await guard.start(
+            command, directory=directory, environ=environ, piped=True
+        )
     except OSError as error:
-        raise ControllerError(f"{executable} cannot be run: {error.strerror}") from error
+        raise ControllerError(
+            f"{executable} cannot be run: {error.strerror}"
+        ) from error
     return Program.reading("the browser", process, OutputTail(dropped=_NOISE))
 
 
@@ -160,7 +216,9 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
 
     async def answered() -> Mapping[str, Any] | None:
         try:
-            return await connection.call("Browser.getVersion", limit_seconds=limit_seconds)
+            return await connection.call(
+                "Browser.getVersion", limit_seconds=limit_seconds
+            )
         except ControllerError:  # it has exited, or is late
             return None
 

@@ -26,7 +26,8 @@ DOWNLOAD_MB: Final = 120
 DISK_MB: Final = 240
 
 _DRIVER_FILES: Final = tuple(
-    Path(__file__).parent.parent / "runners/pip/chromedriver" / name for name in ("requirements.txt", "install.py")
+    Path(__file__).parent.parent / "runners/pip/chromedriver" / name
+    for name in ("requirements.txt", "install.py")
 )
 _INSTALL: Final = {
     "apt-get": "apt-get install chromium chromium-driver",
@@ -66,9 +67,14 @@ class Pinned:
     def missing(self, session_type: SessionType) -> list[str]:
         """Return the titles of the programs to install before a session of this type."""
         needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
-        return [*([] if self.program.is_file() else [CHROMIUM.title]), *([self._driver.title] if needs_driver else [])]
+        return [
+            *([] if self.program.is_file() else [CHROMIUM.title]),
+            *([self._driver.title] if needs_driver else []),
+        ]
 
-    async def install(self, toolbox: Toolbox, session_type: SessionType, progress: Log) -> None:
+    async def install(
+        self, toolbox: Toolbox, session_type: SessionType, progress: Log
+    ) -> None:
         """Install missing programs for a session type. Raises ConfigError with the cause and the fix."""
         if not self.program.is_file():
             await toolbox.get(CHROMIUM, progress)
@@ -81,7 +87,8 @@ class Pinned:
         version = _DRIVER_FILES[0].read_text().split()[0].partition("==")[2]
         return Package(
             title=f"chromedriver {version}",
-            directory=self.cache_dir / f"chromedriver-{version}-{digest(_DRIVER_FILES)}",
+            directory=self.cache_dir
+            / f"chromedriver-{version}-{digest(_DRIVER_FILES)}",
             proof=Path("chromedriver"),
             command=[
                 *(self.python, _DRIVER_FILES[1].name, libraries),
@@ -93,15 +100,25 @@ class Pinned:
 
 
 async def find(
-    environ: Mapping[str, str], session_type: SessionType, *, cache_dir: Path | None, built_for: str
+    environ: Mapping[str, str],
+    session_type: SessionType,
+    *,
+    cache_dir: Path | None,
+    built_for: str,
 ) -> Found:
     """Return the browser for a session type: the machine's own if it is suitable, otherwise the pinned one.
 
     Nothing is installed without a ``cache_dir``.
     """
     program, driver = find_chromium(environ), find_chromedriver(environ)
-    versions = [await _version(one, environ) if one else "" for one in (program, driver)]
-    lacking = list(_lacking(program, driver, versions)) if session_type is SessionType.APPIUM or not program else []
+    versions = [
+        await _version(one, environ) if one else "" for one in (program, driver)
+    ]
+    lacking = (
+        list(_lacking(program, driver, versions))
+        if session_type is SessionType.APPIUM or not program
+        else []
+    )
     fix = install_line(environ)
     if not lacking:
         return Found(KIND, program=program, chromedriver=driver, about=versions[0])
@@ -112,7 +129,9 @@ async def find(
     return Found(
         KIND,
         program=pinned.program,
-        chromedriver=pinned.chromedriver if session_type is SessionType.APPIUM else None,
+        chromedriver=pinned.chromedriver
+        if session_type is SessionType.APPIUM
+        else None,
         about=f"{CHROMIUM.title}, installed by pytest-device{unused}",
         to_install=" and ".join(pinned.missing(session_type)),
         fix=fix,
@@ -122,10 +141,15 @@ async def find(
 def install_line(environ: Mapping[str, str]) -> str:
     """Return the command that installs a browser on this machine."""
     path = os.pathsep.join([environ.get("PATH", ""), os.defpath])
-    return next((line for tool, line in _INSTALL.items() if shutil.which(tool, path=path)), _BY_HAND)
+    return next(
+        (line for tool, line in _INSTALL.items() if shutil.which(tool, path=path)),
+        _BY_HAND,
+    )
 
 
-def _lacking(program: Path | None, driver: Path | None, versions: list[str]) -> Iterator[str]:
+def _lacking(
+    program: Path | None, driver: Path | None, versions: list[str]
+) -> Iterator[str]:
     """Yield why Appium cannot use this machine's browser; an unknown version is assumed to match."""
     if not program:
         yield "no Chromium is on PATH"

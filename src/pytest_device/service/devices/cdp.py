@@ -38,7 +38,9 @@ class Connection:
     Others may share the connection: they ``forward`` commands, and ``divert`` their sessions' events.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.on_event: Callable[[Event], None] = lambda _event: None
         self._reader = reader
         self._writer = writer
@@ -62,14 +64,20 @@ class Connection:
         if self._is_over:
             raise _gone(method)
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        command = {"method": method, "params": params or {}} | ({"sessionId": session} if session else {})
-        number = self.forward(command, lambda reply: None if answer.done() else answer.set_result(reply))
+        command = {"method": method, "params": params or {}} | (
+            {"sessionId": session} if session else {}
+        )
+        number = self.forward(
+            command, lambda reply: None if answer.done() else answer.set_result(reply)
+        )
         try:
             async with asyncio.timeout(limit_seconds):
                 await self._writer.drain()
                 reply = await answer
         except TimeoutError as error:
-            raise ControllerError(f"the browser did not respond to {method} within {limit_seconds:g} s") from error
+            raise ControllerError(
+                f"the browser did not respond to {method} within {limit_seconds:g} s"
+            ) from error
         except ConnectionError as error:
             raise _gone(method) from error
         finally:
@@ -121,7 +129,9 @@ class Connection:
         elif take := self._diverted.get(message.get("sessionId", "")):
             take(message)
         else:
-            self.on_event(Event(message["method"], message["params"], message.get("sessionId")))
+            self.on_event(
+                Event(message["method"], message["params"], message.get("sessionId"))
+            )
 
 
 def _gone(method: str) -> ControllerError:

@@ -12,10 +12,21 @@ from urllib.parse import quote, urlsplit
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
 from pytest_device.service.apps.site import serving
-from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
+from pytest_device.service.devices.base import (
+    AppState,
+    Orientation,
+    Tools,
+    capabilities,
+)
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
-from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
+from pytest_device.service.devices.links import (
+    WEB_SCHEMES,
+    address_in,
+    app_for,
+    is_within,
+    parts_of,
+)
 from pytest_device.service.devices.notifications import NotificationCenter
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
@@ -51,7 +62,9 @@ class Chromium:
 
     kind = KIND
 
-    def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, tools: Tools) -> None:
+    def __init__(
+        self, browser: Browser, tabs: Tabs, profile: Profile, tools: Tools
+    ) -> None:
         self.tools = tools
         self._browser = browser
         self._tabs = tabs
@@ -71,20 +84,31 @@ class Chromium:
         application_id = app.application_id or UNNAMED
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
-            base = await stack.enter_async_context(serving(_web_build(app.path))) if app.path else app.url
+            base = (
+                await stack.enter_async_context(serving(_web_build(app.path)))
+                if app.path
+                else app.url
+            )
             if base is None or urlsplit(base).scheme not in WEB_SCHEMES:
-                raise ControllerError(f"{base} is not the URL of a web app: it must start with https:// or http://")
+                raise ControllerError(
+                    f"{base} is not the URL of a web app: it must start with https:// or http://"
+                )
             self._apps[application_id] = _Installed(base, app.scheme, stack.pop_all())
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with arguments in ``window.launchArguments``; without any, keep it in front if it is there."""
         app = self._app(application_id)
-        if not arguments and application_id in {await self._front(), await self._behind()}:
+        if not arguments and application_id in {
+            await self._front(),
+            await self._behind(),
+        }:
             await self._tabs.uncover()
             return
         await self.go_home()
-        await (await self._tabs.main()).start_with(_arguments_script(app.base, arguments))
+        await (await self._tabs.main()).start_with(
+            _arguments_script(app.base, arguments)
+        )
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
@@ -99,7 +123,10 @@ class Chromium:
 
     async def terminate(self, application_id: str) -> bool:
         """Close an app and the pages that it opened, and show the home screen; return False if it was not shown."""
-        if application_id not in {await self._front(), await self._at(await self._tabs.main())}:
+        if application_id not in {
+            await self._front(),
+            await self._at(await self._tabs.main()),
+        }:
             return False
         await self.go_home()
         return True
@@ -113,19 +140,31 @@ class Chromium:
 
     async def clear(self, application_id: str | None = None) -> None:
         """Clear the stored data of one or all apps, and of pages outside of apps; show the home screen."""
-        cleared = [self._app(application_id).base] if application_id else [app.base for app in self._apps.values()]
-        if application_id is None or application_id in {await self._front(), await self._at(await self._tabs.main())}:
+        cleared = (
+            [self._app(application_id).base]
+            if application_id
+            else [app.base for app in self._apps.values()]
+        )
+        if application_id is None or application_id in {
+            await self._front(),
+            await self._at(await self._tabs.main()),
+        }:
             await self.go_home()
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
-        origins |= self._tabs.visited - others  # a test cannot name the origins that an app navigated to
+        origins |= (
+            self._tabs.visited - others
+        )  # a test cannot name the origins that an app navigated to
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
         await self._center.forget(origins)
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
         """Return the installed apps; only the one in front runs, the one in the background is suspended."""
-        states = {await self._behind(): AppState.BACKGROUND, await self._front(): AppState.FOREGROUND}
+        states = {
+            await self._behind(): AppState.BACKGROUND,
+            await self._front(): AppState.FOREGROUND,
+        }
         return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
     async def screenshot(self) -> bytes:
@@ -181,14 +220,25 @@ class Chromium:
 
     async def push(self, data: str, application_id: str | None = None) -> None:
         """Deliver a web push to an app, by default the one in front, even if it is closed."""
-        known = application_id or await self._front() or await self._behind() or next(iter(self._apps), "")
-        await self._center.push((await self._tabs.main()).target, f"{self._app(known).base.rstrip('/')}/", data)
+        known = (
+            application_id
+            or await self._front()
+            or await self._behind()
+            or next(iter(self._apps), "")
+        )
+        await self._center.push(
+            (await self._tabs.main()).target,
+            f"{self._app(known).base.rstrip('/')}/",
+            data,
+        )
 
     async def notifications(self) -> Sequence[Mapping[str, Any]]:
         """Return the notification list."""
         return self._center.shown()
 
-    async def answer_notification(self, key: str, action: str | None = None, text: str | None = None) -> None:
+    async def answer_notification(
+        self, key: str, action: str | None = None, text: str | None = None
+    ) -> None:
         """Tap a notification or one of its actions, bringing a background app to the front."""
         await self._tabs.uncover()
         await self._center.answer((await self._tabs.main()).target, key, action, text)
@@ -202,7 +252,9 @@ class Chromium:
     def _app(self, application_id: str) -> _Installed:
         if application_id not in self._apps:
             known = ", ".join(self._apps) or "none"
-            raise ControllerError(f"{application_id} is not installed on {self.name}; installed: {known}")
+            raise ControllerError(
+                f"{application_id} is not installed on {self.name}; installed: {known}"
+            )
         return self._apps[application_id]
 
     async def _front(self) -> str | None:
@@ -216,7 +268,11 @@ class Chromium:
 
     async def _at(self, page: Page) -> str | None:
         address = await page.address()
-        fitting = [(app.base, name) for name, app in self._apps.items() if is_within(app.base, address)]
+        fitting = [
+            (app.base, name)
+            for name, app in self._apps.items()
+            if is_within(app.base, address)
+        ]
         return max(fitting, key=lambda app: len(app[0]))[1] if fitting else None
 
     async def _show(self, address: str) -> None:
@@ -247,14 +303,25 @@ async def booted(
     program, chromedriver = programs
     size = (profile.width, profile.height)
     async with (
-        browsing(program, size=size, directory=directory, environ=environ, guard=guard, log=log) as browser,
+        browsing(
+            program,
+            size=size,
+            directory=directory,
+            environ=environ,
+            guard=guard,
+            log=log,
+        ) as browser,
         tabs_of(browser.connection, profile) as tabs,
         relaying(browser.connection, tabs.targets) as port,
     ):
         tools = Tools(
-            capabilities(profile.platform, f"chromium-cdp-{port}"),  # argent's name for it
+            capabilities(
+                profile.platform, f"chromium-cdp-{port}"
+            ),  # argent's name for it
             debugging_port=port,
-            environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)} if chromedriver else {},
+            environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)}
+            if chromedriver
+            else {},
         )
         device = Chromium(browser, tabs, profile, tools)
         try:

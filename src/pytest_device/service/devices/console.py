@@ -10,7 +10,12 @@ from pytest_device.redact import Redactor
 
 _KEPT_LINES: Final = 500
 _LINE_LENGTH: Final = 2000
-_LEVELS: Final[Mapping[str, str]] = {"error": "SEVERE", "assert": "SEVERE", "warning": "WARNING", "debug": "DEBUG"}
+_LEVELS: Final[Mapping[str, str]] = {
+    "error": "SEVERE",
+    "assert": "SEVERE",
+    "warning": "WARNING",
+    "debug": "DEBUG",
+}
 """WebDriver's levels for console levels; all others are INFO."""
 
 
@@ -43,10 +48,16 @@ class Console:
             case "Runtime.exceptionThrown":
                 details = params["exceptionDetails"]
                 thrown = details.get("exception", {}).get("description", "")
-                self._add(params["timestamp"], "error", f"{details['text']} {thrown}".strip())
+                self._add(
+                    params["timestamp"], "error", f"{details['text']} {thrown}".strip()
+                )
             case "Log.entryAdded":
                 entry = params["entry"]
-                self._add(entry["timestamp"], entry["level"], f"{entry['text']} {entry.get('url', '')}".strip())
+                self._add(
+                    entry["timestamp"],
+                    entry["level"],
+                    f"{entry['text']} {entry.get('url', '')}".strip(),
+                )
             case _:
                 pass
 

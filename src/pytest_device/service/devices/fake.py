@@ -31,7 +31,9 @@ class Fake:
                 "platformName": "Fake",
                 "appium:automationName": "Fake",
                 "appium:deviceName": self.name,
-                "appium:app": str(BLANK_APP),  # the driver requires one; a suite may replace it
+                "appium:app": str(
+                    BLANK_APP
+                ),  # the driver requires one; a suite may replace it
             }
         )
 
@@ -39,7 +41,9 @@ class Fake:
         self._refuse(f"no app can be installed ({app.path or app.url})")
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        self._refuse(f"{application_id} cannot be launched{' with arguments' if arguments else ''}")
+        self._refuse(
+            f"{application_id} cannot be launched{' with arguments' if arguments else ''}"
+        )
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:  # noqa: ARG002  # unused
         self._refuse("no address can be opened")
@@ -74,4 +78,6 @@ class Fake:
         return "never"
 
     def _refuse(self, what: str) -> NoReturn:
-        raise ControllerError(f"the device of this session is Appium's fake one: {what}")
+        raise ControllerError(
+            f"the device of this session is Appium's fake one: {what}"
+        )

@@ -69,7 +69,9 @@ class Found:
     def tool(self) -> Path:
         """The program that lists and controls the devices."""
         if self.program is None:
-            raise RuntimeError(f"devices of the kind {self.kind} have no program that controls them")
+            raise RuntimeError(
+                f"devices of the kind {self.kind} have no program that controls them"
+            )
         return self.program
 
 
@@ -80,13 +82,23 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
         path = appium_home / "node_modules" / package / "package.json"
         driver: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        missing, fix = f"{package} is not installed in {appium_home}", f"appium driver install {name}"
+        missing, fix = (
+            f"{package} is not installed in {appium_home}",
+            f"appium driver install {name}",
+        )
     else:
         if not (majors := _other_majors(driver)):
             return replace(found, appium_home=appium_home)
         which = f"{package} {driver.get('version', '')} in {appium_home} is for Appium {majors}"
-        missing, fix = f"{which}, the local service runs {APPIUM.version}", f"appium driver update {name} --unsafe"
-    return replace(found, missing="; ".join(filter(None, (found.missing, missing))), fix=found.fix or fix)
+        missing, fix = (
+            f"{which}, the local service runs {APPIUM.version}",
+            f"appium driver update {name} --unsafe",
+        )
+    return replace(
+        found,
+        missing="; ".join(filter(None, (found.missing, missing))),
+        fix=found.fix or fix,
+    )
 
 
 def _other_majors(driver: dict[str, Any]) -> str:
@@ -96,11 +108,17 @@ def _other_majors(driver: dict[str, Any]) -> str:
     return "" if APPIUM.version.partition(".")[0] in majors else " or ".join(majors)
 
 
-def usable(availabilities: Sequence[Found], platform: Platform, identifier: str | None) -> Found:
+def usable(
+    availabilities: Sequence[Found], platform: Platform, identifier: str | None
+) -> Found:
     """Return the first kind with a usable device. Raises ControllerError if there is none."""
     wanted = plain(identifier) if identifier else None
     # The fake device cannot run an app: only requests that name it get it.
-    fitting = [one for one in availabilities if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)]
+    fitting = [
+        one
+        for one in availabilities
+        if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)
+    ]
     found = next((one for one in fitting if not one.missing), None)
     if found is None:
         raise _nothing(fitting, platform, wanted)
@@ -116,7 +134,10 @@ class Choice:
 
 
 def choose(
-    availabilities: Sequence[Found], platform: Platform, identifier: str | None, taken: Collection[str]
+    availabilities: Sequence[Found],
+    platform: Platform,
+    identifier: str | None,
+    taken: Collection[str],
 ) -> Choice:
     """Choose the device of a session.
 
@@ -124,13 +145,23 @@ def choose(
     none that is free: a session never gets another device than the requested one. Ours.
     """
     found = usable(availabilities, platform, identifier)
-    return Choice(found, _one(found.devices, platform, identifier, taken) if found.devices else None)
+    return Choice(
+        found,
+        _one(found.devices, platform, identifier, taken) if found.devices else None,
+    )
 
 
 def _one(
-    devices: Sequence[ConnectedDevice], platform: Platform, identifier: str | None, taken: Collection[str]
+    devices: Sequence[ConnectedDevice],
+    platform: Platform,
+    identifier: str | None,
+    taken: Collection[str],
 ) -> ConnectedDevice:
-    wanted = [device for device in devices if identifier is None or plain(identifier) in device.names]
+    wanted = [
+        device
+        for device in devices
+        if identifier is None or plain(identifier) in device.names
+    ]
     if not wanted:
         known = ", ".join(sorted(device.udid for device in devices))
         raise RequestError(
@@ -140,15 +171,25 @@ def _one(
     free = next((device for device in wanted if device.udid not in taken), None)
     if free is None:
         busy = ", ".join(device.udid for device in wanted)
-        raise BusyError(f"every matching {platform} device is in use by another session: {busy}")
+        raise BusyError(
+            f"every matching {platform} device is in use by another session: {busy}"
+        )
     return free
 
 
-def _nothing(availabilities: Sequence[Found], platform: Platform, wanted: str | None) -> ControllerError:
+def _nothing(
+    availabilities: Sequence[Found], platform: Platform, wanted: str | None
+) -> ControllerError:
     if not availabilities and wanted == chromium.KIND:
-        return ControllerError(f"deviceIdentifier {wanted!r}: this service uses real devices only")
+        return ControllerError(
+            f"deviceIdentifier {wanted!r}: this service uses real devices only"
+        )
     if not availabilities:  # the fake device was requested, for another session type
-        return ControllerError(f"deviceIdentifier {wanted!r}: that device is for appium sessions only")
+        return ControllerError(
+            f"deviceIdentifier {wanted!r}: that device is for appium sessions only"
+        )
     lacking = "; ".join(f"{found.kind}: {found.missing}" for found in availabilities)
     fixes = [found.fix for found in availabilities if found.fix]
-    return ControllerError(f"this machine has no {platform} device for the session ({lacking}): {fixes[-1]}")
+    return ControllerError(
+        f"this machine has no {platform} device for the session ({lacking}): {fixes[-1]}"
+    )

@@ -2,16 +2,43 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
+from pytest_device.service.devices import (
+    browsers,
+    chromium,
+    emulator,
+    fake,
+    profiles,
+    simulator,
+)
 from pytest_device.service.devices.base import BusyError, Device
-from pytest_device.service.devices.found import FORCED, Choice, DevicePreference, Found, choose, usable, with_driver
+from pytest_device.service.devices.found import (
+    FORCED,
+    Choice,
+    DevicePreference,
+    Found,
+    choose,
+    usable,
+    with_driver,
+)
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
@@ -53,21 +80,33 @@ class Kind:
 
 
 def _real(
-    listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Found]], package: str
+    listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Found]],
+    package: str,
 ) -> Callable[[Machine, SessionType], Awaitable[Found]]:
     """Return a function that finds real devices; for Appium, it requires the user's driver in ``package``."""
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
         found = await listed(machine.for_tools, machine.preference)
-        if session_type is not SessionType.APPIUM:  # other controllers bring their own drivers
+        if (
+            session_type is not SessionType.APPIUM
+        ):  # other controllers bring their own drivers
             return found
-        return with_driver(found, Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium"), package)
+        return with_driver(
+            found,
+            Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium"),
+            package,
+        )
 
     return find
 
 
 async def _chromium(machine: Machine, session_type: SessionType) -> Found:
-    return await browsers.find(machine.environ, session_type, cache_dir=machine.cache_dir, built_for=machine.built_for)
+    return await browsers.find(
+        machine.environ,
+        session_type,
+        cache_dir=machine.cache_dir,
+        built_for=machine.built_for,
+    )
 
 
 async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
@@ -76,15 +115,27 @@ async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
 
 _EVERY: Final = tuple(SessionType)
 KINDS: Final = (
-    Kind(emulator.KIND, (Platform.ANDROID,), _EVERY, _real(emulator.listed, "appium-uiautomator2-driver")),
-    Kind(simulator.KIND, (Platform.IOS,), _EVERY, _real(simulator.listed, "appium-xcuitest-driver")),
+    Kind(
+        emulator.KIND,
+        (Platform.ANDROID,),
+        _EVERY,
+        _real(emulator.listed, "appium-uiautomator2-driver"),
+    ),
+    Kind(
+        simulator.KIND,
+        (Platform.IOS,),
+        _EVERY,
+        _real(simulator.listed, "appium-xcuitest-driver"),
+    ),
     Kind(chromium.KIND, tuple(Platform), _EVERY, _chromium),
     Kind(fake.KIND, tuple(Platform), (SessionType.APPIUM,), _fake),
 )
 """The kinds of devices, in order of preference."""
 
 
-async def availability(platform: Platform, session_type: SessionType, machine: Machine) -> Sequence[Found]:
+async def availability(
+    platform: Platform, session_type: SessionType, machine: Machine
+) -> Sequence[Found]:
     """Return this machine's devices for a session type, by kind, in order of preference."""
     return [
         await kind.find(machine, session_type)
@@ -112,7 +163,9 @@ class Devices:
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
-        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, preference=preference)
+        self._machine = Machine(
+            environ, home, toolbox.cache_dir if toolbox else None, preference=preference
+        )
         self._handover_seconds = handover_seconds
         self._started = AsyncExitStack()
         self._starting = asyncio.Lock()
@@ -149,12 +202,23 @@ class Devices:
     async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
         platform = Platform(request["platform"])
         availabilities = await availability(platform, _type(request), self._machine)
-        return availabilities, usable(availabilities, platform, request.get("deviceIdentifier"))
+        return availabilities, usable(
+            availabilities, platform, request.get("deviceIdentifier")
+        )
 
-    def _choice(self, availabilities: Sequence[Found], request: Mapping[str, Any]) -> Choice:
-        return choose(availabilities, Platform(request["platform"]), request.get("deviceIdentifier"), self._taken)
+    def _choice(
+        self, availabilities: Sequence[Found], request: Mapping[str, Any]
+    ) -> Choice:
+        return choose(
+            availabilities,
+            Platform(request["platform"]),
+            request.get("deviceIdentifier"),
+            self._taken,
+        )
 
-    async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
+    async def _up(
+        self, request: Mapping[str, Any], note: Log
+    ) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, after starting the one that the user named."""
         async with self._starting:
             availabilities, found = await self._find(request)
@@ -169,7 +233,9 @@ class Devices:
         """Stop the devices that were started here."""
         await self._started.aclose()
 
-    async def _free(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Choice]:
+    async def _free(
+        self, request: Mapping[str, Any], note: Log
+    ) -> tuple[Sequence[Found], Choice]:
         """Choose the device once it is free: a session that has ended may still be restoring it."""
         until = time.monotonic() + self._handover_seconds
         while True:
@@ -181,7 +247,9 @@ class Devices:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _install(self, found: Found, request: Mapping[str, Any], progress: Log) -> None:
+    async def _install(
+        self, found: Found, request: Mapping[str, Any], progress: Log
+    ) -> None:
         if found.to_install and self._toolbox:
             pinned = browsers.Pinned(self._toolbox.cache_dir, by_hand=found.fix)
             await pinned.install(self._toolbox, _type(request), progress)
@@ -196,13 +264,25 @@ class Devices:
         others were not chosen. Raises ControllerError if no device is usable or it does not start, ConfigError if a
         browser cannot be installed, OSError if its directories cannot be created.
         """
-        platform, identifier, note = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
+        platform, identifier, note = (
+            Platform(request["platform"]),
+            request.get("deviceIdentifier"),
+            log or self._log,
+        )
         availabilities, choice = await self._free(request, note)
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
-            async with self._opened(choice, platform, identifier, directory, note) as device:
-                kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
-                note(f"device: {device.name} ({kind}){_others(availabilities, choice.found)}")
+            async with self._opened(
+                choice, platform, identifier, directory, note
+            ) as device:
+                kind = (
+                    f"{device.kind}: {_named(choice.found)}"
+                    if device.kind == chromium.KIND
+                    else device.kind
+                )
+                note(
+                    f"device: {device.name} ({kind}){_others(availabilities, choice.found)}"
+                )
                 yield device
 
     @asynccontextmanager
@@ -215,13 +295,21 @@ class Devices:
             self._taken -= device
 
     def _opened(
-        self, choice: Choice, platform: Platform, identifier: str | None, directory: Path, note: Log
+        self,
+        choice: Choice,
+        platform: Platform,
+        identifier: str | None,
+        directory: Path,
+        note: Log,
     ) -> AbstractAsyncContextManager[Device]:
         found, environ = choice.found, self._machine.environ
         if choice.device:
             return self._borrowed(choice.device.udid, found, directory)
         if found.kind == chromium.KIND and found.program:
-            profile = profiles.find_profile(platform, None if plain(identifier or "") == chromium.KIND else identifier)
+            profile = profiles.find_profile(
+                platform,
+                None if plain(identifier or "") == chromium.KIND else identifier,
+            )
             return chromium.booted(
                 profile,
                 programs=(found.program, found.chromedriver),
@@ -232,23 +320,31 @@ class Devices:
             )
         return nullcontext(fake.Fake(platform, identifier))
 
-    def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
+    def _borrowed(
+        self, udid: str, found: Found, directory: Path
+    ) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
         if found.kind == emulator.KIND:
             return emulator.Emulator(udid, found, environ=environ, log=self._log)
-        return simulator.Simulator(udid, found, environ=environ, directory=directory, log=self._log)
+        return simulator.Simulator(
+            udid, found, environ=environ, directory=directory, log=self._log
+        )
 
 
 def _others(availabilities: Sequence[Found], used: Found) -> str:
     """Return why the preferred kinds were not usable."""
     lacking = [
-        f"no {found.kind}: {found.missing}" for found in availabilities[: availabilities.index(used)] if found.missing
+        f"no {found.kind}: {found.missing}"
+        for found in availabilities[: availabilities.index(used)]
+        if found.missing
     ]
     return f"; {'; '.join(lacking)}" if lacking else ""
 
 
 def _named(browser: Found) -> str:
-    return f"{browser.program}, {browser.about}" if browser.about else str(browser.program)
+    return (
+        f"{browser.program}, {browser.about}" if browser.about else str(browser.program)
+    )
 
 
 def _type(request: Mapping[str, Any]) -> SessionType:

@@ -15,7 +15,9 @@ def parts_of(link: str) -> SplitResult:
     try:
         return urlsplit(link)
     except ValueError as error:
-        raise ControllerError(f"{Redactor().text(link)} is not a valid URL: {error}") from error
+        raise ControllerError(
+            f"{Redactor().text(link)} is not a valid URL: {error}"
+        ) from error
 
 
 def address_in(base: str, link: str) -> str:
@@ -35,7 +37,10 @@ def is_within(base: str, address: str) -> bool:
     """Return whether a URL belongs to the app at ``base``."""
     here, there = urlsplit(base), urlsplit(address)
     folder = _folder(here.path)
-    return (here.scheme, here.netloc) == (there.scheme, there.netloc) and f"{there.path}/".startswith(folder)
+    return (here.scheme, here.netloc) == (
+        there.scheme,
+        there.netloc,
+    ) and f"{there.path}/".startswith(folder)
 
 
 def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> str:
@@ -46,10 +51,17 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
     scheme = parts_of(link).scheme
     owners = [app for app, own in schemes.items() if own == scheme]
     undeclared = [app for app, own in schemes.items() if own is None]
-    for candidates in (owners, undeclared if len(schemes) == 1 else [], [front] if front in undeclared else []):
+    for candidates in (
+        owners,
+        undeclared if len(schemes) == 1 else [],
+        [front] if front in undeclared else [],
+    ):
         if candidates:
             return candidates[0]
-    known = ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items()) or "no app is installed"
+    known = (
+        ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items())
+        or "no app is installed"
+    )
     raise ControllerError(f"no app here opens {Redactor().text(link)}: {known}")
 
 

@@ -31,18 +31,26 @@ Show = Callable[[str], Awaitable[None]]
 class _Workers:
     """Service workers reported by the browser, by registration ID."""
 
-    registrations: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    versions: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    registrations: dict[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
+    versions: dict[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, message: Message) -> None:
         params = message["params"]
         match message["method"]:
             case "ServiceWorker.workerRegistrationUpdated":
-                self.registrations |= {one["registrationId"]: one for one in params["registrations"]}
+                self.registrations |= {
+                    one["registrationId"]: one for one in params["registrations"]
+                }
             case "ServiceWorker.workerVersionUpdated":
                 self.versions |= {
-                    one["registrationId"]: one for one in params["versions"] if one["status"] == "activated"
+                    one["registrationId"]: one
+                    for one in params["versions"]
+                    if one["status"] == "activated"
                 }
             case _:
                 pass
@@ -50,14 +58,26 @@ class _Workers:
 
     def of(self, address: str) -> str | None:
         """Return the ID of the registration with the longest scope that matches a URL."""
-        scopes = {name: one["scopeURL"] for name, one in self.registrations.items() if not one["isDeleted"]}
-        fitting = [name for name, scope in scopes.items() if address.startswith(scope) and name in self.versions]
+        scopes = {
+            name: one["scopeURL"]
+            for name, one in self.registrations.items()
+            if not one["isDeleted"]
+        }
+        fitting = [
+            name
+            for name, scope in scopes.items()
+            if address.startswith(scope) and name in self.versions
+        ]
         return max(fitting, key=lambda name: len(scopes[name]), default=None)
 
     def running(self, registration: str) -> str | None:
         """Return the target ID of a registration's worker if it is running."""
         version = self.versions.get(registration, {})
-        return version.get("targetId") if version.get("runningStatus") == "running" else None
+        return (
+            version.get("targetId")
+            if version.get("runningStatus") == "running"
+            else None
+        )
 
 
 class NotificationCenter:
@@ -85,7 +105,9 @@ class NotificationCenter:
             await self._permit(origin, "prompt")
         self._permitted -= origins
         self._shown = {
-            key: one for key, one in self._shown.items() if not one["scope"].startswith(tuple(f"{o}/" for o in origins))
+            key: one
+            for key, one in self._shown.items()
+            if not one["scope"].startswith(tuple(f"{o}/" for o in origins))
         }
 
     async def push(self, target: str, address: str, data: str) -> None:
@@ -94,15 +116,21 @@ class NotificationCenter:
         Raises ControllerError without a service worker or for a message of more than 4,096 bytes.
         """
         if len(data.encode()) > MAX_PAYLOAD_BYTES:
-            raise ControllerError(f"a message must have at most {MAX_PAYLOAD_BYTES} bytes")
+            raise ControllerError(
+                f"a message must have at most {MAX_PAYLOAD_BYTES} bytes"
+            )
         async with self._working(target, address) as (page, workers, registration):
             await self._worker(page, workers, registration)
             scope = workers.registrations[registration]["scopeURL"]
             origin = "/".join(scope.split("/")[:3])
             params = {"origin": origin, "registrationId": registration, "data": data}
-            await self._connection.call("ServiceWorker.deliverPushMessage", params, session=page)
+            await self._connection.call(
+                "ServiceWorker.deliverPushMessage", params, session=page
+            )
 
-    async def answer(self, target: str, key: str, action: str | None, text: str | None) -> None:
+    async def answer(
+        self, target: str, key: str, action: str | None, text: str | None
+    ) -> None:
         """Tap a notification or one of its actions. Raises ControllerError for an unknown action or unexpected text."""
         one = self._found(key)
         if action is not None:
@@ -126,25 +154,38 @@ class NotificationCenter:
 
     def _found(self, key: str) -> Mapping[str, Any]:
         if key not in self._shown:
-            raise ControllerError(f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}")
+            raise ControllerError(
+                f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}"
+            )
         return self._shown[key]
 
     async def _do(self, event: Event) -> None:
         asked: Mapping[str, Any] = json.loads(event.params["payload"])
         value: object = None
-        with suppress(ControllerError):  # the app can't be shown, but its code must still get a reply
+        with suppress(
+            ControllerError
+        ):  # the app can't be shown, but its code must still get a reply
             value = await self._value(asked)
         with suppress(ControllerError):  # the page or worker was closed
             expression = f"__pytestDevice.answer({asked['id']}, {json.dumps(value)})"
-            params = {"expression": expression, "contextId": event.params["executionContextId"]}
-            await self._connection.call("Runtime.evaluate", params, session=event.session)
+            params = {
+                "expression": expression,
+                "contextId": event.params["executionContextId"],
+            }
+            await self._connection.call(
+                "Runtime.evaluate", params, session=event.session
+            )
 
     async def _value(self, asked: Mapping[str, Any]) -> object:
         match asked["what"]:
             case "show":
                 self._add(asked)
             case "list":
-                return [one for one in self._shown.values() if one["scope"] == asked["scope"]]
+                return [
+                    one
+                    for one in self._shown.values()
+                    if one["scope"] == asked["scope"]
+                ]
             case "close":
                 self._shown.pop(asked["key"], None)
             case "open":
@@ -158,68 +199,132 @@ class NotificationCenter:
 
     async def _permit(self, origin: str, setting: str) -> None:
         self._permitted.add(origin)
-        await self._connection.call("Browser.setPermission", {**_PERMISSION, "setting": setting, "origin": origin})
+        await self._connection.call(
+            "Browser.setPermission",
+            {**_PERMISSION, "setting": setting, "origin": origin},
+        )
 
     def _add(self, asked: Mapping[str, Any]) -> None:
         tag, scope = asked["options"].get("tag"), asked["scope"]
         for key, one in list(self._shown.items()):
-            if (tag and (one["options"].get("tag"), one["scope"]) == (tag, scope)) or len(self._shown) >= MOST_SHOWN:
+            if (
+                tag and (one["options"].get("tag"), one["scope"]) == (tag, scope)
+            ) or len(self._shown) >= MOST_SHOWN:
                 del self._shown[key]
         key = str(next(self._keys))
-        self._shown[key] = {"key": key, "title": asked["title"], "options": asked["options"], "scope": scope}
+        self._shown[key] = {
+            "key": key,
+            "title": asked["title"],
+            "options": asked["options"],
+            "scope": scope,
+        }
 
-    async def _fire(self, target: str, event: str, one: Mapping[str, Any], action: str, text: str | None) -> None:
+    async def _fire(
+        self,
+        target: str,
+        event: str,
+        one: Mapping[str, Any],
+        action: str,
+        text: str | None,
+    ) -> None:
         async with self._working(target, one["scope"]) as (page, workers, registration):
             session = await self._worker(page, workers, registration)
-            arguments = ", ".join(json.dumps(value) for value in (event, one, action, text))
-            params = {"expression": f"__pytestDevice.answered({arguments})", "awaitPromise": True}
-            reply = await self._connection.call("Runtime.evaluate", params, session=session)
+            arguments = ", ".join(
+                json.dumps(value) for value in (event, one, action, text)
+            )
+            params = {
+                "expression": f"__pytestDevice.answered({arguments})",
+                "awaitPromise": True,
+            }
+            reply = await self._connection.call(
+                "Runtime.evaluate", params, session=session
+            )
             if "exceptionDetails" in reply:
-                thrown = reply["exceptionDetails"].get("exception", {}).get("description", "an exception")
-                raise ControllerError(f"{event} failed in the app's service worker: {thrown}")
+                thrown = (
+                    reply["exceptionDetails"]
+                    .get("exception", {})
+                    .get("description", "an exception")
+                )
+                raise ControllerError(
+                    f"{event} failed in the app's service worker: {thrown}"
+                )
 
     @asynccontextmanager
-    async def _working(self, target: str, address: str) -> AsyncGenerator[tuple[str, _Workers, str]]:
+    async def _working(
+        self, target: str, address: str
+    ) -> AsyncGenerator[tuple[str, _Workers, str]]:
         """Yield a page's debugging session, the workers, and the registration ID for a URL."""
         workers = _Workers()
         page = await self._attach(target)
         self._connection.divert(page, workers.take)
         try:
             await self._connection.call("ServiceWorker.enable", session=page)
-            missing = f"{address} has no active service worker: a push message needs one"
-            yield page, workers, await _until(workers, lambda: workers.of(address), missing)
+            missing = (
+                f"{address} has no active service worker: a push message needs one"
+            )
+            yield (
+                page,
+                workers,
+                await _until(workers, lambda: workers.of(address), missing),
+            )
         finally:
             self._connection.divert(page, None)
             with suppress(ControllerError):
-                await self._connection.call("Target.detachFromTarget", {"sessionId": page}, session=self._root)
+                await self._connection.call(
+                    "Target.detachFromTarget", {"sessionId": page}, session=self._root
+                )
 
     async def _worker(self, page: str, workers: _Workers, registration: str) -> str:
         """Return the debugging session of a registration's worker, starting the worker if necessary."""
         if workers.running(registration) is None:
             scope = {"scopeURL": workers.registrations[registration]["scopeURL"]}
-            await self._connection.call("ServiceWorker.startWorker", scope, session=page)
-        target = await _until(workers, lambda: workers.running(registration), "the app's service worker did not start")
+            await self._connection.call(
+                "ServiceWorker.startWorker", scope, session=page
+            )
+        target = await _until(
+            workers,
+            lambda: workers.running(registration),
+            "the app's service worker did not start",
+        )
         if target not in self._workers:
             session = await self._attach(target)
-            self._connection.divert(session, lambda message: self._take(session, message))
-            await self._connection.call("Runtime.addBinding", {"name": BINDING}, session=session)
-            await self._connection.call("Runtime.evaluate", {"expression": SCRIPT}, session=session)
+            self._connection.divert(
+                session, lambda message: self._take(session, message)
+            )
+            await self._connection.call(
+                "Runtime.addBinding", {"name": BINDING}, session=session
+            )
+            await self._connection.call(
+                "Runtime.evaluate", {"expression": SCRIPT}, session=session
+            )
             self._workers[target] = session
         return self._workers[target]
 
     async def _attach(self, target: str) -> str:
         if self._root is None:
-            self._root = str((await self._connection.call("Target.attachToBrowserTarget"))["sessionId"])
+            self._root = str(
+                (await self._connection.call("Target.attachToBrowserTarget"))[
+                    "sessionId"
+                ]
+            )
             self._connection.divert(self._root, lambda _message: None)
         how = {"targetId": target, "flatten": True}
-        return str((await self._connection.call("Target.attachToTarget", how, session=self._root))["sessionId"])
+        return str(
+            (
+                await self._connection.call(
+                    "Target.attachToTarget", how, session=self._root
+                )
+            )["sessionId"]
+        )
 
     def _take(self, session: str, message: Message) -> None:
         if message["method"] == "Runtime.bindingCalled":
             self.on_event(Event(message["method"], message["params"], session))
 
 
-async def _until(workers: _Workers, find: Callable[[], str | None], missing: str) -> str:
+async def _until(
+    workers: _Workers, find: Callable[[], str | None], missing: str
+) -> str:
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             while (found := find()) is None:
@@ -233,6 +338,10 @@ async def _until(workers: _Workers, find: Callable[[], str | None], missing: str
 def _check_action(one: Mapping[str, Any], action: str, text: str | None) -> None:
     actions = {known["action"]: known for known in one["options"].get("actions", [])}
     if action not in actions:
-        raise ControllerError(f"the notification has no action {action}, available: {', '.join(actions) or 'none'}")
+        raise ControllerError(
+            f"the notification has no action {action}, available: {', '.join(actions) or 'none'}"
+        )
     if (text is not None) != (actions[action].get("type") == "text"):
-        raise ControllerError(f"the action {action} {'needs' if text is None else 'takes no'} text")
+        raise ControllerError(
+            f"the action {action} {'needs' if text is None else 'takes no'} text"
+        )

@@ -81,10 +81,16 @@ class Page:
         self._going = asyncio.Lock()
 
     async def call(
-        self, method: str, params: Mapping[str, Any] | None = None, *, limit_seconds: float = LOAD_SECONDS
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        limit_seconds: float = LOAD_SECONDS,
     ) -> Mapping[str, Any]:
         """Execute a command on this page, see ``Connection.call``."""
-        return await self._connection.call(method, params, session=self._session, limit_seconds=limit_seconds)
+        return await self._connection.call(
+            method, params, session=self._session, limit_seconds=limit_seconds
+        )
 
     async def prepare(self, screen: Screen, browser_version: str) -> None:
         """Emulate the phone on this page, then let it continue to load."""
@@ -94,10 +100,19 @@ class Page:
             ("Runtime.enable", {}),
             ("Log.enable", {}),
             ("Emulation.setDeviceMetricsOverride", screen.metrics()),
-            ("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": _TOUCHES}),
-            ("Emulation.setUserAgentOverride", screen.profile.user_agent(browser_version)),
+            (
+                "Emulation.setTouchEmulationEnabled",
+                {"enabled": True, "maxTouchPoints": _TOUCHES},
+            ),
+            (
+                "Emulation.setUserAgentOverride",
+                screen.profile.user_agent(browser_version),
+            ),
             ("Emulation.setFocusEmulationEnabled", {"enabled": True}),
-            ("Page.addScriptToEvaluateOnNewDocument", {"source": screen.profile.script}),
+            (
+                "Page.addScriptToEvaluateOnNewDocument",
+                {"source": screen.profile.script},
+            ),
             ("Runtime.addBinding", {"name": notifications.BINDING}),
             ("Page.addScriptToEvaluateOnNewDocument", {"source": notifications.SCRIPT}),
             ("Runtime.runIfWaitingForDebugger", {}),
@@ -106,7 +121,9 @@ class Page:
 
     def on_event(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
-            case "Page.lifecycleEvent" if params["frameId"] == self.target and params["name"] == "load":
+            case "Page.lifecycleEvent" if (
+                params["frameId"] == self.target and params["name"] == "load"
+            ):
                 # Includes a page that the requested one redirected to.
                 if params["loaderId"] != self._loader:
                     self._loader = params["loaderId"]
@@ -115,7 +132,11 @@ class Page:
                 self._is_another.set()
             case "Page.javascriptDialogOpening":
                 self._dialog, self.dialog_type = params["message"], params["type"]
-                (self._holds_on if params["type"] == "beforeunload" else self._is_settled).set()
+                (
+                    self._holds_on
+                    if params["type"] == "beforeunload"
+                    else self._is_settled
+                ).set()
             case "Page.javascriptDialogClosed":
                 self._dialog = self.dialog_type = None
                 self._holds_on.clear()
@@ -128,7 +149,9 @@ class Page:
         self._is_settled.set()
 
     async def address(self) -> str:
-        reply = await self._connection.call("Target.getTargetInfo", {"targetId": self.target})
+        reply = await self._connection.call(
+            "Target.getTargetInfo", {"targetId": self.target}
+        )
         return str(reply["targetInfo"]["url"])
 
     async def go(self, url: str) -> None:
@@ -146,8 +169,12 @@ class Page:
         """Run this script before every document from now on, instead of the previous one."""
         before, self._script = self._script, None
         if before:
-            await self.call("Page.removeScriptToEvaluateOnNewDocument", {"identifier": before})
-        reply = await self.call("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+            await self.call(
+                "Page.removeScriptToEvaluateOnNewDocument", {"identifier": before}
+            )
+        reply = await self.call(
+            "Page.addScriptToEvaluateOnNewDocument", {"source": script}
+        )
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
@@ -155,7 +182,9 @@ class Page:
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
-        except ControllerError:  # a script runs forever: the page could not be unloaded either
+        except (
+            ControllerError
+        ):  # a script runs forever: the page could not be unloaded either
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
         await self.go(url)
@@ -163,7 +192,9 @@ class Page:
 
     async def hide(self) -> None:
         """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
-        await self._drawn("Emulation.setFocusEmulationEnabled", {"enabled": False})  # which keeps a page visible
+        await self._drawn(
+            "Emulation.setFocusEmulationEnabled", {"enabled": False}
+        )  # which keeps a page visible
         await self._drawn("Page.setWebLifecycleState", {"state": "frozen"})
 
     async def reveal(self) -> None:
@@ -175,7 +206,9 @@ class Page:
         """Clear the stored data of these origins: cookies, databases, service workers."""
         # Before version 156, Chromium clears the session storage of a hidden origin only for "*".
         for origin in origins if keep_others else [_EVERY_ORIGIN]:
-            await self.call("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+            await self.call(
+                "Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"}
+            )
         cookies = await self.call("Network.getCookies", {"urls": list(origins)})
         for cookie in cookies["cookies"]:
             which = {name: cookie[name] for name in ("name", "domain", "path")}
@@ -199,15 +232,23 @@ class Page:
             await self._close_dialog()
             return
         for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
-            await self.call("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+            await self.call(
+                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": points}
+            )
 
     async def _captured(self) -> bytes | None:
         """Return a screenshot, None if the page navigated meanwhile: then the browser may never respond."""
         self._is_another.clear()
         how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
-        async with _until(self._is_another, self._drawn("Page.captureScreenshot", how)) as (capturing, changing):
+        async with _until(
+            self._is_another, self._drawn("Page.captureScreenshot", how)
+        ) as (capturing, changing):
             try:
-                return base64.b64decode((await capturing)["data"]) if capturing.done() else None
+                return (
+                    base64.b64decode((await capturing)["data"])
+                    if capturing.done()
+                    else None
+                )
             except RefusedError:  # no frame was drawn yet
                 await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
                 return None
@@ -217,7 +258,9 @@ class Page:
             async with asyncio.timeout(LOAD_SECONDS):
                 await self._is_settled.wait()
         except TimeoutError as error:
-            raise ControllerError(f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s") from error
+            raise ControllerError(
+                f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s"
+            ) from error
         if self._crash:
             raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
         await self._shown_once()
@@ -231,14 +274,21 @@ class Page:
             return
         self._is_settled.clear()
         expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
-        showing = self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True})
-        async with _until(self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS) as tasks:
+        showing = self.call(
+            "Runtime.evaluate", {"expression": expression, "awaitPromise": True}
+        )
+        async with _until(
+            self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS
+        ) as tasks:
             pass  # a dialog opened, or another page loads
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
         """Navigate to a URL, and accept a beforeunload dialog."""
-        async with _until(self._holds_on, self.call("Page.navigate", {"url": url})) as (navigating, _):
+        async with _until(self._holds_on, self.call("Page.navigate", {"url": url})) as (
+            navigating,
+            _,
+        ):
             if not navigating.done():
                 await self._close_dialog()
             return await navigating
@@ -246,7 +296,9 @@ class Page:
     async def _forget_visit(self, limit_seconds: float) -> None:
         # On a page without storage, this throws in the page, and nothing needs clearing.
         await self.call(
-            "Runtime.evaluate", {"expression": "window.name = ''; sessionStorage.clear()"}, limit_seconds=limit_seconds
+            "Runtime.evaluate",
+            {"expression": "window.name = ''; sessionStorage.clear()"},
+            limit_seconds=limit_seconds,
         )
 
     async def _drawn(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,7 +312,9 @@ class Page:
 
     def _refuse_in_dialog(self) -> None:
         if self._dialog is not None:
-            raise ControllerError(f"a dialog of the page is open: {_shown(self._dialog)}")
+            raise ControllerError(
+                f"a dialog of the page is open: {_shown(self._dialog)}"
+            )
 
     async def _close_dialog(self) -> None:
         if self._dialog is not None:
@@ -269,12 +323,17 @@ class Page:
 
 @asynccontextmanager
 async def _until(
-    event: asyncio.Event, work: Coroutine[Any, Any, _Result], *, limit_seconds: float | None = None
+    event: asyncio.Event,
+    work: Coroutine[Any, Any, _Result],
+    *,
+    limit_seconds: float | None = None,
 ) -> AsyncGenerator[tuple[asyncio.Task[_Result], asyncio.Task[bool]]]:
     """Wait until the work is done or the event is set; cancel both at the end of the block."""
     tasks = asyncio.create_task(work), asyncio.create_task(event.wait())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=limit_seconds)
+        await asyncio.wait(
+            tasks, return_when=asyncio.FIRST_COMPLETED, timeout=limit_seconds
+        )
         yield tasks
     finally:
         for task in tasks:

@@ -8,9 +8,7 @@ from typing import Any, Final
 from pytest_device.service.devices.base import RequestError
 from pytest_device.spec import Platform
 
-_ANDROID: Final = (
-    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {form}Safari/537.36"
-)
+_ANDROID: Final = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {form}Safari/537.36"
 """For all Android phones: Chrome reports the true version and model in its client hints only."""
 _IOS: Final = (
     "Mozilla/5.0 ({family}; CPU {system} {version} like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
@@ -34,10 +32,15 @@ class Profile:
     def user_agent(self, browser_version: str) -> Mapping[str, Any]:
         """Return the parameters of ``Emulation.setUserAgentOverride``; a version looks like ``156.0.8078.79``."""
         if self.platform is Platform.IOS:
-            return {"userAgent": self._safari(), "platform": "iPad" if self.is_tablet else "iPhone"}
+            return {
+                "userAgent": self._safari(),
+                "platform": "iPad" if self.is_tablet else "iPhone",
+            }
         major = browser_version.partition(".")[0]
         return {
-            "userAgent": _ANDROID.format(major=major, form="" if self.is_tablet else "Mobile "),
+            "userAgent": _ANDROID.format(
+                major=major, form="" if self.is_tablet else "Mobile "
+            ),
             "platform": "Linux armv81",
             "userAgentMetadata": self._hints(major, browser_version),
         }
@@ -45,12 +48,18 @@ class Profile:
     @property
     def script(self) -> str:
         """The script to run before every document: Safari has no client hints, which libraries check first."""
-        return "delete Navigator.prototype.userAgentData" if self.platform is Platform.IOS else ""
+        return (
+            "delete Navigator.prototype.userAgentData"
+            if self.platform is Platform.IOS
+            else ""
+        )
 
     def _safari(self) -> str:
         family, system = ("iPad", "OS") if self.is_tablet else ("iPhone", "iPhone OS")
         version = self.version.replace(".", "_")
-        return _IOS.format(family=family, system=system, version=version, safari=self.version)
+        return _IOS.format(
+            family=family, system=system, version=version, safari=self.version
+        )
 
     def _hints(self, major: str, full: str) -> Mapping[str, Any]:
         names = ("Chromium", "Google Chrome")
@@ -65,11 +74,20 @@ class Profile:
         }
 
 
-def _android(name: str, width: int, height: int, scale: float, version: str = "15", **more: Any) -> Profile:
+def _android(
+    name: str, width: int, height: int, scale: float, version: str = "15", **more: Any
+) -> Profile:
     return Profile(name, Platform.ANDROID, width, height, scale, version, **more)
 
 
-def _ios(name: str, width: int, height: int, scale: float = 3, version: str = "18.5", **more: Any) -> Profile:
+def _ios(
+    name: str,
+    width: int,
+    height: int,
+    scale: float = 3,
+    version: str = "18.5",
+    **more: Any,
+) -> Profile:
     return Profile(name, Platform.IOS, width, height, scale, version, **more)
 
 
@@ -82,8 +100,16 @@ PROFILES: Final = (
     _android("Pixel 7 Pro", 412, 892, 3.5, "14"),
     _android("Pixel 6", 412, 915, 2.625, "13"),
     _android("Pixel 5", 393, 851, 2.75, "13"),
-    _android("Medium Phone", 412, 915, 2.625, aliases=("Medium Phone API 35", "Medium Phone API 36")),
-    _android("Small Phone", 360, 640, 2, aliases=("Small Phone API 35", "Small Phone API 36")),
+    _android(
+        "Medium Phone",
+        412,
+        915,
+        2.625,
+        aliases=("Medium Phone API 35", "Medium Phone API 36"),
+    ),
+    _android(
+        "Small Phone", 360, 640, 2, aliases=("Small Phone API 35", "Small Phone API 36")
+    ),
     _android("Pixel Tablet", 800, 1280, 2, is_tablet=True),
     _ios("iPhone 16", 393, 852),
     _ios("iPhone 16 Pro", 402, 874),

@@ -53,7 +53,9 @@ class _Relay:
         self._order = order
         self._key = secrets.token_hex(_KEY_BYTES)
 
-    async def answer(self, client: ServerConnection, request: Request) -> Response | None:
+    async def answer(
+        self, client: ServerConnection, request: Request
+    ) -> Response | None:
         """Answer a request for the list of targets; return None to accept a connection to one."""
         if why := _refusal(client, request):
             return client.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
@@ -63,16 +65,22 @@ class _Relay:
                 return _json(client, await self._version(base))
             case ["", "json"] | ["", "json", "list"]:
                 return _json(client, await self._list(base))
-            case ["", "devtools", "browser", key] if secrets.compare_digest(key, self._key):
+            case ["", "devtools", "browser", key] if secrets.compare_digest(
+                key, self._key
+            ):
                 return None
-            case ["", "devtools", "page", key, _] if secrets.compare_digest(key, self._key):
+            case ["", "devtools", "page", key, _] if secrets.compare_digest(
+                key, self._key
+            ):
                 return None
             case _:
                 return client.respond(http.HTTPStatus.NOT_FOUND, "no such target\n")
 
     async def serve(self, websocket: ServerConnection) -> None:
         """Forward messages between a program and the browser, in the program's own debugging sessions."""
-        root: str = (await self._connection.call("Target.attachToBrowserTarget"))["sessionId"]
+        root: str = (await self._connection.call("Target.attachToBrowserTarget"))[
+            "sessionId"
+        ]
         client = _Client(self._connection, root)
         sending = asyncio.create_task(client.send(websocket))
         try:
@@ -87,7 +95,9 @@ class _Relay:
             sending.cancel()
             client.close()
             with suppress(ControllerError):
-                await self._connection.call("Target.detachFromTarget", {"sessionId": root})
+                await self._connection.call(
+                    "Target.detachFromTarget", {"sessionId": root}
+                )
 
     async def _version(self, base: str) -> Message:
         version = await self._connection.call("Browser.getVersion")
@@ -111,7 +121,9 @@ class _Relay:
                 "url": target["url"],
                 "webSocketDebuggerUrl": f"{base}/page/{self._key}/{target['targetId']}",
             }
-            for target in sorted(targets, key=lambda one: places.get(one["targetId"], len(places)))
+            for target in sorted(
+                targets, key=lambda one: places.get(one["targetId"], len(places))
+            )
         ]
 
 
@@ -128,7 +140,9 @@ class _Client:
     async def narrow(self, target: str) -> None:
         """Send commands without a session to this page."""
         attached = await self._connection.call(
-            "Target.attachToTarget", {"targetId": target, "flatten": True}, session=self._root
+            "Target.attachToTarget",
+            {"targetId": target, "flatten": True},
+            session=self._root,
         )
         self._main = attached["sessionId"]
 
@@ -157,9 +171,15 @@ class _Client:
 
     def _take(self, event: Message) -> None:
         match event:
-            case {"method": "Target.attachedToTarget", "params": {"sessionId": str(session)}}:
+            case {
+                "method": "Target.attachedToTarget",
+                "params": {"sessionId": str(session)},
+            }:
                 self._add(session)
-            case {"method": "Target.detachedFromTarget", "params": {"sessionId": str(session)}}:
+            case {
+                "method": "Target.detachedFromTarget",
+                "params": {"sessionId": str(session)},
+            }:
                 self._sessions.discard(session)
                 self._connection.divert(session, None)
             case _:
@@ -187,7 +207,9 @@ def _json(client: ServerConnection, value: object) -> Response:
 
 def _refusal(client: ServerConnection, request: Request) -> str | None:
     """Return why a request is refused: it comes from a web page or another user."""
-    if "Origin" in request.headers or not is_loopback_authority(request.headers.get("Host", "")):
+    if "Origin" in request.headers or not is_loopback_authority(
+        request.headers.get("Host", "")
+    ):
         return "web pages are refused"
     is_own = user_of(client.remote_address, client.local_address) == os.geteuid()
     return None if is_own or not IS_SHOWN else "other users are refused"

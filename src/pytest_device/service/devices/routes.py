@@ -56,21 +56,34 @@ class _Command:
 _Handler = Callable[[_Command], Awaitable[object]]
 
 
-def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> Sequence[Route]:
+def routes(
+    runner: Runner, keys: Keys, *, directory: Directory, note: Note
+) -> Sequence[Route]:
     """Return the routes below ``Keys.url("devices", …)``. A wrong key, or a session without a device, gets status 404.
 
     A failure of the device gets 500, an invalid request 400, with the reason as ``message``.
     """
 
-    def endpoint(answered: str, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(
+        answered: str, handler: _Handler
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session_id = str(request.path_params["session_id"])
             device = runner.record(session_id).device
-            if device is None or not keys.fits("devices", session_id, request.path_params["key"]):
+            if device is None or not keys.fits(
+                "devices", session_id, request.path_params["key"]
+            ):
                 return JSONResponse({"message": "no such device"}, 404)
-            sources = Sources(directory(session_id), device.kind, Builds(None), lambda text: note(session_id, text))
+            sources = Sources(
+                directory(session_id),
+                device.kind,
+                Builds(None),
+                lambda text: note(session_id, text),
+            )
             try:
-                result = await handler(_Command(device, sources, object_in(await request.body() or b"{}")))
+                result = await handler(
+                    _Command(device, sources, object_in(await request.body() or b"{}"))
+                )
             except RefusalError as error:
                 return JSONResponse({"message": str(error)}, error.status)
             except ControllerError as error:
@@ -90,7 +103,9 @@ def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> S
 async def _install(command: _Command) -> str:
     app = await command.sources.at(command.text("app").removeprefix("file://"))
     named = command.text_or_none("applicationId")
-    return await command.device.install(replace(app, application_id=named or app.application_id))
+    return await command.device.install(
+        replace(app, application_id=named or app.application_id)
+    )
 
 
 async def _rotate(command: _Command) -> None:
@@ -104,7 +119,9 @@ def _tabbed(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
     """Handle a command for the pages of a browser; other devices ignore it."""
 
     async def handle(command: _Command) -> object:
-        return await do(command.device) if isinstance(command.device, Chromium) else None
+        return (
+            await do(command.device) if isinstance(command.device, Chromium) else None
+        )
 
     return handle
 
@@ -112,7 +129,9 @@ def _tabbed(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
 def _notifying(do: Callable[[Chromium, _Command], Awaitable[object]]) -> _Handler:
     async def handle(command: _Command) -> object:
         if not isinstance(command.device, Chromium):
-            raise invalid(f"{command.device.name} has no notification center of its own")
+            raise invalid(
+                f"{command.device.name} has no notification center of its own"
+            )
         return await do(command.device, command)
 
     return handle
@@ -124,19 +143,38 @@ async def _notifications(device: Chromium, _command: _Command) -> object:
 
 async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
     lines = command.device.lines if isinstance(command.device, Chromium) else ()
-    return [{"timestamp": round(line.at * 1000), "level": line.level, "message": line.text} for line in lines]
+    return [
+        {"timestamp": round(line.at * 1000), "level": line.level, "message": line.text}
+        for line in lines
+    ]
 
 
 _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("POST", "install"): ("applicationId", _install),
-    ("POST", "launch"): ("", lambda asked: asked.device.launch(asked.text("applicationId"), asked.texts("arguments"))),
+    ("POST", "launch"): (
+        "",
+        lambda asked: asked.device.launch(
+            asked.text("applicationId"), asked.texts("arguments")
+        ),
+    ),
     ("POST", "open-url"): (
         "",
-        lambda asked: asked.device.open_url(asked.text("url"), asked.text_or_none("applicationId")),
+        lambda asked: asked.device.open_url(
+            asked.text("url"), asked.text_or_none("applicationId")
+        ),
     ),
-    ("POST", "terminate"): ("done", lambda asked: asked.device.terminate(asked.text("applicationId"))),
-    ("POST", "remove"): ("done", lambda asked: asked.device.remove(asked.text("applicationId"))),
-    ("POST", "clear"): ("", lambda asked: asked.device.clear(asked.text_or_none("applicationId"))),
+    ("POST", "terminate"): (
+        "done",
+        lambda asked: asked.device.terminate(asked.text("applicationId")),
+    ),
+    ("POST", "remove"): (
+        "done",
+        lambda asked: asked.device.remove(asked.text("applicationId")),
+    ),
+    ("POST", "clear"): (
+        "",
+        lambda asked: asked.device.clear(asked.text_or_none("applicationId")),
+    ),
     ("GET", "apps"): ("apps", lambda asked: asked.device.apps()),
     ("GET", "orientation"): ("orientation", lambda asked: asked.device.orientation()),
     ("POST", "orientation"): ("", _rotate),
@@ -149,20 +187,28 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("GET", "log"): ("lines", _log),
     ("POST", "push"): (
         "",
-        _notifying(lambda device, asked: device.push(asked.text("data"), asked.text_or_none("applicationId"))),
+        _notifying(
+            lambda device, asked: device.push(
+                asked.text("data"), asked.text_or_none("applicationId")
+            )
+        ),
     ),
     ("GET", "notifications"): ("notifications", _notifying(_notifications)),
     ("POST", "answer-notification"): (
         "",
         _notifying(
             lambda device, asked: device.answer_notification(
-                asked.text("key"), asked.text_or_none("action"), asked.text_or_none("text")
+                asked.text("key"),
+                asked.text_or_none("action"),
+                asked.text_or_none("text"),
             )
         ),
     ),
     ("POST", "dismiss-notification"): (
         "",
-        _notifying(lambda device, asked: device.dismiss_notification(asked.text("key"))),
+        _notifying(
+            lambda device, asked: device.dismiss_notification(asked.text("key"))
+        ),
     ),
 }
 """By method and path: the field of the response that holds the command's result, and the command."""

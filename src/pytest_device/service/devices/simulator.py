@@ -11,10 +11,20 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.builds import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
+from pytest_device.service.devices.base import (
+    AppState,
+    Orientation,
+    Tools,
+    capabilities,
+)
 from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.devices.tool import BOOT_SECONDS, INSTALL_SECONDS, Borrowed, Tool
+from pytest_device.service.devices.tool import (
+    BOOT_SECONDS,
+    INSTALL_SECONDS,
+    Borrowed,
+    Tool,
+)
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.program import COMMAND_SECONDS, ask
@@ -23,7 +33,9 @@ from pytest_device.spec import Platform
 KIND: Final = "simulator"
 _LIST: Final = ("simctl", "list", "devices", "booted", "-j")
 _ALL: Final = ("simctl", "list", "devices", "available", "-j")
-_FIX: Final = "on macOS install Xcode, and boot a simulator: xcrun simctl boot 'iPhone 16'"
+_FIX: Final = (
+    "on macOS install Xcode, and boot a simulator: xcrun simctl boot 'iPhone 16'"
+)
 WDA_TIMEOUT: Final = "appium:wdaLaunchTimeout"
 FIRST_BUILD_MS: Final = 480_000
 _CANNOT: Final = "simctl has no command for it; the session's controller may support it"
@@ -40,30 +52,49 @@ async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Fo
         printed = await ask([xcrun, *query], environ=environ)
         devices = parse(printed)
         if preference.simulator:
-            return _named(preference.simulator, parse(printed, booted=False), devices, Path(xcrun))
+            return _named(
+                preference.simulator, parse(printed, booted=False), devices, Path(xcrun)
+            )
     except (ConfigError, ValueError, KeyError) as error:
         return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
     if not devices:
-        return Found(KIND, missing=f"{command} lists no booted simulator", fix="xcrun simctl boot 'iPhone 16'")
+        return Found(
+            KIND,
+            missing=f"{command} lists no booted simulator",
+            fix="xcrun simctl boot 'iPhone 16'",
+        )
     return Found(KIND, devices, Path(xcrun))
 
 
-def _named(name: str, known: Sequence[ConnectedDevice], booted: Sequence[ConnectedDevice], xcrun: Path) -> Found:
+def _named(
+    name: str,
+    known: Sequence[ConnectedDevice],
+    booted: Sequence[ConnectedDevice],
+    xcrun: Path,
+) -> Found:
     """Return the simulator with this name, booted or to be started; of several, the one with the newest system."""
     fitting = [one for one in known if plain(name) in one.names]
     if not fitting:
         missing = f"xcrun {' '.join(_ALL)} has no {name!r}"
-        return Found(KIND, missing=missing, fix="name one that it lists, or create it: xcrun simctl create")
+        return Found(
+            KIND,
+            missing=missing,
+            fix="name one that it lists, or create it: xcrun simctl create",
+        )
     if up := [one for one in fitting if one in booted]:
         return Found(KIND, up[-1:], xcrun)
     return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
 
 
-async def start(found: Found, environ: Mapping[str, str], _guard: Guard, stack: AsyncExitStack) -> None:
+async def start(
+    found: Found, environ: Mapping[str, str], _guard: Guard, stack: AsyncExitStack
+) -> None:
     """Start the named simulator and wait until it has booted; ``stack`` stops it. Raises ControllerError."""
     tool = Tool(found.tool, ("simctl",), environ)
     stack.push_async_callback(tool.succeeds, "shutdown", found.to_start)
-    await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)  # boots it, too
+    await tool.ask(
+        "bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS
+    )  # boots it, too
 
 
 def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:
@@ -84,10 +115,21 @@ class Simulator(Borrowed):
     kind = KIND
     platform = Platform.IOS
 
-    def __init__(self, udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Log) -> None:
+    def __init__(
+        self,
+        udid: str,
+        found: Found,
+        *,
+        environ: Mapping[str, str],
+        directory: Path,
+        log: Log,
+    ) -> None:
         super().__init__(
             udid,
-            Tools({**capabilities(self.platform, udid), **_patience(environ)}, found.appium_home),
+            Tools(
+                {**capabilities(self.platform, udid), **_patience(environ)},
+                found.appium_home,
+            ),
             tool=Tool(found.tool, (), environ),
             alive=("simctl", "spawn", udid, "launchctl", "version"),
             gone=f"the simulator {udid} was shut down",
@@ -99,7 +141,9 @@ class Simulator(Borrowed):
     async def install(self, app: App) -> str:
         """Install an .app directory; return its bundle identifier."""
         if app.path is None or not (app.path / "Info.plist").is_file():
-            raise ControllerError(f"a simulator needs an .app directory, not {app.path or app.url}")
+            raise ControllerError(
+                f"a simulator needs an .app directory, not {app.path or app.url}"
+            )
         application_id = app.application_id or _bundle_id(app.path / "Info.plist")
         await self._simctl("install", str(app.path), limit_seconds=INSTALL_SECONDS)
         self._installed[application_id] = app.path
@@ -107,7 +151,9 @@ class Simulator(Borrowed):
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         anew = ("--terminate-running-process",) if arguments else ()
-        await self._tool.ask("simctl", "launch", *anew, self.name, application_id, *arguments)
+        await self._tool.ask(
+            "simctl", "launch", *anew, self.name, application_id, *arguments
+        )
         self._front = application_id
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
@@ -122,7 +168,9 @@ class Simulator(Borrowed):
         return True
 
     async def remove(self, application_id: str) -> bool:
-        if not await self._tool.succeeds("simctl", "get_app_container", self.name, application_id):
+        if not await self._tool.succeeds(
+            "simctl", "get_app_container", self.name, application_id
+        ):
             return False
         await self._simctl("uninstall", application_id)
         self._installed.pop(application_id, None)
@@ -133,7 +181,9 @@ class Simulator(Borrowed):
         for name in [application_id] if application_id else list(self._installed):
             path = self._installed.get(name)
             if path is None:
-                raise ControllerError(f"the state of {name} cannot be cleared: this session did not install it")
+                raise ControllerError(
+                    f"the state of {name} cannot be cleared: this session did not install it"
+                )
             await self.remove(name)
             await self.install(App(path=path, application_id=name))
 
@@ -143,11 +193,15 @@ class Simulator(Borrowed):
         return {name: self._state(name, running) for name in self._installed}
 
     async def screenshot(self) -> bytes:
-        await self._tool.ask("simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture))
+        await self._tool.ask(
+            "simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture)
+        )
         try:
             return self._picture.read_bytes()
         except OSError as error:
-            raise ControllerError(f"no screenshot of {self.name}: {error.strerror}") from error
+            raise ControllerError(
+                f"no screenshot of {self.name}: {error.strerror}"
+            ) from error
 
     async def tap(self, x: float, y: float) -> None:
         raise ControllerError(f"cannot tap the simulator at {x:g}, {y:g}: {_CANNOT}")
@@ -156,24 +210,38 @@ class Simulator(Borrowed):
         raise ControllerError(f"the orientation of the simulator is unknown: {_CANNOT}")
 
     async def rotate(self, orientation: Orientation) -> None:
-        raise ControllerError(f"cannot rotate the simulator to {orientation}: {_CANNOT}")
+        raise ControllerError(
+            f"cannot rotate the simulator to {orientation}: {_CANNOT}"
+        )
 
-    async def _simctl(self, command: str, *arguments: str, limit_seconds: float = COMMAND_SECONDS) -> str:
-        return await self._tool.ask("simctl", command, self.name, *arguments, limit_seconds=limit_seconds)
+    async def _simctl(
+        self, command: str, *arguments: str, limit_seconds: float = COMMAND_SECONDS
+    ) -> str:
+        return await self._tool.ask(
+            "simctl", command, self.name, *arguments, limit_seconds=limit_seconds
+        )
 
     async def _running(self) -> frozenset[str]:
         printed = await self._simctl("spawn", "launchctl", "list")
-        return frozenset(re.findall(r"^\d+\t.*UIKitApplication:([\w.-]+)", printed, re.MULTILINE))
+        return frozenset(
+            re.findall(r"^\d+\t.*UIKitApplication:([\w.-]+)", printed, re.MULTILINE)
+        )
 
     def _state(self, application_id: str, running: frozenset[str]) -> AppState:
         if application_id not in running:
             return AppState.NOT_RUNNING
-        return AppState.FOREGROUND if application_id == self._front else AppState.BACKGROUND
+        return (
+            AppState.FOREGROUND
+            if application_id == self._front
+            else AppState.BACKGROUND
+        )
 
 
 def _patience(environ: Mapping[str, str]) -> Mapping[str, int]:
     """Return the time limit for a first start, which builds WebDriverAgent; later starts reuse the build."""
-    built = Path(environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob("WebDriverAgent-*")
+    built = Path(environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob(
+        "WebDriverAgent-*"
+    )
     return {} if any(built) else {WDA_TIMEOUT: FIRST_BUILD_MS}
 
 
@@ -181,4 +249,6 @@ def _bundle_id(info: Path) -> str:
     try:
         return str(plistlib.loads(info.read_bytes())["CFBundleIdentifier"])
     except (plistlib.InvalidFileException, KeyError, ValueError) as error:
-        raise ControllerError(f"{info.parent.name} has an invalid Info.plist: {error}") from error
+        raise ControllerError(
+            f"{info.parent.name} has an invalid Info.plist: {error}"
+        ) from error

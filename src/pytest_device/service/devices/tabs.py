@@ -53,8 +53,15 @@ class Tabs:
         """Control the browser's pages, including later ones; return once the first is ready."""
         product: str = (await self._connection.call("Browser.getVersion"))["product"]
         self._version = product.rpartition("/")[2]
-        await self._connection.call("Target.setDiscoverTargets", {"discover": True, "filter": _PAGES})
-        how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": _PAGES}
+        await self._connection.call(
+            "Target.setDiscoverTargets", {"discover": True, "filter": _PAGES}
+        )
+        how = {
+            "autoAttach": True,
+            "waitForDebuggerOnStart": True,
+            "flatten": True,
+            "filter": _PAGES,
+        }
         await self._connection.call("Target.setAutoAttach", how)
         await self._open()
         await asyncio.gather(*self._tasks)
@@ -63,12 +70,21 @@ class Tabs:
 
     def on_event(self, event: Event) -> None:
         match event.method:
-            case "Target.attachedToTarget" if event.params["targetInfo"]["type"] == "page":  # not a program's
-                self._add(event.params["sessionId"], event.params["targetInfo"]["targetId"])
+            case "Target.attachedToTarget" if (
+                event.params["targetInfo"]["type"] == "page"
+            ):  # not a program's
+                self._add(
+                    event.params["sessionId"], event.params["targetInfo"]["targetId"]
+                )
             case "Target.detachedFromTarget":
                 self._lose(event.params["sessionId"])
             case "Target.targetCrashed":
-                self._begin(self._replace(event.params["targetId"], f"the page has crashed ({event.params['status']})"))
+                self._begin(
+                    self._replace(
+                        event.params["targetId"],
+                        f"the page has crashed ({event.params['status']})",
+                    )
+                )
             case "Runtime.bindingCalled":
                 self.on_call(event)
             case method if page := self._pages.get(event.session or ""):
@@ -147,17 +163,23 @@ class Tabs:
         self._opened.set()
 
     def _lose(self, session: str) -> None:
-        if self._pages.pop(session, None) and not self._pages:  # the device needs a page for its home screen
+        if (
+            self._pages.pop(session, None) and not self._pages
+        ):  # the device needs a page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
 
     async def _another(self) -> Page:
-        target = (await self._connection.call("Target.createTarget", {"url": "about:blank"}))["targetId"]
+        target = (
+            await self._connection.call("Target.createTarget", {"url": "about:blank"})
+        )["targetId"]
         await asyncio.gather(*self._tasks)
         return next(page for page in self._pages.values() if page.target == target)
 
     async def _close(self, page: Page) -> None:
-        for session in [session for session, other in self._pages.items() if other is page]:
+        for session in [
+            session for session, other in self._pages.items() if other is page
+        ]:
             await self._connection.call("Target.closeTarget", {"targetId": page.target})
             self._lose(session)
 
@@ -175,7 +197,9 @@ class Tabs:
 
     async def _replace(self, target: str, crash: str) -> None:
         """Close the crashed page of an app, or its cover; if it is neither, the browser is broken."""
-        page = next((page for page in self._pages.values() if page.target == target), None)
+        page = next(
+            (page for page in self._pages.values() if page.target == target), None
+        )
         if page is None:
             return
         if urlsplit(await page.address()).scheme not in _HOME_SCHEMES:
@@ -202,12 +226,16 @@ class Tabs:
             async with asyncio.timeout(LIMIT_SECONDS):
                 await self._opened.wait()
         except TimeoutError as error:
-            raise ControllerError(f"the browser had no page within {LIMIT_SECONDS:g} s") from error
+            raise ControllerError(
+                f"the browser had no page within {LIMIT_SECONDS:g} s"
+            ) from error
         return list(self._pages.values())
 
 
 @asynccontextmanager
-async def tabs_of(connection: Connection, profile: Profile) -> AsyncGenerator[Tabs, None]:
+async def tabs_of(
+    connection: Connection, profile: Profile
+) -> AsyncGenerator[Tabs, None]:
     """Emulate the phone on the pages of a browser. Raises ControllerError."""
     tabs = Tabs(connection, Screen(profile))
     connection.on_event = tabs.on_event

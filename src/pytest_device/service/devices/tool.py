@@ -29,9 +29,15 @@ class Tool:
     async def ask(self, *command: str, limit_seconds: float = COMMAND_SECONDS) -> str:
         """Return a command's output. Raises ControllerError, with its last line, if it fails or takes too long."""
         try:
-            return await ask([self.program, *self.before, *command], environ=self.environ, limit_seconds=limit_seconds)
+            return await ask(
+                [self.program, *self.before, *command],
+                environ=self.environ,
+                limit_seconds=limit_seconds,
+            )
         except ConfigError as error:
-            raise ControllerError(f"{' '.join((self.program.name, *command[:3]))}: {error}") from error
+            raise ControllerError(
+                f"{' '.join((self.program.name, *command[:3]))}: {error}"
+            ) from error
 
     async def succeeds(self, *command: str) -> bool:
         try:
@@ -48,7 +54,16 @@ class Borrowed(ABC):
     At the end of the block, the apps of the session are removed; ``log`` reports a failure.
     """
 
-    def __init__(self, name: str, tools: Tools, *, tool: Tool, alive: Sequence[str], gone: str, log: Log) -> None:
+    def __init__(
+        self,
+        name: str,
+        tools: Tools,
+        *,
+        tool: Tool,
+        alive: Sequence[str],
+        gone: str,
+        log: Log,
+    ) -> None:
         self.name = name
         self.tools = tools
         self._tool = tool

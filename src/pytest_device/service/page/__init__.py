@@ -24,12 +24,16 @@ STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
 
 
-def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
+def routes(
+    sessions: Sessions, base_url: str, find: Callable[[str], Session]
+) -> Sequence[BaseRoute]:
     """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
     route = partial(Route, middleware=[Middleware(SameUserOnly)])
     return (
-        document.files("page", _FILES, "style.css", "live.js", "session.js", "index.js"),
+        document.files(
+            "page", _FILES, "style.css", "live.js", "session.js", "index.js"
+        ),
         route("/", pages.index, methods=["GET"]),
         route("/sessions/{session_id}", pages.page, methods=["GET"]),
         route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
@@ -39,7 +43,9 @@ def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) ->
 
 
 class _Pages:
-    def __init__(self, sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> None:
+    def __init__(
+        self, sessions: Sessions, base_url: str, find: Callable[[str], Session]
+    ) -> None:
         self._sessions = sessions
         self._base_url = base_url
         self._find = find
@@ -47,7 +53,9 @@ class _Pages:
     async def index(self, request: Request) -> Response:
         """List the newest sessions."""
         self._sessions.sweep()
-        newest = sorted(self._sessions, key=lambda session: session.created_at, reverse=True)
+        newest = sorted(
+            self._sessions, key=lambda session: session.created_at, reverse=True
+        )
         return document.page(request, _FILES / "index.html", parts.index(newest))
 
     async def page(self, request: Request) -> Response:
@@ -81,24 +89,33 @@ class _Pages:
     async def stop(self, request: Request) -> Response:
         await document.posted(request)
         session = self._sessions.stop(self._of(request).id, STOPPED_HERE)
-        return JSONResponse({"data": {"status": session.status}}, headers=document.HEADERS)
+        return JSONResponse(
+            {"data": {"status": session.status}}, headers=document.HEADERS
+        )
 
     def _of(self, request: Request) -> Session:
         return self._find(request.path_params["session_id"])
 
     def _preview(self, session: Session) -> str:
         """Return the path of the live preview, empty if it is not here, or if other users could see the page."""
-        url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
+        url = str(
+            (self._sessions.remote_config(session) or {}).get("webPreviewUrl", "")
+        )
         is_open = IS_SHOWN and url.startswith(f"{self._base_url}/")
         return url.removeprefix(self._base_url) if is_open else ""
 
     def _parts(self, session: Session) -> Mapping[str, str]:
-        record, device = self._sessions.runner.record(session.id), self._sessions.device(session)
+        record, device = (
+            self._sessions.runner.record(session.id),
+            self._sessions.device(session),
+        )
         return {
             **parts.of(session),
             "times": parts.times(session, record.last_activity),
             "screen": parts.screen(self._preview(session), device),
             "facts": parts.facts(session, device),
-            "timeline": parts.timeline(session, parts.entries_of(session, record.entries)),
+            "timeline": parts.timeline(
+                session, parts.entries_of(session, record.entries)
+            ),
             **parts.log(Redactor().text(record.output.text)),
         }

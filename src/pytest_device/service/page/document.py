@@ -14,7 +14,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from pytest_device.service.replies import FORBIDDEN, NOT_FOUND, NOT_STORED, RefusalError, as_object, json_of
+from pytest_device.service.replies import (
+    FORBIDDEN,
+    NOT_FOUND,
+    NOT_STORED,
+    RefusalError,
+    as_object,
+    json_of,
+)
 
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -29,7 +36,10 @@ HEADERS: Final[Mapping[str, str]] = {
     **NOT_STORED,
 }
 """Nothing is loaded from or sent to other hosts: a URL may contain a key."""
-_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # operating systems differ
+_TYPES: Final = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+}  # operating systems differ
 _WORDS: Final = Path(__file__).parent / "words.html"
 
 
@@ -51,7 +61,9 @@ def unless_known(request: Request, response: Response) -> Response:
 def error_page(refused: RefusalError, *, root: str) -> Response:
     """Return a refusal as a page; ``root`` is the relative path to the service."""
     values = {"root": root, "words": escape(str(refused))}
-    return HTMLResponse(_template(_WORDS).substitute(values), refused.status, headers=HEADERS)
+    return HTMLResponse(
+        _template(_WORDS).substitute(values), refused.status, headers=HEADERS
+    )
 
 
 def files(folder: str, directory: Path, *names: str) -> Route:
@@ -73,7 +85,9 @@ async def posted(request: Request) -> Mapping[str, object]:
     Raises RefusalError: 403 for requests from other pages, 400 unless it is a JSON object declared as JSON.
     """
     if not _is_ours(request.headers):
-        raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this request")
+        raise RefusalError(
+            403, FORBIDDEN, "only the service's own pages may send this request"
+        )
     return as_object(await json_of(request))
 
 
@@ -83,7 +97,11 @@ def _is_ours(headers: Headers) -> bool:
         origin = urlsplit(headers.get("origin", "")).netloc
     except ValueError:
         return False
-    return origin != "" and origin == headers.get("host") and headers.get("sec-fetch-site") in {None, "same-origin"}
+    return (
+        origin != ""
+        and origin == headers.get("host")
+        and headers.get("sec-fetch-site") in {None, "same-origin"}
+    )
 
 
 @functools.cache

@@ -16,7 +16,10 @@ from pytest_device.spec import STATES, Platform, SessionType, Status
 MOST_LISTED: Final = 100
 _IDS: Final = frozenset({"Session", "Project", "Build"})
 _COPY: Final = ' <button type="button" class="copy">Copy</button>'
-PLATFORMS: Final[Mapping[Platform, str]] = {Platform.ANDROID: "Android", Platform.IOS: "iOS"}
+PLATFORMS: Final[Mapping[Platform, str]] = {
+    Platform.ANDROID: "Android",
+    Platform.IOS: "iOS",
+}
 
 
 def of(session: Session) -> Mapping[str, str]:
@@ -56,7 +59,9 @@ def _listed(session: Session) -> str:
 def times(session: Session, last_activity: float | None) -> str:
     """Return the upcoming limits as times of day, which a script replaces by countdowns."""
     if session.status is Status.NEW:
-        return _time("Time left", f"{session.max_duration_minutes} min once it is ready")
+        return _time(
+            "Time left", f"{session.max_duration_minutes} min once it is ready"
+        )
     if session.status in TERMINAL or session.started_at is None:
         return ""
     end, *idle = limits(session, last_activity)
@@ -100,7 +105,9 @@ def screen(preview: str, device: Device | None) -> str:
     """Return the screenshot of a running device, with a link to its live preview at this path."""
     if not (preview and device):
         return ""
-    picture = f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
+    picture = (
+        f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
+    )
     return f'<h2>Device</h2><a href="{escape(preview)}">{picture}<span>Open the live preview</span></a>'
 
 
@@ -119,7 +126,10 @@ def entries_of(session: Session, entries: Iterable[LogEntry]) -> Sequence[LogEnt
     Only the first line of a reason is included: the page shows all of it elsewhere.
     """
     redactor = Redactor()
-    shown = (LogEntry(entry.at, redactor.text(entry.text)) for entry in (*_changes(session), *entries))
+    shown = (
+        LogEntry(entry.at, redactor.text(entry.text))
+        for entry in (*_changes(session), *entries)
+    )
     return sorted(shown, key=lambda entry: entry.at)
 
 
@@ -129,7 +139,10 @@ def _name(session: Session) -> str:
 
 def log(text: str) -> Mapping[str, str]:
     """Return the last lines of a log; an empty log is hidden."""
-    return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
+    return {
+        "log": escape(text.strip("\n")),
+        "hidden_without_log": "" if text.strip() else "hidden",
+    }
 
 
 def _outcome(session: Session) -> str:
@@ -138,7 +151,9 @@ def _outcome(session: Session) -> str:
         return ""
     reason = Redactor().text(session.reason or "no reason given").strip()
     first, _, rest = reason.partition("\n")
-    heading = f'<h2 tabindex="-1">{STATES[session.status].capitalize()}: {escape(first)}</h2>'
+    heading = (
+        f'<h2 tabindex="-1">{STATES[session.status].capitalize()}: {escape(first)}</h2>'
+    )
     return f"{heading}<pre>{escape(rest)}</pre>" if rest.strip() else heading
 
 
@@ -179,11 +194,19 @@ def _until(at: float, since: float) -> str:
 def _idle(session: Session) -> str:
     if session.max_idle_time_minutes:
         return f"{session.max_idle_time_minutes} min"
-    return "none (no controller)" if session.type is SessionType.WEB_PREVIEW_ONLY else "none"
+    return (
+        "none (no controller)"
+        if session.type is SessionType.WEB_PREVIEW_ONLY
+        else "none"
+    )
 
 
 def _day(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return (
+        None
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    )
 
 
 def _passed(seconds: float) -> str:

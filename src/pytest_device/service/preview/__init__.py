@@ -45,7 +45,10 @@ KEEP_SECONDS: Final = 30.0
 MOST_KEPT: Final = 50
 """Maximum number of ended, viewed sessions whose last screenshot is kept."""
 
-_MEDIA_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_MEDIA_TYPES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+)
 
 
 def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
@@ -71,8 +74,14 @@ class _Preview:
             session = self._session(request)
         except RefusalError as refused:
             return document.error_page(refused, root="../../")
-        times = parts.times(session, self._sessions.runner.record(session.id).last_activity)
-        values = {**parts.of(session), **_words(session, self._sessions.device(session)), "times": times}
+        times = parts.times(
+            session, self._sessions.runner.record(session.id).last_activity
+        )
+        values = {
+            **parts.of(session),
+            **_words(session, self._sessions.device(session)),
+            "times": times,
+        }
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
@@ -81,13 +90,17 @@ class _Preview:
         device = self._sessions.device(session)
         try:
             screenshot = (
-                await self._screens.screenshot(session.id, device) if device else self._screens.last(session.id)
+                await self._screens.screenshot(session.id, device)
+                if device
+                else self._screens.last(session.id)
             )
         except ControllerError as error:
             raise _refused(503, error) from error
         if screenshot is None:
             return Response(status_code=204, headers=document.HEADERS)
-        response = Response(screenshot.data, media_type=screenshot.media_type, headers=document.HEADERS)
+        response = Response(
+            screenshot.data, media_type=screenshot.media_type, headers=document.HEADERS
+        )
         return document.unless_known(request, response)
 
     async def tap(self, request: Request) -> Response:
@@ -99,7 +112,9 @@ class _Preview:
         orientation = _orientation(await document.posted(request))
         return await self._act(request, lambda device: device.rotate(orientation))
 
-    async def _act(self, request: Request, action: Callable[[Device], Awaitable[None]]) -> Response:
+    async def _act(
+        self, request: Request, action: Callable[[Device], Awaitable[None]]
+    ) -> Response:
         session, device = self._running(request)
         try:
             await action(device)
@@ -110,7 +125,11 @@ class _Preview:
 
     def _session(self, request: Request) -> Session:
         session_id, key = request.path_params["session_id"], request.path_params["key"]
-        session = self._sessions.get(session_id) if self._keys.fits("preview", session_id, key) else None
+        session = (
+            self._sessions.get(session_id)
+            if self._keys.fits("preview", session_id, key)
+            else None
+        )
         if session is None:
             message = "no preview at this address: it is mistyped, or the service was restarted"
             raise RefusalError(404, NOT_FOUND, message)
@@ -120,14 +139,23 @@ class _Preview:
         session = self._session(request)
         device = self._sessions.device(session)
         if device is None:
-            raise RefusalError(409, NOT_RUNNING, f"the session has no device: {_absence(session)}")
+            raise RefusalError(
+                409, NOT_RUNNING, f"the session has no device: {_absence(session)}"
+            )
         return session, device
 
 
 def _fraction(body: Mapping[str, object], name: str) -> float:
     value = body.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= 1:
-        raise invalid(f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not isfinite(value)
+        or not 0 <= value <= 1
+    ):
+        raise invalid(
+            f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
+        )
     return value
 
 
@@ -147,7 +175,11 @@ def _words(session: Session, device: Device | None) -> Mapping[str, str]:
     platform = parts.PLATFORMS[session.platform]
     return {
         "device": escape(f"{device.name} · {platform}" if device else platform),
-        "screen": "live" if device else "none ended" if session.status in TERMINAL else "none",
+        "screen": "live"
+        if device
+        else "none ended"
+        if session.status in TERMINAL
+        else "none",
         "absence": escape(_absence(session)) if device is None else "Connecting…",
         "rule": escape(_rule(session)),
         "hidden_without_device": "hidden" if device is None else "",
@@ -225,7 +257,9 @@ class Screens:
         """Return an ended session's newest screenshot, None if no viewer saw one; keep it from now on."""
         screen = self._screens.get(session_id)
         if screen and screen.shown:
-            self._kept = dict([*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:])
+            self._kept = dict(
+                [*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:]
+            )
         return self._kept.get(session_id)
 
     def has_changed(self, session_id: str) -> None:
@@ -237,12 +271,16 @@ class Screens:
         began, screen.changed = self._clock(), False
         screen.last = await _taken(device)
         now = self._clock()
-        screen.due = now + min(max(SECONDS_BETWEEN, SHARE * (now - began)), MOST_SECONDS_BETWEEN)
+        screen.due = now + min(
+            max(SECONDS_BETWEEN, SHARE * (now - began)), MOST_SECONDS_BETWEEN
+        )
 
     def _forget_old(self) -> None:
         limit = self._clock() - KEEP_SECONDS
         self._screens = {
-            one: screen for one, screen in self._screens.items() if screen.lock.locked() or screen.due > limit
+            one: screen
+            for one, screen in self._screens.items()
+            if screen.lock.locked() or screen.due > limit
         }
 
 

@@ -42,7 +42,9 @@ class Failed:
 
 Boot = Booting | Running | Failed
 
-GONE: Final = Failed("the session has no processes: it was stopped, or the service was restarted")
+GONE: Final = Failed(
+    "the session has no processes: it was stopped, or the service was restarted"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Record:
     open_requests: int = 0
     output: OutputTail = field(default_factory=OutputTail)
     """The controller's output."""
-    entries: deque[LogEntry] = field(default_factory=lambda: deque[LogEntry](maxlen=KEPT))
+    entries: deque[LogEntry] = field(
+        default_factory=lambda: deque[LogEntry](maxlen=KEPT)
+    )
 
     @property
     def type(self) -> SessionType:

@@ -16,7 +16,11 @@ from pytest_device.errors import ConfigError
 from pytest_device.redact import MASK, Redactor
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
+from pytest_device.service.runners.processes import (
+    end,
+    finish_despite_cancellation,
+    remove,
+)
 
 LIMIT_SECONDS: Final = 600.0
 """Maximum seconds for one installation, and for waiting for that of another process."""
@@ -28,9 +32,15 @@ _TAIL_LINES: Final = 20
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 _FIXES: Final = (
     (r"ENOSPC|No space left", "free about 500 MB of disk space"),
-    (r"EACCES|EPERM|Permission denied", "grant yourself write access to the path above"),
+    (
+        r"EACCES|EPERM|Permission denied",
+        "grant yourself write access to the path above",
+    ),
     (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
-    (r"No module named pip", "{by_hand} yourself: this Python has no pip to install it with"),
+    (
+        r"No module named pip",
+        "{by_hand} yourself: this Python has no pip to install it with",
+    ),
     (
         r"error while loading shared|version `GLIBC|cannot execute",
         "{by_hand}: this system lacks what the program needs",
@@ -43,9 +53,15 @@ _FIXES: Final = (
         r"EINTEGRITY|DO NOT MATCH THE HASHES",
         "a package differs from the pinned one: find out what the registry or proxy in use has changed",
     ),
-    (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
+    (
+        r"\bE401\b|\bE403\b",
+        "log in to the registry in use, or choose another (npm config get registry)",
+    ),
     (r"\bE404\b|ETARGET", "choose a registry that has these packages"),
-    (r"No matching distribution", "check the network and the package index in use (pip config list)"),
+    (
+        r"No matching distribution",
+        "check the network and the package index in use (pip config list)",
+    ),
 )
 
 # npm and pip mask most credentials themselves; these are the keys of the others in their configuration files.
@@ -103,7 +119,9 @@ class Installer:
         lock = FileLock(package.directory.parent / "install.lock")
         acquiring = asyncio.ensure_future(_acquire(lock))
         try:
-            await self._in_time(f"waiting for another process to install {package.title}", acquiring)
+            await self._in_time(
+                f"waiting for another process to install {package.title}", acquiring
+            )
             if not package.installed:
                 await self._install(package)
         finally:
@@ -112,7 +130,9 @@ class Installer:
 
     async def _install(self, package: Package) -> None:
         cache, prefix = package.directory.parent, f"{package.directory.name}.partial-"
-        await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))  # left by a process that died with its guard
+        await asyncio.to_thread(
+            remove, list(cache.glob(f"{prefix}*"))
+        )  # left by a process that died with its guard
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
         try:
             await self._fill(partial, package)
@@ -125,7 +145,9 @@ class Installer:
             shutil.copy(file, directory)
         self.progress(f"installing {package.title} in {package.directory}, once")
         started = self.clock()
-        process = await self.guard.start(package.command, directory=directory, environ=self.environ)
+        process = await self.guard.start(
+            package.command, directory=directory, environ=self.environ
+        )
         running = asyncio.ensure_future(process.communicate())
         try:
             await self._in_time(f"installing {package.title}", running)
@@ -133,7 +155,9 @@ class Installer:
             await finish_despite_cancellation(_ended(directory, running))
         printed, _ = running.result()
         if process.returncode != 0 or not (directory / package.proof).is_file():
-            raise ConfigError(_failure(package, process.returncode, printed.decode(errors="replace")))
+            raise ConfigError(
+                _failure(package, process.returncode, printed.decode(errors="replace"))
+            )
         self.progress(f"installed {package.title} in {self.clock() - started:.0f} s")
 
     async def _in_time(self, what: str, work: asyncio.Future[_Result]) -> None:
@@ -142,7 +166,9 @@ class Installer:
         while not (await asyncio.wait({work}, timeout=self.progress_seconds))[0]:
             seconds = self.clock() - started
             if seconds > self.limit_seconds:
-                raise ConfigError(f"{what} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}.")
+                raise ConfigError(
+                    f"{what} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}."
+                )
             self.progress(f"{what}: {seconds:.0f} s so far")
         work.result()
 
@@ -164,14 +190,18 @@ async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) 
 
 
 def _put(partial: Path, directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)  # an existing directory is incomplete: its proof is missing
+    shutil.rmtree(
+        directory, ignore_errors=True
+    )  # an existing directory is incomplete: its proof is missing
     partial.rename(directory)
 
 
 def _failure(package: Package, status: int | None, printed: str) -> str:
-    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX).format(
-        by_hand=package.by_hand
+    fix = next(
+        (fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX
+    ).format(by_hand=package.by_hand)
+    tail = "\n".join(
+        f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:]
     )
-    tail = "\n".join(f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:])
     tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
     return f"{package.title} could not be installed: exit status {status}, last output:\n{tail}\nFix: {fix}."

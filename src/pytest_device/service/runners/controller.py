@@ -14,7 +14,9 @@ from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Toolchain
 
 HOST: Final = "127.0.0.1"
-_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
+_NO_TLS: Final = ssl.SSLContext(
+    ssl.PROTOCOL_TLS_CLIENT
+)  # loading the system's certificates would take time
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class LaunchContext:
         """Return the environment of the controller's program, with its own home and temporary directory."""
         return {
             **self.environ,
-            "PATH": os.pathsep.join([str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join(
+                [str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]
+            ),
             "HOME": str(home),
             "TMPDIR": str(self.workspace.subdir("tmp")),
             "DO_NOT_TRACK": "1",

@@ -34,7 +34,9 @@ class Guard:
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched: list[Path] = []  # removed directories stay: they only take a few bytes
+        self._watched: list[
+            Path
+        ] = []  # removed directories stay: they only take a few bytes
 
     async def start(
         self,
@@ -77,7 +79,9 @@ class Guard:
         try:
             self._send(self._process, directory)
         except BrokenPipeError:
-            self._log(f"the guard process {self._process.pid} died, starting another one")
+            self._log(
+                f"the guard process {self._process.pid} died, starting another one"
+            )
             _end(self._process)
             self._process = self._spawn()
             self._send(self._process, *self._watched)
@@ -112,7 +116,9 @@ def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
 def main() -> None:
     """Read directories, one JSON string per line, until the end of the file; then stop and remove them."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # meant for the service, whose end closes the pipe anyway
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # meant for the service, whose end closes the pipe anyway
     directories = [Path(json.loads(line)) for line in sys.stdin]
     remove(directories)
 

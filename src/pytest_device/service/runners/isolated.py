@@ -38,7 +38,9 @@ def _enter() -> None:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     with socket.socket() as any_socket:
         interface = struct.pack("16sH14x", b"lo", 0)
-        flags = struct.unpack("16sH14x", fcntl.ioctl(any_socket, _GET_FLAGS, interface))[1]
+        flags = struct.unpack(
+            "16sH14x", fcntl.ioctl(any_socket, _GET_FLAGS, interface)
+        )[1]
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
 
 
@@ -72,4 +74,8 @@ def main(channel: int, ports: Sequence[int], command: list[str]) -> None:
 
 if __name__ == "__main__":
     _separator = sys.argv.index("--")
-    main(int(sys.argv[1]), [int(port) for port in sys.argv[2:_separator]], sys.argv[_separator + 1 :])
+    main(
+        int(sys.argv[1]),
+        [int(port) for port in sys.argv[2:_separator]],
+        sys.argv[_separator + 1 :],
+    )

@@ -42,22 +42,40 @@ async def start(
     near.settimeout(_START_SECONDS)
     with near:
         with far:
-            wrapper = [sys.executable, "-I", "-S", isolated.__file__, far.fileno(), *bridges, "--"]
+            wrapper = [
+                sys.executable,
+                "-I",
+                "-S",
+                isolated.__file__,
+                far.fileno(),
+                *bridges,
+                "--",
+            ]
             process = [*map(str, wrapper), *command]
-            program = await work.start(title, process, environ=environ, output=output, pass_fds=[far.fileno()])
+            program = await work.start(
+                title, process, environ=environ, output=output, pass_fds=[far.fileno()]
+            )
         try:
-            reason, listeners, *_ = await asyncio.to_thread(socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES)
+            reason, listeners, *_ = await asyncio.to_thread(
+                socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES
+            )
         except TimeoutError as error:
-            raise ControllerError(f"{title} was not started within {_START_SECONDS:g} s") from error
+            raise ControllerError(
+                f"{title} was not started within {_START_SECONDS:g} s"
+            ) from error
     if not listeners:
         note(f"{OPEN}: no network namespace ({reason.decode()})")
     for listener, port in zip(listeners, bridges, strict=False):
-        server = await asyncio.start_server(partial(_carry, port), sock=socket.socket(fileno=listener))
+        server = await asyncio.start_server(
+            partial(_carry, port), sock=socket.socket(fileno=listener)
+        )
         work.bridges.append(server)
     return program
 
 
-async def _carry(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _carry(
+    port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Forward bytes between a connection and a port."""
     far: asyncio.StreamWriter | None = None
     try:

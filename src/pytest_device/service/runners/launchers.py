@@ -14,11 +14,25 @@ import httpx
 
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners import isolation
-from pytest_device.service.runners.controller import HOST, Controller, LaunchContext, over_socket
-from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
+from pytest_device.service.runners.controller import (
+    HOST,
+    Controller,
+    LaunchContext,
+    over_socket,
+)
+from pytest_device.service.runners.output_tail import (
+    AppiumOutputTail,
+    OutputTail,
+    TokenOutputTail,
+)
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.program import Program
-from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project
+from pytest_device.service.runners.toolchain import (
+    AGENT_DEVICE,
+    APPIUM,
+    ARGENT,
+    Project,
+)
 from pytest_device.spec import SessionType
 
 _ANSWER_SECONDS: Final = 5.0
@@ -28,11 +42,27 @@ _PORT: Final = "4723"
 """Port that the script above replaces with a socket; nothing listens on it."""
 _APPIUM_ARGUMENTS: Final = (
     *("server", "--address", HOST, "--port", _PORT),
-    *("--config", str(os.devnull)),  # otherwise it searches every parent directory for one
+    *(
+        "--config",
+        str(os.devnull),
+    ),  # otherwise it searches every parent directory for one
     *("--log-level", "info", "--log-no-colors"),
-    *("--shutdown-timeout", "0"),  # otherwise each open client connection delays the shutdown
+    *(
+        "--shutdown-timeout",
+        "0",
+    ),  # otherwise each open client connection delays the shutdown
 )
-_ARGENT_ARGUMENTS: Final = ("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force")
+_ARGENT_ARGUMENTS: Final = (
+    "server",
+    "start",
+    "--host",
+    HOST,
+    "--port",
+    _PORT,
+    "--idle-timeout",
+    "0",
+    "--force",
+)
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
@@ -69,48 +99,86 @@ class Launcher:
         """
         directory, output = context.workspace.subdir(self.directory), self.output()
         output.hide(context.device_url)
-        listener, program = await self._start(context, device, self.environ(context, device, directory), output)
+        listener, program = await self._start(
+            context, device, self.environ(context, device, directory), output
+        )
 
         async def answered() -> str | None:
             token = _token_in(directory, self.notes) if self.notes else ""
             output.hide(token)
-            is_up = (token or not self.notes) and await _answers(listener, *self.alive, token)
+            is_up = (token or not self.notes) and await _answers(
+                listener, *self.alive, token
+            )
             return token if is_up else None
 
         token = await program.ready(answered, self.boot_limit_seconds)
-        return Controller(program, self.details(context.url, token, device), listener, token)
+        return Controller(
+            program, self.details(context.url, token, device), listener, token
+        )
 
     async def _start(
-        self, context: LaunchContext, device: Device, environ: Mapping[str, str], output: OutputTail
+        self,
+        context: LaunchContext,
+        device: Device,
+        environ: Mapping[str, str],
+        output: OutputTail,
     ) -> tuple[Path, Program]:
         """Start a controller; return the socket that replaces ``_PORT``, and the program.
 
         A controller of the local browser gets its own namespace: it starts programs that listen without any key.
         """
-        listener, port = context.workspace.short / "controller", device.tools.debugging_port
+        listener, port = (
+            context.workspace.short / "controller",
+            device.tools.debugging_port,
+        )
         tools = context.toolchain
-        command: list[str | Path] = [tools.node, *_ON_SOCKET, tools.script, *self.arguments(context)]
-        environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
+        command: list[str | Path] = [
+            tools.node,
+            *_ON_SOCKET,
+            tools.script,
+            *self.arguments(context),
+        ]
+        environ = {
+            "PYTEST_DEVICE_PORT": _PORT,
+            **environ,
+            "PYTEST_DEVICE_SOCKET": str(listener),
+        }
         title = self.project.node.program
         service = urlsplit(context.device_url)
         is_near = service.hostname in _NEAR
         if port is not None and not is_near:
-            context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
+            context.note(
+                f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}"
+            )
         if port is None or not is_near:
-            return listener, await context.workspace.start(title, command, environ=environ, output=output)
+            return listener, await context.workspace.start(
+                title, command, environ=environ, output=output
+            )
         bridges = [port, service.port or 0]
         program = await isolation.start(
-            context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
+            context.workspace,
+            title,
+            command,
+            environ=environ,
+            output=output,
+            bridges=bridges,
+            note=context.note,
         )
         return listener, program
 
 
 def _appium_arguments(context: LaunchContext) -> Sequence[str]:
-    allowed = ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
+    allowed = (
+        ("--allow-insecure", ",".join(context.allow_insecure))
+        if context.allow_insecure
+        else ()
+    )
     return [*_APPIUM_ARGUMENTS, *allowed]
 
 
-def _appium_environ(context: LaunchContext, device: Device, own: Path) -> dict[str, str]:
+def _appium_environ(
+    context: LaunchContext, device: Device, own: Path
+) -> dict[str, str]:
     """Return the environment: real drivers need the user's home directory, ours and the fake one do not.
 
     Each server has its own Appium home unless the device needs the user's driver.
@@ -135,7 +203,11 @@ def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
         return
     ours = home / "node_modules" / _OUR_NAME
     # Copied, because Node.js resolves imports from a file's real path.
-    shutil.copytree(_OUR_DRIVER, ours, ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"))
+    shutil.copytree(
+        _OUR_DRIVER,
+        ours,
+        ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"),
+    )
     shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
     (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
 
@@ -153,7 +225,9 @@ def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]
     }
 
 
-def _agent_device_environ(context: LaunchContext, device: Device, state: Path) -> dict[str, str]:
+def _agent_device_environ(
+    context: LaunchContext, device: Device, state: Path
+) -> dict[str, str]:
     """Return the environment: real devices need the user's home directory, a browser does not."""
     is_browser = device.tools.debugging_port is not None
     return context.environment(
@@ -169,23 +243,36 @@ def _agent_device_environ(context: LaunchContext, device: Device, state: Path) -
     )
 
 
-def _agent_browser(context: LaunchContext, device: Device, state: Path) -> Mapping[str, str]:
+def _agent_browser(
+    context: LaunchContext, device: Device, state: Path
+) -> Mapping[str, str]:
     """Install our shim in place of the agent-browser that the daemon manages; return the shim's environment."""
     managed = state / "tools" / _BROWSER / _BROWSER_VERSION
     package = managed / "package/node_modules" / _BROWSER
     package.mkdir(parents=True)
     shutil.copy(_SHIM, package)
-    manifest = {"name": _BROWSER, "version": _BROWSER_VERSION, "type": "module", "bin": {_BROWSER: _SHIM.name}}
+    manifest = {
+        "name": _BROWSER,
+        "version": _BROWSER_VERSION,
+        "type": "module",
+        "bin": {_BROWSER: _SHIM.name},
+    }
     (package / "package.json").write_text(json.dumps(manifest))
-    (managed / "manifest.json").write_text(json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION}))
+    (managed / "manifest.json").write_text(
+        json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION})
+    )
     return {
-        "PYTEST_DEVICE_AGENT_BROWSER": str(context.toolchain.package(_BROWSER) / "bin/agent-browser.js"),
+        "PYTEST_DEVICE_AGENT_BROWSER": str(
+            context.toolchain.package(_BROWSER) / "bin/agent-browser.js"
+        ),
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
         MARK: str(context.workspace.directory),
     }
 
 
-def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[str, str]:
+def _argent_environ(
+    context: LaunchContext, device: Device, home: Path
+) -> dict[str, str]:
     port = device.tools.debugging_port
     return context.environment(
         home,
@@ -196,12 +283,16 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
     )
 
 
-async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
+async def _answers(
+    listener: Path, path: str, is_good: Callable[[Any], Any], token: str
+) -> bool:
     """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
     if not listener.exists():  # noqa: ASYNC240  # fast, where a client for each attempt is not
         return False
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx.AsyncClient(transport=over_socket(listener), timeout=_ANSWER_SECONDS) as client:
+    async with httpx.AsyncClient(
+        transport=over_socket(listener), timeout=_ANSWER_SECONDS
+    ) as client:
         try:
             reply = await client.get(f"http://{HOST}{path}", headers=headers)
             return reply.status_code == HTTPStatus.OK and bool(is_good(reply.json()))
@@ -223,7 +314,10 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         _appium_environ,
         directory="appium",
         alive=("/status", lambda reply: reply["value"]["ready"]),
-        details=lambda url, _token, device: {"appiumUrl": url, "capabilities": dict(device.tools.capabilities)},
+        details=lambda url, _token, device: {
+            "appiumUrl": url,
+            "capabilities": dict(device.tools.capabilities),
+        },
         arguments=_appium_arguments,
         output=AppiumOutputTail,
         boot_limit_seconds=120.0,  # as in remote services
@@ -233,7 +327,10 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         _agent_device_environ,
         directory="agent-device",
         alive=("/health", lambda reply: reply["ok"]),
-        details=lambda url, token, _: {"agentDeviceRemoteSessionUrl": url, "agentDeviceRemoteSessionToken": token},
+        details=lambda url, token, _: {
+            "agentDeviceRemoteSessionUrl": url,
+            "agentDeviceRemoteSessionToken": token,
+        },
         notes="daemon.json",
     ),
     SessionType.ARGENT: Launcher(

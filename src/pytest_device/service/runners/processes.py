@@ -45,8 +45,12 @@ def find_processes(
     marks = {str(directory) for directory in directories}
     everyone = _everyone(sleep)
     sessions = {entry.session for entry in everyone if entry.mark in marks}
-    found = {entry.process.pid: entry for entry in everyone if entry.session in sessions}
-    while children := [e for e in everyone if e.parent in found and e.process.pid not in found]:
+    found = {
+        entry.process.pid: entry for entry in everyone if entry.session in sessions
+    }
+    while children := [
+        e for e in everyone if e.parent in found and e.process.pid not in found
+    ]:
         found |= {entry.process.pid: entry for entry in children}
     return {entry.process for entry in found.values()}
 
@@ -63,7 +67,10 @@ def end(
     Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError if a process survives that.
     """
     known: set[psutil.Process] = set()
-    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, KILL_SECONDS)):
+    for number, seconds in (
+        (signal.SIGTERM, grace_seconds),
+        (signal.SIGKILL, KILL_SECONDS),
+    ):
         signalled: set[psutil.Process] = set()
         deadline = clock() + seconds
         while left := _left(known, directories):
@@ -74,7 +81,9 @@ def end(
             _wait_for_an_exit(left, sleep)
         else:
             return
-    raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in known)}")
+    raise TimeoutError(
+        f"these processes cannot be stopped: {sorted(process.pid for process in known)}"
+    )
 
 
 def remove(directories: Collection[Path]) -> None:
@@ -119,7 +128,9 @@ def _everyone(sleep: Callable[[float], None]) -> list[_Entry]:
         unclear = _unclear([entry for entry in seen.values() if entry])
         if unclear:
             sleep(_POLL_SECONDS)  # during its exec a program has no environment yet
-        seen |= {pid: _entry(pid) for pid in (set(psutil.pids()) - seen.keys()) | unclear}
+        seen |= {
+            pid: _entry(pid) for pid in (set(psutil.pids()) - seen.keys()) | unclear
+        }
     return [entry for entry in seen.values() if entry]
 
 
@@ -140,7 +151,9 @@ def _entry(pid: int) -> _Entry | None:
         with process.oneshot():
             parent, environ = process.ppid(), _environ(process)
             is_blank = environ == {} and parent not in _KERNEL_PARENTS
-            return _Entry(process, parent, os.getsid(pid), (environ or {}).get(MARK), is_blank)
+            return _Entry(
+                process, parent, os.getsid(pid), (environ or {}).get(MARK), is_blank
+            )
     except (psutil.NoSuchProcess, ProcessLookupError):  # it has exited, or is a zombie
         return None
 
@@ -159,7 +172,9 @@ def _alive(process: psutil.Process) -> bool:
         return False
 
 
-def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psutil.Process]:
+def _left(
+    known: set[psutil.Process], directories: Collection[Path]
+) -> set[psutil.Process]:
     """Return the remaining processes, and keep them in ``known``.
 
     A process can lose its marked relatives, and thus become impossible to find.
@@ -169,7 +184,9 @@ def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psut
     return set(known)
 
 
-def _wait_for_an_exit(processes: Collection[psutil.Process], sleep: Callable[[float], None]) -> None:
+def _wait_for_an_exit(
+    processes: Collection[psutil.Process], sleep: Callable[[float], None]
+) -> None:
     """Wait until one of the processes exits, but only briefly: meanwhile they may start others."""
     for _ in range(_POLLS_PER_LISTING):
         sleep(_POLL_SECONDS)

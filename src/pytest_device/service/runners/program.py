@@ -4,7 +4,14 @@ import asyncio
 import shutil
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +20,11 @@ from typing import Final, Self, TypeVar
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.output_tail import OutputTail
-from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
+from pytest_device.service.runners.processes import (
+    end,
+    finish_despite_cancellation,
+    remove,
+)
 
 COMMAND_SECONDS: Final = 20.0
 """Maximum seconds for a short command, unless its caller sets another limit."""
@@ -46,7 +57,9 @@ class Program:
         """Return a program that was just started, and start reading its output."""
         return cls(title, process, output, asyncio.create_task(_read(process, output)))
 
-    async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
+    async def ready(
+        self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float
+    ) -> _Answer:
         """Poll until ``answer`` returns a value; return it.
 
         Raises EndedError if the program exits first, ControllerError if it takes longer than the limit.
@@ -55,7 +68,9 @@ class Program:
             async with asyncio.timeout(limit_seconds):
                 while (answered := await answer()) is None:
                     if self.process.returncode is not None:
-                        raise EndedError(f"{self.title} exited during startup with {await self.ended()}")
+                        raise EndedError(
+                            f"{self.title} exited during startup with {await self.ended()}"
+                        )
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise ControllerError(
@@ -106,7 +121,9 @@ class Workspace:
         pass_fds: Sequence[int] = (),
     ) -> Program:
         """Start a program here. Raises OSError if it cannot be started."""
-        process = await self.guard.start(command, directory=self.directory, environ=environ, pass_fds=pass_fds)
+        process = await self.guard.start(
+            command, directory=self.directory, environ=environ, pass_fds=pass_fds
+        )
         program = Program.reading(title, process, output)
         self.programs.append(program)
         return program
@@ -183,13 +200,18 @@ async def first(*ends: Awaitable[str]) -> str:
 
 
 async def ask(
-    command: Sequence[str | Path], *, environ: Mapping[str, str], limit_seconds: float = COMMAND_SECONDS
+    command: Sequence[str | Path],
+    *,
+    environ: Mapping[str, str],
+    limit_seconds: float = COMMAND_SECONDS,
 ) -> str:
     """Return a command's output. Raises ConfigError, with the cause, if it cannot run, fails or takes too long."""
     program = Path(command[0])
     try:
         process = await finish_despite_cancellation(
-            asyncio.create_subprocess_exec(*command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+            asyncio.create_subprocess_exec(
+                *command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+            )
         )
     except OSError as error:
         raise ConfigError(f"{program} cannot be run: {error.strerror}") from error

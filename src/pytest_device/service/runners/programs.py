@@ -31,7 +31,9 @@ class ProgramsRunner:
     Call every method from the event loop's thread.
     """
 
-    def __init__(self, shared: Resources, *, log: Log, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, shared: Resources, *, log: Log, clock: Callable[[], float] = time.time
+    ) -> None:
         self._shared = shared
         self._directory = shared.directories.programs
         self._log = log
@@ -41,7 +43,10 @@ class ProgramsRunner:
         self._records: dict[str, Record] = {}
 
     async def prepare(
-        self, progress: Log, types: Iterable[SessionType] = (), requests: Iterable[Mapping[str, Any]] = ()
+        self,
+        progress: Log,
+        types: Iterable[SessionType] = (),
+        requests: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """Find or install the programs for these session types, and the devices for these create requests.
 
@@ -49,11 +54,15 @@ class ProgramsRunner:
         device for a request.
         """
         if os.name != "posix":
-            raise ConfigError("the local service runs on Linux and macOS: on Windows run it inside WSL")
+            raise ConfigError(
+                "the local service runs on Linux and macOS: on Windows run it inside WSL"
+            )
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"{self._directory} cannot be created: {error.strerror or error}") from error
+            raise ConfigError(
+                f"{self._directory} cannot be created: {error.strerror or error}"
+            ) from error
         for request in requests:
             await self._shared.devices.prepare(request, progress)
         for launcher in [LAUNCHERS[one] for one in types if one in LAUNCHERS]:
@@ -61,11 +70,15 @@ class ProgramsRunner:
 
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
-        leftovers = sorted(self._directory.iterdir()) if self._directory.exists() else []
+        leftovers = (
+            sorted(self._directory.iterdir()) if self._directory.exists() else []
+        )
         try:
             remove(leftovers)
         except OSError as error:
-            self._log(f"leftovers of an earlier service in {self._directory} cannot be removed: {error}")
+            self._log(
+                f"leftovers of an earlier service in {self._directory} cannot be removed: {error}"
+            )
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         record = Record(session_id, request, self._clock)
@@ -101,7 +114,9 @@ class ProgramsRunner:
     async def _run(self, record: Record) -> None:
         """Run the session's programs until one exits or ``stop`` cancels this; leave no process behind."""
         launcher = LAUNCHERS.get(record.type)
-        programs = _SessionPrograms(record, launcher, self._shared, lambda text: self._note(record, text))
+        programs = _SessionPrograms(
+            record, launcher, self._shared, lambda text: self._note(record, text)
+        )
         try:
             async with AsyncExitStack() as stack:
                 self._fail(record, await programs.run(stack))
@@ -125,7 +140,9 @@ class ProgramsRunner:
         self._log(f"session {record.id}: {reason}")
 
     def _forget_the_oldest(self) -> None:
-        ended = [session_id for session_id in self._records if session_id not in self._active]
+        ended = [
+            session_id for session_id in self._records if session_id not in self._active
+        ]
         for session_id in ended[: max(0, len(ended) - KEPT + 1)]:
             del self._records[session_id]
 
@@ -147,24 +164,47 @@ class _SessionPrograms:
         record, directories = self.record, self.shared.directories
         if self.launcher:
             check(record.request, self.launcher.project)
-        own = await stack.enter_async_context(workspace(directories.programs / record.id, self.shared.guard))
+        own = await stack.enter_async_context(
+            workspace(directories.programs / record.id, self.shared.guard)
+        )
         apps = directories.apps(record.id)
         apps.mkdir(mode=0o700)
-        borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
+        borrowed = self.shared.devices.borrowed(
+            record.request, own.directory, log=self.note
+        )
         record.device = device = await stack.enter_async_context(borrowed)
-        stack.push_async_callback(own.end)  # all at once: none waits for a response from one that has exited
-        if record.type is not SessionType.APPIUM:  # Appium clients install and launch their apps themselves
+        stack.push_async_callback(
+            own.end
+        )  # all at once: none waits for a response from one that has exited
+        if (
+            record.type is not SessionType.APPIUM
+        ):  # Appium clients install and launch their apps themselves
             await self._install_app(device, apps)
-        config = await self._start_controller(self.launcher, device, own) if self.launcher else dict[str, Any]()
-        preview = {} if device.kind == fake.KIND else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
+        config = (
+            await self._start_controller(self.launcher, device, own)
+            if self.launcher
+            else dict[str, Any]()
+        )
+        preview = (
+            {}
+            if device.kind == fake.KIND
+            else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
+        )
         record.boot = Running({**config, **preview})
-        return await first(device.ended(), *([record.controller.ended()] if record.controller else []))
+        return await first(
+            device.ended(), *([record.controller.ended()] if record.controller else [])
+        )
 
     async def _install_app(self, device: Device, directory: Path) -> None:
         """Install and launch the requested app, as specified in the document."""
         request = self.record.request
         try:
-            sources = Sources(directory, device.kind, Builds(self.shared.directories.builds), self.note)
+            sources = Sources(
+                directory,
+                device.kind,
+                Builds(self.shared.directories.builds),
+                self.note,
+            )
             app = await sources.requested(request)
         except ControllerError as error:
             raise RequestError(str(error)) from error
@@ -178,7 +218,9 @@ class _SessionPrograms:
             await device.open_url(url, application_id)
             self.note("URL opened in the app")
 
-    async def _start_controller(self, launcher: Launcher, device: Device, own: Workspace) -> Mapping[str, Any]:
+    async def _start_controller(
+        self, launcher: Launcher, device: Device, own: Workspace
+    ) -> Mapping[str, Any]:
         """Start the controller; return its connection details."""
         record = self.record
         context = LaunchContext(
@@ -186,7 +228,10 @@ class _SessionPrograms:
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
             environ=self.shared.environ,
             home=self.shared.directories.home,
-            url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
+            url=self.shared.keys.url(
+                "appium" if record.type is SessionType.APPIUM else "controllers",
+                record.id,
+            ),
             device_url=self.shared.keys.url("devices", record.id),
             note=self.note,
             allow_insecure=self.shared.allow_insecure,

@@ -16,7 +16,12 @@ PATH: Final = "/simulated"
 
 _HEALTH: Final[Mapping[str, Mapping[str, Any]]] = {
     "health": {"ok": True},
-    "status": {"value": {"ready": True, "message": "a simulated controller only answers health checks"}},
+    "status": {
+        "value": {
+            "ready": True,
+            "message": "a simulated controller only answers health checks",
+        }
+    },
     "tools": {"tools": []},
 }
 
@@ -35,7 +40,11 @@ class SimulatedRunner(Runner):
     """
 
     def __init__(
-        self, *, clock: Callable[[], float], boot_seconds: float | BootSeconds = 0.0, base_url: str | None = None
+        self,
+        *,
+        clock: Callable[[], float],
+        boot_seconds: float | BootSeconds = 0.0,
+        base_url: str | None = None,
     ) -> None:
         self._clock = clock
         self._boot_seconds = boot_seconds
@@ -44,17 +53,31 @@ class SimulatedRunner(Runner):
         """With the time when each is ready."""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        seconds = self._boot_seconds(request) if callable(self._boot_seconds) else self._boot_seconds
+        seconds = (
+            self._boot_seconds(request)
+            if callable(self._boot_seconds)
+            else self._boot_seconds
+        )
         record = Record(session_id, request, self._clock)
         self._records[session_id] = record, self._clock() + seconds
 
     def record(self, session_id: str) -> Record:
         """Return the state of the session, which is ready as soon as the clock says so."""
-        record, ready_at = self._records.get(session_id, (Record(session_id, {}, boot=GONE), 0.0))
+        record, ready_at = self._records.get(
+            session_id, (Record(session_id, {}, boot=GONE), 0.0)
+        )
         if isinstance(record.boot, Booting) and self._clock() >= ready_at:
             preview = f"https://{session_id}.simulated.invalid"
-            controller = preview if self._base_url is None else f"{self._base_url}{PATH}/{session_id}"
-            record.boot = Running(_remote_config(record, controller, {"webPreviewUrl": f"{preview}/preview"}))
+            controller = (
+                preview
+                if self._base_url is None
+                else f"{self._base_url}{PATH}/{session_id}"
+            )
+            record.boot = Running(
+                _remote_config(
+                    record, controller, {"webPreviewUrl": f"{preview}/preview"}
+                )
+            )
         return record
 
     def routes(self) -> Sequence[Route]:
@@ -63,7 +86,9 @@ class SimulatedRunner(Runner):
         async def answer(request: Request) -> Response:
             alive = request.path_params["session_id"] in self._records
             words = _HEALTH.get(request.path_params["question"]) if alive else None
-            return JSONResponse(words or {"error": "no such controller"}, 200 if words else 404)
+            return JSONResponse(
+                words or {"error": "no such controller"}, 200 if words else 404
+            )
 
         return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
 
@@ -74,15 +99,30 @@ class SimulatedRunner(Runner):
         self._records.clear()
 
 
-def _remote_config(record: Record, address: str, preview: Mapping[str, str]) -> Mapping[str, Any]:
+def _remote_config(
+    record: Record, address: str, preview: Mapping[str, str]
+) -> Mapping[str, Any]:
     match record.type:
         case SessionType.AGENT_DEVICE:
             token = f"simulated-agent-device-{record.id}"
-            return {"agentDeviceRemoteSessionUrl": address, "agentDeviceRemoteSessionToken": token, **preview}
+            return {
+                "agentDeviceRemoteSessionUrl": address,
+                "agentDeviceRemoteSessionToken": token,
+                **preview,
+            }
         case SessionType.ARGENT:
-            return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{record.id}", **preview}
+            return {
+                "toolsUrl": address,
+                "toolsAuthToken": f"simulated-argent-{record.id}",
+                **preview,
+            }
         case SessionType.APPIUM:
             # The preview is optional for this type: this lets clients test a session without one.
-            return {"appiumUrl": address, "capabilities": capabilities(Platform(record.request["platform"]), record.id)}
+            return {
+                "appiumUrl": address,
+                "capabilities": capabilities(
+                    Platform(record.request["platform"]), record.id
+                ),
+            }
         case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
             return preview

@@ -83,7 +83,11 @@ class Project:
     @property
     def files(self) -> tuple[Path, ...]:
         """The manifest, the lock file and the installer."""
-        names = ("package.json", "package-lock.json", *([self.installer] if self.installer else []))
+        names = (
+            "package.json",
+            "package-lock.json",
+            *([self.installer] if self.installer else []),
+        )
         return tuple(_PROJECTS / self.name / name for name in names)
 
     def directory(self, cache_dir: Path) -> Path:
@@ -93,7 +97,9 @@ class Project:
     @property
     def version(self) -> str:
         """The pinned version of the program."""
-        version: str = json.loads(self.files[0].read_text())["dependencies"][self.package]
+        version: str = json.loads(self.files[0].read_text())["dependencies"][
+            self.package
+        ]
         return version
 
     @property
@@ -111,7 +117,9 @@ AGENT_DEVICE: Final = Project(
     "agent-device",
     "agent-device",
     Path("node_modules/agent-device/dist/src/internal/daemon.js"),
-    Requirement("agent-device", ">=24", {}, 24),  # its manifest requires >=22.12, and >=24 for its platform `web`
+    Requirement(
+        "agent-device", ">=24", {}, 24
+    ),  # its manifest requires >=22.12, and >=24 for its platform `web`
 )
 ARGENT: Final = Project(
     "argent",
@@ -123,7 +131,9 @@ CHROMIUM: Final = Project(
     "chromium",
     "@sparticuz/chromium",
     Path("chromium"),
-    Requirement("Chromium", ">=18", {}, 18),  # only to unpack it; its manifest requires more, for other uses
+    Requirement(
+        "Chromium", ">=18", {}, 18
+    ),  # only to unpack it; its manifest requires more, for other uses
     installer="install.mjs",
 )
 
@@ -144,7 +154,9 @@ class Toolchain:
 class Toolbox:
     """The toolchains of one service: each is found, or installed if missing, on first use."""
 
-    def __init__(self, guard: Guard, environ: Mapping[str, str], cache_dir: Path) -> None:
+    def __init__(
+        self, guard: Guard, environ: Mapping[str, str], cache_dir: Path
+    ) -> None:
         self._guard = guard
         self._environ = environ
         self.cache_dir = cache_dir
@@ -157,7 +169,9 @@ class Toolbox:
         """
         if project.name not in self._found:
             nodes = node_candidates(self._environ)
-            self._found[project.name] = await prepare(self._installer(progress), self.cache_dir, project, nodes=nodes)
+            self._found[project.name] = await prepare(
+                self._installer(progress), self.cache_dir, project, nodes=nodes
+            )
         return self._found[project.name]
 
     async def ensure(self, package: Package, progress: Log) -> None:
@@ -174,20 +188,31 @@ def digest(files: Iterable[Path]) -> str:
 
 
 async def prepare(
-    installer: Installer, cache_dir: Path, project: Project, *, nodes: Iterable[Path], python: str = sys.executable
+    installer: Installer,
+    cache_dir: Path,
+    project: Project,
+    *,
+    nodes: Iterable[Path],
+    python: str = sys.executable,
 ) -> Toolchain:
     """Use the first suitable Node.js, or install one, then install the project if it is missing.
 
     Raises ConfigError with the cause and the fix.
     """
-    chosen = await _choose_node(installer, project.node, nodes, _node_package(cache_dir, python))
+    chosen = await _choose_node(
+        installer, project.node, nodes, _node_package(cache_dir, python)
+    )
     package = _npm_package(project, chosen, cache_dir)
     await installer.ensure(package)
-    return Toolchain(chosen.executable, package.directory, package.directory / project.script)
+    return Toolchain(
+        chosen.executable, package.directory, package.directory / project.script
+    )
 
 
 def _npm_package(project: Project, chosen: Node, cache_dir: Path) -> Package:
-    script: list[str | Path] = [chosen.executable, project.installer] if project.installer else []
+    script: list[str | Path] = (
+        [chosen.executable, project.installer] if project.installer else []
+    )
     return Package(
         title=project.title,
         directory=project.directory(cache_dir),
@@ -197,7 +222,9 @@ def _npm_package(project: Project, chosen: Node, cache_dir: Path) -> Package:
     )
 
 
-async def _choose_node(installer: Installer, required: Requirement, nodes: Iterable[Path], wheel: Package) -> Node:
+async def _choose_node(
+    installer: Installer, required: Requirement, nodes: Iterable[Path], wheel: Package
+) -> Node:
     problems: list[str] = []
     for executable in nodes:
         try:
@@ -227,15 +254,21 @@ def _node_package(cache_dir: Path, python: str) -> Package:
     )
 
 
-async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
+async def inspect(
+    executable: Path, environ: Mapping[str, str], required: Requirement
+) -> Node:
     """Return the Node.js at a path. Raises ConfigError if it does not run, is unsupported or has no npm."""
     printed = await ask([executable, "-p", _VERSION_SCRIPT], environ=environ)
     try:
         version, path = json.loads(printed)
     except ValueError as error:
-        raise ConfigError(f"{executable} is not Node.js: it printed {printed[:80]!r}") from error
+        raise ConfigError(
+            f"{executable} is not Node.js: it printed {printed[:80]!r}"
+        ) from error
     if not required.fits(version):
-        raise ConfigError(f"{executable} is Node.js {version}, {required.program} needs {required.text}")
+        raise ConfigError(
+            f"{executable} is Node.js {version}, {required.program} needs {required.text}"
+        )
     return Node(Path(path), _npm(Path(path), environ))
 
 

@@ -39,7 +39,9 @@ class FileStore:
         self._directory = directory
 
     def claim(self, count: int, most: int, holder: str) -> "FileClaim":
-        return FileClaim(self._directory, count, most, f"{holder} (process {os.getpid()})")
+        return FileClaim(
+            self._directory, count, most, f"{holder} (process {os.getpid()})"
+        )
 
 
 class _Lock:
@@ -56,7 +58,9 @@ class _Lock:
     def try_lock(self, timeout_seconds: float = 0) -> bool:
         """Return whether this process now holds it; raises OSError if the file cannot be locked."""
         try:
-            self._lock.acquire(timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS)
+            self._lock.acquire(
+                timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS
+            )
         except filelock.Timeout:
             return False
         except NotImplementedError as error:
@@ -66,7 +70,9 @@ class _Lock:
     def release(self) -> None:
         """Unlock it; repeated calls do nothing, nor do calls in a forked child, where filelock forgets the lock."""
         if self.is_held:
-            with suppress(OSError):  # filelock itself removes what cannot be removed while it is open
+            with suppress(
+                OSError
+            ):  # filelock itself removes what cannot be removed while it is open
                 if self._left:
                     self._left.unlink(missing_ok=True)
             self._lock.release()
@@ -76,7 +82,9 @@ class FileSlot(_Lock):
     """The permission to have one session: it ends with ``release``, or with the process."""
 
     def __init__(self, directory: Path, number: int) -> None:
-        self._words = directory / f"{number}.txt"  # not in the locked file: other processes can't read it on Windows
+        self._words = (
+            directory / f"{number}.txt"
+        )  # not in the locked file: other processes can't read it on Windows
         super().__init__(directory / f"{number}.lock", self._words)
 
     def sign(self, holder: str) -> None:
@@ -157,7 +165,9 @@ class FileClaim(Claim):
         for number in range(first, self.most):
             if len(self._slots) == self.count:
                 break
-            self._slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
+            self._slots.append(
+                FileSlot(self._directory, number)
+            )  # before it is locked, so that an interrupt finds it
             if not self._slots[-1].try_lock():
                 self._slots.pop()
         if len(self._slots) < self.count:
@@ -173,7 +183,9 @@ class FileClaim(Claim):
         """Take a ticket; take another one only if this claim has become urgent."""
         if self.urgency >= (self._ticket.urgency if self._ticket else NOT_QUEUED):
             return
-        number = 1 + max((ticket.number for ticket in self._tickets_of_all()), default=0)
+        number = 1 + max(
+            (ticket.number for ticket in self._tickets_of_all()), default=0
+        )
         self._ticket = _Ticket(self.urgency, number, self.most)
         self._places.append(self._ticket.lock_in(self._directory))
         self._places[-1].try_lock()
@@ -182,7 +194,9 @@ class FileClaim(Claim):
     def _blocked_by(self) -> Blocker:
         ahead = sum(1 for _ in self._ahead())
         slots = [FileSlot(self._directory, number) for number in range(self.most)]
-        return Blocker([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
+        return Blocker(
+            [slot.holder() for slot in slots if not self._was_free(slot)], ahead
+        )
 
     def _ahead(self) -> Iterator[_Ticket]:
         """Yield the tickets before this claim's own, or all; remove those of dead processes."""

@@ -78,20 +78,34 @@ class RedisStore:
             decode_responses=True,
             encoding_errors="replace",
         )
-        self._look, self._renew, self._drop = map(client.register_script, (LOOK, RENEW, DROP))
-        self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
+        self._look, self._renew, self._drop = map(
+            client.register_script, (LOOK, RENEW, DROP)
+        )
+        self._keys = [
+            f"{{pytest-device:{config.key}}}:{name}"
+            for name in ("slots", "queue", "count")
+        ]
 
     def claim(self, count: int, most: int, holder: str) -> "RedisClaim":
-        return RedisClaim(self, count, most, f"{holder} (process {os.getpid()} on {node()})")
+        return RedisClaim(
+            self, count, most, f"{holder} (process {os.getpid()} on {node()})"
+        )
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
         """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
-        return self._run(self._look, claim, count, most, words, urgency, self._slot_milliseconds)
+        return self._run(
+            self._look, claim, count, most, words, urgency, self._slot_milliseconds
+        )
 
     def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
         """Return the numbers of lost slots."""
-        renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
-        lost: Sequence[int] = self._run(self._renew, self._slot_milliseconds, json.dumps(renewed))
+        renewed = [
+            {"number": slot.number, "claim": slot.claim, "words": slot.words}
+            for slot in slots
+        ]
+        lost: Sequence[int] = self._run(
+            self._renew, self._slot_milliseconds, json.dumps(renewed)
+        )
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
@@ -126,14 +140,18 @@ class RedisStore:
 
     def describe(self, error: RedisError) -> str:
         """Describe an error, without secrets."""
-        return self._redactor.text(f"the Redis server of {self.config.source} does not respond ({error})")
+        return self._redactor.text(
+            f"the Redis server of {self.config.source} does not respond ({error})"
+        )
 
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""
         try:
             self._run(self._drop, "nobody", "")
         except RedisError as error:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}") from None
+            raise ConfigError(
+                f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +192,9 @@ class SlotRenewer:
             self._slots.update(dict.fromkeys(slots))
             if self._thread is None:
                 self._renewed_at = self._config.clock()
-                self._thread = threading.Thread(target=self._run, name="pytest-device slots", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="pytest-device slots", daemon=True
+                )
                 self._thread.start()
 
     def release(self, slot: RedisSlot) -> None:
@@ -213,7 +233,10 @@ class SlotRenewer:
         return True
 
     def _on_failure(self, error: RedisError) -> None:
-        if self._config.clock() - self._renewed_at >= self._config.slot_seconds and not self._is_warned:
+        if (
+            self._config.clock() - self._renewed_at >= self._config.slot_seconds
+            and not self._is_warned
+        ):
             self._is_warned = True
             self._config.reporter.note(
                 f"{Options.max_sessions.flag} is not enforced for now: for {self._config.slot_seconds:g} s "
@@ -245,13 +268,18 @@ class RedisClaim(Claim):
             return True
         urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
         try:
-            took, first, ahead, found = self._store.look(self._name, self.count, self.most, self.holder, urgency)
+            took, first, ahead, found = self._store.look(
+                self._name, self.count, self.most, self.holder, urgency
+            )
         except RedisError as error:
             self._explain(error)
             return False
         self._is_unanswered = False
         if took:
-            self._slots = [RedisSlot(self._store.renewer, self._name, number, self.holder) for number in found]
+            self._slots = [
+                RedisSlot(self._store.renewer, self._name, number, self.holder)
+                for number in found
+            ]
             self._store.renewer.keep(self._slots)
             return True
         self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)
@@ -260,7 +288,9 @@ class RedisClaim(Claim):
     def _explain(self, error: RedisError) -> None:
         reason = self._store.describe(error)
         if not self._store.has_answered:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
+            raise ConfigError(
+                f"{Options.max_sessions.flag} cannot be enforced: {reason}"
+            ) from None
         if self._store.is_given_up:
             raise LeaseTimeoutError(
                 f"{Options.max_sessions.flag} cannot be enforced: {reason}, and an earlier test has "

@@ -23,7 +23,9 @@ _FIRST_WORD_SECONDS: Final = 5.0
 _HEARTBEAT_SECONDS: Final = 30.0
 """Seconds between messages: a CI log without output for longer looks like a hang."""
 
-_pause: Final = SystemRandom().uniform  # not seeded: workers with equal seeds would wait in step
+_pause: Final = (
+    SystemRandom().uniform
+)  # not seeded: workers with equal seeds would wait in step
 
 
 class Slots:
@@ -64,7 +66,9 @@ class Slots:
         self._clock, self._sleep, self._reporter = clock, sleep, reporter
         self._given: set[Slot] = set()
 
-    def acquire(self, count: int, release_idle: Callable[[], bool] = lambda: False) -> list[Slot]:
+    def acquire(
+        self, count: int, release_idle: Callable[[], bool] = lambda: False
+    ) -> list[Slot]:
         """Wait for ``count`` slots at once; raises LeaseTimeoutError, and ConfigError if waiting cannot help.
 
         Before each wait, ``release_idle`` is called to release one dispensable slot, and returns whether it did; in the
@@ -122,7 +126,9 @@ class Slots:
                 word_at = now + _HEARTBEAT_SECONDS
                 self._reporter.progress(self._waited(claim, now - started))
             claim.queue(urgent=not gave and self._has_some())
-            pause = _pause(*(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS))
+            pause = _pause(
+                *(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS)
+            )
             self._sleep(min(pause, deadline - now))
 
     def _granted(self, claim: Claim) -> list[Slot]:
@@ -140,7 +146,9 @@ class Slots:
 
     def _waited(self, claim: Claim, seconds: float) -> str:
         found = claim.blocked_by()
-        holders = ", ".join(f"{number} by {holder}" for holder, number in Counter(found.held).items())
+        holders = ", ".join(
+            f"{number} by {holder}" for holder, number in Counter(found.held).items()
+        )
         several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
         return (
             f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "

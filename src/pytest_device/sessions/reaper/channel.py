@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.messages import Decoder, MessageError, Report, Request, Start, encode
+from pytest_device.sessions.reaper.messages import (
+    Decoder,
+    MessageError,
+    Report,
+    Request,
+    Start,
+    encode,
+)
 from pytest_device.sessions.reaper.sender import received
 from pytest_device.sessions.reaper.sender import send as send_call
 from pytest_device.sessions.reaper.supervisor import Supervisor
@@ -25,12 +32,17 @@ READY_SECONDS: Final = 5.0
 """Seconds to wait for its start; usually it has already started in the meantime."""
 
 _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
-_PROGRAM: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.loop import main; main()"
+_PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.loop import main; main()"
+_KEPT_VARIABLES: Final = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
 )
-_KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 """Variables that Python may need to start; the rest of the run's environment is withheld."""
-_WITHOUT: Final = "the run stops its sessions itself; if it is killed, they run until their limits"
+_WITHOUT: Final = (
+    "the run stops its sessions itself; if it is killed, they run until their limits"
+)
 
 
 class NoReaper(NamedTuple):
@@ -50,7 +62,9 @@ class DirectCalls:
         self._endpoint = start.endpoint
         self._supervisor = Supervisor(start, report)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="pytest-device-sessions", daemon=True).start()
+        threading.Thread(
+            target=self._run, name="pytest-device-sessions", daemon=True
+        ).start()
 
     def send(self, request: Request) -> None:
         self._inbox.put(partial(self._supervisor.handle, request))
@@ -68,7 +82,9 @@ class DirectCalls:
                 send_call(self._endpoint, call, self._on_answer)
             due = self._supervisor.next_due()
             with suppress(queue.Empty):
-                self._inbox.get(timeout=None if due is None else max(0.0, due - time.monotonic()))()
+                self._inbox.get(
+                    timeout=None if due is None else max(0.0, due - time.monotonic())
+                )()
             self._supervisor.end_warm()
 
 
@@ -85,7 +101,9 @@ class ReaperChannel:
         start: Start,
         *,
         detached: bool,
-        on_report: Callable[[messages.SessionReport | messages.LedgerFailed | NoReaper], None],
+        on_report: Callable[
+            [messages.SessionReport | messages.LedgerFailed | NoReaper], None
+        ],
         restore: Callable[[], Iterable[Request]],
     ) -> None:
         self._first, self._on_report, self._restore = start, on_report, restore
@@ -104,7 +122,9 @@ class ReaperChannel:
             self._hang_up()  # if it still starts, it ends at once without doing anything
             self._ready.wait(READY_SECONDS)
 
-    def send(self, request: Request, *, on_sent: Callable[[], None] = lambda: None) -> bool:
+    def send(
+        self, request: Request, *, on_sent: Callable[[], None] = lambda: None
+    ) -> bool:
         """Send a request; False if the reaper is gone and a successor is being started.
 
         ``on_sent`` is called after sending, before ``restore`` may be called for a successor.
@@ -156,11 +176,18 @@ class ReaperChannel:
     def _start(self) -> None:
         channel = self._spawned()
         if channel is None:
-            self._reaper: DirectCalls | socket.socket = DirectCalls(self._first, self._receive)
+            self._reaper: DirectCalls | socket.socket = DirectCalls(
+                self._first, self._receive
+            )
             self._ready.set()
         else:
             self._reaper = channel
-            threading.Thread(target=self._listen, args=(channel,), name="pytest-device-reports", daemon=True).start()
+            threading.Thread(
+                target=self._listen,
+                args=(channel,),
+                name="pytest-device-reports",
+                daemon=True,
+            ).start()
 
     def _spawned(self) -> socket.socket | None:
         if not self._processes_left:
@@ -170,7 +197,9 @@ class ReaperChannel:
             return _spawn(self._first)
         except OSError as error:
             self._processes_left = 0
-            self._on_report(NoReaper(f"no reaper process can be started ({error}): {_WITHOUT}"))
+            self._on_report(
+                NoReaper(f"no reaper process can be started ({error}): {_WITHOUT}")
+            )
             return None
 
     def _listen(self, channel: socket.socket) -> None:
@@ -217,10 +246,14 @@ def _spawn(start: Start) -> socket.socket:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            env={
+                name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
+            },
             start_new_session=True,
         )
     # It forks at once to detach itself, which ends this process.
-    threading.Thread(target=process.wait, name="pytest-device-reaper-start", daemon=True).start()
+    threading.Thread(
+        target=process.wait, name="pytest-device-reaper-start", daemon=True
+    ).start()
     ours.sendall(encode(start))
     return ours

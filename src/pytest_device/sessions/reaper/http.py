@@ -8,7 +8,13 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pytest_device.sessions.compression import CompressionError, unpacked
-from pytest_device.sessions.reaper.messages import Answer, Call, Endpoint, NoReply, Reply
+from pytest_device.sessions.reaper.messages import (
+    Answer,
+    Call,
+    Endpoint,
+    NoReply,
+    Reply,
+)
 from pytest_device.sessions.retry_policy import retry_after
 
 CONNECT_SECONDS: Final = 10.0
@@ -34,13 +40,17 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
             sent = True
             prefix = urlsplit(endpoint.url).path.rstrip("/")
             data = None if call.body is None else call.body.encode()
-            connection.request(call.method, f"{prefix}{call.path}", data, _headers(endpoint.token))
+            connection.request(
+                call.method, f"{prefix}{call.path}", data, _headers(endpoint.token)
+            )
             return _answer(connection, seen)
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
         # ssl and socket raise OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
-        return NoReply(f"{type(error).__name__}: {error}".rstrip(": "), sent, bytes(seen))
+        return NoReply(
+            f"{type(error).__name__}: {error}".rstrip(": "), sent, bytes(seen)
+        )
 
 
 def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
@@ -48,12 +58,22 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     while chunk := reply.read1(_CHUNK_BYTES):
         seen += chunk
         if len(seen) > MAX_BYTES:
-            return NoReply(f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen))
+            return NoReply(
+                f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen)
+            )
     if reply.length:
-        return NoReply(f"the response was cut off, {reply.length} bytes are missing", True, bytes(seen))
-    asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time())
+        return NoReply(
+            f"the response was cut off, {reply.length} bytes are missing",
+            True,
+            bytes(seen),
+        )
+    asked = retry_after(
+        reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time()
+    )
     try:
-        body = unpacked(bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES)
+        body = unpacked(
+            bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES
+        )
     except CompressionError as error:
         return NoReply(str(error), True, error.part)
     return Reply(reply.status, body, asked)
@@ -76,13 +96,21 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
     context = ssl.create_default_context(cafile=endpoint.cafile, capath=endpoint.capath)
     if not endpoint.proxy:
-        return http.client.HTTPSConnection(host, port, timeout=CONNECT_SECONDS, context=context)
+        return http.client.HTTPSConnection(
+            host, port, timeout=CONNECT_SECONDS, context=context
+        )
     proxy = urlsplit(endpoint.proxy)
-    connection = http.client.HTTPSConnection(proxy.hostname or "", proxy.port, timeout=CONNECT_SECONDS, context=context)
+    connection = http.client.HTTPSConnection(
+        proxy.hostname or "", proxy.port, timeout=CONNECT_SECONDS, context=context
+    )
     headers: dict[str, str] = {}
     if proxy.username is not None:
-        credentials = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
-        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+        credentials = (
+            f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+        )
+        headers["Proxy-Authorization"] = (
+            f"Basic {base64.b64encode(credentials).decode('ascii')}"
+        )
     connection.set_tunnel(host, port, headers)
     return connection
 

@@ -24,7 +24,9 @@ _IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
 def main() -> None:
     """Detach, read the first message, which lists what to supervise, and run the loop."""
     if os.fork():
-        os._exit(0)  # not a child of the run: no zombie, and not killed together with the run's process tree
+        os._exit(
+            0
+        )  # not a child of the run: no zombie, and not killed together with the run's process tree
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
@@ -49,13 +51,19 @@ class ReaperLoop:
     """
 
     def __init__(
-        self, channel: socket.socket, start_sender: Callable[[], socket.socket], start: messages.Start
+        self,
+        channel: socket.socket,
+        start_sender: Callable[[], socket.socket],
+        start: messages.Start,
     ) -> None:
         self._channel, self._start_sender = channel, start_sender
         self._supervisor = Supervisor(start, self._report)
         self._sender: socket.socket | None = None
         self._idle_since = 0.0
-        self._requests, self._answers = Decoder[messages.Request](messages.Request), Decoder[Returned](Returned)
+        self._requests, self._answers = (
+            Decoder[messages.Request](messages.Request),
+            Decoder[Returned](Returned),
+        )
         self._unsent = b""
         self._selector = selectors.DefaultSelector()
         self._pids: list[int] = []
@@ -103,7 +111,9 @@ class ReaperLoop:
         except (AttributeError, OSError):  # the system has no pidfd
             self._pids.append(pid)
         else:
-            self._selector.register(handle, selectors.EVENT_READ, lambda: self._on_end(handle))
+            self._selector.register(
+                handle, selectors.EVENT_READ, lambda: self._on_end(handle)
+            )
 
     def _on_end(self, handle: int) -> None:
         self._selector.unregister(handle)
@@ -142,17 +152,26 @@ class ReaperLoop:
             self._unsent = b""
         if self._channel in self._selector.get_map():
             waiting = selectors.EVENT_WRITE if self._unsent else 0
-            self._selector.modify(self._channel, selectors.EVENT_READ | waiting, self._use_channel)
+            self._selector.modify(
+                self._channel, selectors.EVENT_READ | waiting, self._use_channel
+            )
 
     # The sender: calls, answers, end.
 
     def _send(self, call: messages.Call) -> None:
         try:
             if self._sender is None:
-                self._sender, self._answers = self._start_sender(), Decoder[Returned](Returned)
-                self._selector.register(self._sender, selectors.EVENT_READ, self._use_sender)
+                self._sender, self._answers = (
+                    self._start_sender(),
+                    Decoder[Returned](Returned),
+                )
+                self._selector.register(
+                    self._sender, selectors.EVENT_READ, self._use_sender
+                )
             self._sender.sendall(encode(call))
-        except OSError as error:  # no process can be started, or the sender has just died
+        except (
+            OSError
+        ) as error:  # no process can be started, or the sender has just died
             self._on_answer(Returned(call.number, NoReply(str(error), sent=False)))
 
     def _use_sender(self) -> None:
@@ -160,7 +179,12 @@ class ReaperLoop:
         if not data:
             self._stop_sender()
             for number in self._supervisor.open_calls:
-                self._on_answer(Returned(number, NoReply("the process that sent it was killed", sent=True)))
+                self._on_answer(
+                    Returned(
+                        number,
+                        NoReply("the process that sent it was killed", sent=True),
+                    )
+                )
         for returned in self._answers.feed(data):
             self._on_answer(returned)
 
@@ -169,7 +193,10 @@ class ReaperLoop:
         self._supervisor.on_answer(returned)
 
     def _stop_idle_sender(self) -> None:
-        if not self._supervisor.open_calls and time.monotonic() - self._idle_since >= SENDER_IDLE_SECONDS:
+        if (
+            not self._supervisor.open_calls
+            and time.monotonic() - self._idle_since >= SENDER_IDLE_SECONDS
+        ):
             self._stop_sender()
 
     def _stop_sender(self) -> None:

@@ -200,7 +200,19 @@ class Gone(NamedTuple):
     intent: str
 
 
-SessionReport = Answered | NotSent | Stopped | Missing | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
+SessionReport = (
+    Answered
+    | NotSent
+    | Stopped
+    | Missing
+    | Delayed
+    | GaveUp
+    | Kept
+    | NotKept
+    | Due
+    | Claimed
+    | Gone
+)
 Report = Ready | Ended | LedgerFailed | SessionReport
 
 
@@ -226,7 +238,10 @@ class Returned(NamedTuple):
 
 Message = Start | Request | Report | Call | Returned
 
-_TYPES: Final[dict[str, Any]] = {one.__name__: one for one in (Entry, Endpoint, *get_args(Answer), *get_args(Message))}
+_TYPES: Final[dict[str, Any]] = {
+    one.__name__: one
+    for one in (Entry, Endpoint, *get_args(Answer), *get_args(Message))
+}
 T = TypeVar("T", bound=Message)
 
 
@@ -251,15 +266,22 @@ class Decoder(Generic[T]):
         try:
             message = _from_json(json.loads(line))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise MessageError(f"not a message: {type(error).__name__}: {error}") from None
+            raise MessageError(
+                f"not a message: {type(error).__name__}: {error}"
+            ) from None
         if not isinstance(message, self._kinds):
-            raise MessageError(f"a message of type {type(message).__name__} is not expected here")
+            raise MessageError(
+                f"a message of type {type(message).__name__} is not expected here"
+            )
         return message  # type: ignore[no-any-return]
 
 
 def _to_json(message: Any) -> dict[str, Any]:
     fields = message._asdict()
-    return {"type": type(message).__name__, **{name: _plain(value) for name, value in fields.items()}}
+    return {
+        "type": type(message).__name__,
+        **{name: _plain(value) for name, value in fields.items()},
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -272,7 +294,12 @@ def _from_json(values: dict[str, Any]) -> Any:
     kind = _TYPES[values.pop("type")]
     if values.keys() != kind.__annotations__.keys():
         raise ValueError(f"{kind.__name__} with the fields {', '.join(sorted(values))}")
-    return kind(**{name: _typed(name, values[name], wanted) for name, wanted in kind.__annotations__.items()})
+    return kind(
+        **{
+            name: _typed(name, values[name], wanted)
+            for name, wanted in kind.__annotations__.items()
+        }
+    )
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
@@ -283,6 +310,8 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
         value = _from_json(cast("dict[str, Any]", value))
     elif isinstance(value, list):
         value = tuple(cast("list[object]", value))
-    if not isinstance(value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind):
+    if not isinstance(
+        value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind
+    ):
         raise TypeError(f"{name}: {type(value).__name__}")  # its value may be a secret
     return value

@@ -5,7 +5,15 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from pytest_device.sessions.reaper.messages import Answer, Call, Decoder, Endpoint, NoReply, Returned, encode
+from pytest_device.sessions.reaper.messages import (
+    Answer,
+    Call,
+    Decoder,
+    Endpoint,
+    NoReply,
+    Returned,
+    encode,
+)
 
 CHUNK_BYTES: Final = 64 * 1024
 
@@ -68,11 +76,18 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
             on_answer(Returned(call.number, answer))
 
     def time_out() -> None:
-        finish(NoReply(f"no complete response within {call.seconds:.0f} s", True, bytes(seen)))
+        finish(
+            NoReply(
+                f"no complete response within {call.seconds:.0f} s", True, bytes(seen)
+            )
+        )
 
     timer = threading.Timer(call.seconds, time_out)
     try:
-        for thread in (timer, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
+        for thread in (
+            timer,
+            threading.Thread(target=lambda: finish(http.send(endpoint, call, seen))),
+        ):
             thread.daemon = True
             thread.start()
     except RuntimeError as error:  # the system allows no more threads

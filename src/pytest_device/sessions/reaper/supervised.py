@@ -22,7 +22,9 @@ POLL_SECONDS: Final = 2.0
 class WatchedSession:
     """One session from its create request until it is finished."""
 
-    def __init__(self, entry: Entry, body: str | None = None, due: float | None = None) -> None:
+    def __init__(
+        self, entry: Entry, body: str | None = None, due: float | None = None
+    ) -> None:
         self.entry, self.body, self.due = entry, body, due
         """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
@@ -70,7 +72,9 @@ class WatchedSession:
             case Phase.STOP_DUE:
                 self.attempts += 1
                 self._move(Phase.STOPPING, time.monotonic() + LOOKUP_SECONDS)
-                return messages.Call(number, "POST", f"{path}/stop", seconds=STOP_SECONDS)
+                return messages.Call(
+                    number, "POST", f"{path}/stop", seconds=STOP_SECONDS
+                )
             case _:
                 return messages.Call(number, "GET", path, seconds=STOP_SECONDS)
 
@@ -79,7 +83,10 @@ class WatchedSession:
 
     def note(self, answer: messages.Answer, now: float) -> None:
         """Record a response that does not prove the end."""
-        if not (isinstance(answer, messages.Reply) and is_missing(answer.status, answer.body)):
+        if not (
+            isinstance(answer, messages.Reply)
+            and is_missing(answer.status, answer.body)
+        ):
             self.missing_since = None
         elif self.missing_since is None:
             self.missing_since = now
@@ -105,7 +112,11 @@ class WarmRegistry:
         if self._ledger is None:
             raise OSError("there is no ledger")
         self._ledger.keep_warm(entry)
-        self._kept[entry.intent] = (entry, time.monotonic() + seconds, time.time() + seconds)
+        self._kept[entry.intent] = (
+            entry,
+            time.monotonic() + seconds,
+            time.time() + seconds,
+        )
 
     def claim(self, entry: Entry, of: Ledger) -> bool:
         """Claim a warm session of a ledger; False if another process has it."""
@@ -124,8 +135,12 @@ class WarmRegistry:
         if entry is None or self._ledger is None:
             return None
         try:
-            is_had = self._ledger.claim(intent, self._ledger) or self._ledger.is_untracked(intent)
-        except OSError:  # no other process can claim it either: it must not keep running
+            is_had = self._ledger.claim(
+                intent, self._ledger
+            ) or self._ledger.is_untracked(intent)
+        except (
+            OSError
+        ):  # no other process can claim it either: it must not keep running
             is_had = True
         return entry if is_had else None
 

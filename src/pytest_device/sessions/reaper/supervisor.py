@@ -11,8 +11,17 @@ from typing import assert_never
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.supervised import LOOKUP_SECONDS, WarmRegistry, WatchedSession
-from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
+from pytest_device.sessions.reaper.supervised import (
+    LOOKUP_SECONDS,
+    WarmRegistry,
+    WatchedSession,
+)
+from pytest_device.sessions.retry_policy import (
+    ATTEMPTS,
+    created_nothing,
+    is_success,
+    pause_after,
+)
 from pytest_device.sessions.states import Phase
 
 
@@ -23,9 +32,14 @@ class Supervisor:
     the next sweep. A session page's URL that contains the ``token`` is not reported.
     """
 
-    def __init__(self, start: messages.Start, report: Callable[[messages.Report], None]) -> None:
+    def __init__(
+        self, start: messages.Start, report: Callable[[messages.Report], None]
+    ) -> None:
         self._ledger = Ledger(start.ledger) if start.ledger else None
-        self._token, self._leaves_tombstones = start.endpoint.token, start.leaves_tombstones
+        self._token, self._leaves_tombstones = (
+            start.endpoint.token,
+            start.leaves_tombstones,
+        )
         self._gone_seconds = start.gone_seconds
         self._report = report
         self._warm = WarmRegistry(self._ledger)
@@ -51,7 +65,11 @@ class Supervisor:
 
     def next_due(self) -> float | None:
         """Return when the next call is due, on the monotonic clock; None if none is planned."""
-        times = [session.due for session in self._sessions.values() if session.due is not None]
+        times = [
+            session.due
+            for session in self._sessions.values()
+            if session.due is not None
+        ]
         if self._warm:
             times.append(time.monotonic() + self._warm.pause())
         return min(times, default=None)
@@ -101,7 +119,9 @@ class Supervisor:
             else:  # was never sent, and need not be
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
-                self._report(messages.Answered(session.entry.intent, answer, refused=True))
+                self._report(
+                    messages.Answered(session.entry.intent, answer, refused=True)
+                )
 
     def on_answer(self, returned: messages.Returned) -> None:
         intent, method = self._calls.pop(returned.number)
@@ -110,7 +130,9 @@ class Supervisor:
             return
         if not session.entry.session_id:
             self._on_create_answer(session, returned.answer)
-        elif isinstance(returned.answer, messages.Reply) and _proves_end(returned.answer, session.entry.session_id):
+        elif isinstance(returned.answer, messages.Reply) and _proves_end(
+            returned.answer, session.entry.session_id
+        ):
             self._forget(session, STOPPED)
             self._report(messages.Stopped(intent, returned.answer))
         elif method == "GET":
@@ -134,7 +156,9 @@ class Supervisor:
             return
         self._begin(entry, body, due=time.monotonic())
 
-    def _begin(self, entry: Entry, body: str | None = None, due: float | None = None) -> WatchedSession:
+    def _begin(
+        self, entry: Entry, body: str | None = None, due: float | None = None
+    ) -> WatchedSession:
         session = self._sessions[entry.intent] = WatchedSession(entry, body, due)
         if self._is_ending or self._is_alone:
             session.request_stop()
@@ -184,56 +208,93 @@ class Supervisor:
 
     # Answers.
 
-    def _on_create_answer(self, session: WatchedSession, answer: messages.Answer) -> None:
+    def _on_create_answer(
+        self, session: WatchedSession, answer: messages.Answer
+    ) -> None:
         match answer:  # whether it certainly created no session
             case messages.Reply(status, body, retry_after):
                 refused = created_nothing(status, body, retry_after)
-            case messages.NoReply(sent=False) if session.phase is Phase.CREATING and session.attempts < ATTEMPTS:
+            case messages.NoReply(sent=False) if (
+                session.phase is Phase.CREATING and session.attempts < ATTEMPTS
+            ):
                 session.due = time.monotonic() + pause_after(session.attempts)
                 return
             case messages.NoReply(sent=sent):
                 refused = not sent
-        session_id, url = ("", "") if refused else (session_id_in(answer.body) or "", url_in(answer.body))
+        session_id, url = (
+            ("", "")
+            if refused
+            else (session_id_in(answer.body) or "", url_in(answer.body))
+        )
         if self._token in url:
             url = ""
         if session_id:
-            session.created(session.entry.created(session_id, url, answer.body)._replace(state=LIVE))
+            session.created(
+                session.entry.created(session_id, url, answer.body)._replace(state=LIVE)
+            )
             self._record(session.entry)
         elif refused:
             self._forget(session)
         else:  # stays in the ledger until its time is up
             del self._sessions[session.entry.intent]
             self._record(session.entry._replace(state=LOST))
-        self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
+        self._report(
+            messages.Answered(session.entry.intent, answer, session_id, url, refused)
+        )
 
     def _on_lookup(self, session: WatchedSession, answer: messages.Answer) -> None:
         now = time.monotonic()
         session.note(answer, now)
         if session.phase is Phase.STOPPING:
             session.due = now + LOOKUP_SECONDS
-        elif session.phase is Phase.CHECKING and session.refusal:  # else it began before, and another one has decided
+        elif (
+            session.phase is Phase.CHECKING and session.refusal
+        ):  # else it began before, and another one has decided
             self._on_unproven_stop(session, session.refusal, answer)
 
-    def _on_unproven_stop(self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer) -> None:
+    def _on_unproven_stop(
+        self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer
+    ) -> None:
         """Decide the next step after a stop and a lookup that do not prove the end. No refusal is final."""
         intent, now = session.entry.intent, time.monotonic()
-        said = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
-        missing_seconds = None if session.missing_since is None else now - session.missing_since
+        said = (
+            found
+            if isinstance(refusal, messages.Reply) and is_success(refusal.status)
+            else refusal
+        )
+        missing_seconds = (
+            None if session.missing_since is None else now - session.missing_since
+        )
         match found:
-            case messages.Reply() if missing_seconds is not None and missing_seconds >= self._gone_after(session):
+            case messages.Reply() if (
+                missing_seconds is not None
+                and missing_seconds >= self._gone_after(session)
+            ):
                 self._forget(session, GONE)
                 self._report(messages.Missing(intent, found))
-            case _ if now >= session.deadline or (missing_seconds is not None and self._gone_after(session) == inf):
+            case _ if now >= session.deadline or (
+                missing_seconds is not None and self._gone_after(session) == inf
+            ):
                 del self._sessions[intent]
                 self._report(messages.GaveUp(intent, said))
             case _:
-                asked = [one.retry_after or 0.0 for one in (refusal, found) if isinstance(one, messages.Reply)]
-                session.retry_stop(now + pause_after(session.attempts, max(asked, default=None)))
+                asked = [
+                    one.retry_after or 0.0
+                    for one in (refusal, found)
+                    if isinstance(one, messages.Reply)
+                ]
+                session.retry_stop(
+                    now + pause_after(session.attempts, max(asked, default=None))
+                )
                 self._report(messages.Delayed(intent, said))
 
     def _gone_after(self, session: WatchedSession) -> float:
         """Return the seconds of 404 answers after which it counts as gone; infinite if it was never seen here."""
-        return inf if self._gone_seconds is None or not session.entry.service else self._gone_seconds
+        return (
+            inf
+            if self._gone_seconds is None or not session.entry.service
+            else self._gone_seconds
+        )
 
     # The ledger.
 
@@ -241,9 +302,17 @@ class Supervisor:
         """Remove a finished session; leave a tombstone if its report may go unread."""
         entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
-        leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
-        is_noted = bool(ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent)) and (
-            self._record(entry._replace(state=state)) or not self._is_alone
+        leaves_tombstone = (
+            self._is_alone or self._leaves_tombstones
+        ) and not session.is_due
+        is_noted = (
+            bool(
+                ledger
+                and leaves_tombstone
+                and entry.session_id
+                and ledger.holds(entry.intent)
+            )
+            and (self._record(entry._replace(state=state)) or not self._is_alone)
         )  # if a full disk takes no tombstone, the process that reconciles the run stops it once more
         if ledger and not is_noted:
             self._is_written(lambda: ledger.remove(entry.intent))

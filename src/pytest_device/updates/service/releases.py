@@ -27,10 +27,16 @@ class Release:
 
     def is_for(self, request: UpdateRequest, device: str) -> bool:
         """Return whether the release targets the requesting app."""
-        same = (self.channel, self.runtime_version) == (request.channel or "", request.runtime_version)
+        same = (self.channel, self.runtime_version) == (
+            request.channel or "",
+            request.runtime_version,
+        )
         if self.update is None or not same:
             return same
-        return self.update.platform == request.platform and _position(self.update.id, device) < self.share
+        return (
+            self.update.platform == request.platform
+            and _position(self.update.id, device) < self.share
+        )
 
 
 class Releases:
@@ -41,7 +47,12 @@ class Releases:
         self.files: dict[str, tuple[ExportedFile, bytes]] = {}
 
     def publish(
-        self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
+        self,
+        directory: Path,
+        channel: str,
+        runtime_version: str,
+        share: float,
+        now: datetime,
     ) -> Mapping[str, Update]:
         """Publish an export for each of its platforms, and return the updates by platform."""
         _check_version(runtime_version)
@@ -50,7 +61,9 @@ class Releases:
             for file in export.files:
                 self._keep(file)
             update = published[platform] = export.update(runtime_version, created_at=at)
-            self._add(Release(channel, runtime_version, at, _checked(share), update, export))
+            self._add(
+                Release(channel, runtime_version, at, _checked(share), update, export)
+            )
         return published
 
     def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
@@ -65,17 +78,25 @@ class Releases:
         if not any(one.update and one.update.id == update_id for one in self._releases):
             raise ConfigError(f"update {update_id!r} is not published")
         self._releases = tuple(
-            replace(one, share=_checked(share)) if one.update and one.update.id == update_id else one
+            replace(one, share=_checked(share))
+            if one.update and one.update.id == update_id
+            else one
             for one in self._releases
         )
 
     def release_for(self, request: UpdateRequest, device: str) -> Release | None:
         """Return the newest release for an app, or None if the app already has it."""
-        found = next((one for one in self._releases if one.is_for(request, device)), None)
+        found = next(
+            (one for one in self._releases if one.is_for(request, device)), None
+        )
         if found is None:
             return None
         current = request.current_update_id
-        has = current == request.embedded_update_id if found.update is None else current == found.update.id
+        has = (
+            current == request.embedded_update_id
+            if found.update is None
+            else current == found.update.id
+        )
         return None if current is not None and has else found
 
     def _add(self, release: Release) -> None:
@@ -94,8 +115,12 @@ class Releases:
 
 
 def _check_version(runtime_version: object) -> None:
-    if not (isinstance(runtime_version, str) and is_valid_runtime_version(runtime_version)):
-        raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a string, for example '1.0.0'")
+    if not (
+        isinstance(runtime_version, str) and is_valid_runtime_version(runtime_version)
+    ):
+        raise ConfigError(
+            f"runtime_version {runtime_version!r} is invalid: use a string, for example '1.0.0'"
+        )
 
 
 def _checked(share: float) -> float:

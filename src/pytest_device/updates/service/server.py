@@ -11,7 +11,14 @@ from pytest_device import serving
 from pytest_device.errors import ConfigError
 from pytest_device.serving import Service, app_of, need_extra
 from pytest_device.spec import VENDOR
-from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, UpdateProtocol
+from pytest_device.updates.protocol import (
+    Answer,
+    Reply,
+    ServedAsset,
+    ServedRollBack,
+    ServedUpdate,
+    UpdateProtocol,
+)
 from pytest_device.updates.published_protocol_v1 import published_protocol_v1
 from pytest_device.updates.service.releases import Release, Releases
 from pytest_device.updates.settings import problem_of
@@ -25,7 +32,13 @@ if TYPE_CHECKING:
 
 Door: TypeAlias = Literal["manifest", "asset"]
 FailureKind: TypeAlias = Literal[
-    "slow", "server_error", "half_body", "corrupt_asset", "wrong_hash", "wrong_signature", "missing_signature"
+    "slow",
+    "server_error",
+    "half_body",
+    "corrupt_asset",
+    "wrong_hash",
+    "wrong_signature",
+    "missing_signature",
 ]
 _DOORS: Final[Mapping[FailureKind, tuple[Door, ...]]] = {
     "slow": ("manifest", "asset"),
@@ -62,18 +75,28 @@ class SeenRequest:
 class Journal(serving.Journal):
     """Received requests and pending failures."""
 
-    def fail(self, kind: FailureKind, door: Door | None, times: int, seconds: float) -> None:
+    def fail(
+        self, kind: FailureKind, door: Door | None, times: int, seconds: float
+    ) -> None:
         """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
         doors = _DOORS.get(kind)
         if doors is None:
-            raise ConfigError(f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}")
+            raise ConfigError(
+                f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}"
+            )
         if door is not None and door not in doors:
-            raise ConfigError(f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}")
+            raise ConfigError(
+                f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}"
+            )
         self.add_failure(serving.Failure(door or doors[0], kind, times, seconds))
 
     def take_failures(self, door: Door) -> dict[FailureKind, float]:
         """Return the failures for the current request, each with its delay in seconds, and count them down."""
-        return {kind: failure.seconds for kind in _DOORS if (failure := self.take_failure(door, kind))}
+        return {
+            kind: failure.seconds
+            for kind in _DOORS
+            if (failure := self.take_failure(door, kind))
+        }
 
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""
@@ -86,7 +109,9 @@ class Journal(serving.Journal):
 
 def _is_tight(times: list[datetime]) -> bool:
     pairs = zip(times, times[POLLS - 1 :], strict=False)
-    return any((last - first).total_seconds() < POLLING_SECONDS for first, last in pairs)
+    return any(
+        (last - first).total_seconds() < POLLING_SECONDS for first, last in pairs
+    )
 
 
 MANIFEST: Final = "/manifest"
@@ -114,7 +139,9 @@ class DeviceUpdateService(Service[Journal]):
     ) -> None:
         need_extra("DeviceUpdateService", "starlette", "uvicorn", "http_sf")
         if public_url is not None and problem_of(public_url):
-            raise ConfigError(f"public_url {public_url!r} must be a URL with http or https")
+            raise ConfigError(
+                f"public_url {public_url!r} must be a URL with http or https"
+            )
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
         super().__init__(Journal(), port)
@@ -151,15 +178,24 @@ class DeviceUpdateService(Service[Journal]):
         return self._journal.polling()
 
     def publish(
-        self, directory: str | Path, runtime_version: str, channel: str = "", *, share: float = 1.0
+        self,
+        directory: str | Path,
+        runtime_version: str,
+        channel: str = "",
+        *,
+        share: float = 1.0,
     ) -> Mapping[str, Update]:
         """Publish an exported update to a share of the devices, and return the updates by platform.
 
         Later changes in the directory have no effect. Raises ConfigError, also if the directory isn't an export.
         """
-        return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
+        return self._releases.publish(
+            Path(directory), channel, runtime_version, share, self._clock()
+        )
 
-    def roll_back_to_embedded(self, runtime_version: str, channel: str = "") -> datetime:
+    def roll_back_to_embedded(
+        self, runtime_version: str, channel: str = ""
+    ) -> datetime:
         """Roll apps back to their embedded update; return the time up to which updates are not launched."""
         return self._releases.roll_back(channel, runtime_version, self._clock())
 
@@ -167,12 +203,24 @@ class DeviceUpdateService(Service[Journal]):
         """Change the share of devices that get an update, from 0 to 1."""
         self._releases.roll_out(update_id, share)
 
-    def fail(self, kind: FailureKind, *, on: Door | None = None, times: int = 1, seconds: float = 1.0) -> None:
+    def fail(
+        self,
+        kind: FailureKind,
+        *,
+        on: Door | None = None,
+        times: int = 1,
+        seconds: float = 1.0,
+    ) -> None:
         """Make the next requests for the manifest or an asset fail; ``seconds`` is the delay of ``slow``."""
         self._journal.fail(kind, on, times, seconds)
 
     def wait_for_request(
-        self, answer: str = "", *, device: str = "", timeout_seconds: float = 10.0, after: int = 0
+        self,
+        answer: str = "",
+        *,
+        device: str = "",
+        timeout_seconds: float = 10.0,
+        after: int = 0,
     ) -> SeenRequest:
         """Wait for a request with an answer: an update ID, an asset key, ``roll-back`` or ``nothing``.
 
@@ -185,9 +233,17 @@ class DeviceUpdateService(Service[Journal]):
 
         request = self._journal.wait_until(found, timeout_seconds)
         if request is None:
-            last = ", ".join(f"{one.kind} {one.answer} {one.status}" for one in self.requests[-5:]) or "nothing"
+            last = (
+                ", ".join(
+                    f"{one.kind} {one.answer} {one.status}"
+                    for one in self.requests[-5:]
+                )
+                or "nothing"
+            )
             wanted = f" with the answer {answer!r}" if answer else ""
-            raise TimeoutError(f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}")
+            raise TimeoutError(
+                f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}"
+            )
         return request
 
     @property
@@ -197,19 +253,33 @@ class DeviceUpdateService(Service[Journal]):
     def _app(self) -> "Starlette":
         from starlette.routing import Route
 
-        return app_of([Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)])
+        return app_of(
+            [Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)]
+        )
 
     async def _manifest(self, request: "Request") -> "Response":
         headers, device = dict(request.headers), self._device(request)
         failures = self._journal.take_failures("manifest")
-        seen = SeenRequest("manifest", device, self._clock(), "", 0, failure=", ".join(failures), headers=headers)
+        seen = SeenRequest(
+            "manifest",
+            device,
+            self._clock(),
+            "",
+            0,
+            failure=", ".join(failures),
+            headers=headers,
+        )
         try:
             asked = self._protocol.read_request(headers)
         except UpdateError as error:
-            return await self._answered(seen, Reply(400, _FRESH, f"{error}\n".encode()), failures)
+            return await self._answered(
+                seen, Reply(400, _FRESH, f"{error}\n".encode()), failures
+            )
         release = self._releases.release_for(asked, device)
         reply = self._protocol.write_reply(
-            self._answer(release, failures), asked, lambda body: self._sign(body, failures)
+            self._answer(release, failures),
+            asked,
+            lambda body: self._sign(body, failures),
         )
         seen = replace(
             seen,
@@ -223,17 +293,33 @@ class DeviceUpdateService(Service[Journal]):
 
     async def _asset(self, request: "Request") -> "Response":
         failures = self._journal.take_failures("asset")
-        seen = SeenRequest("asset", self._device(request), self._clock(), "", 0, failure=", ".join(failures))
+        seen = SeenRequest(
+            "asset",
+            self._device(request),
+            self._clock(),
+            "",
+            0,
+            failure=", ".join(failures),
+        )
         known = self._releases.files.get(request.path_params["hash"])
         if known is None:
-            return await self._answered(seen, Reply(404, _FRESH, b"no such asset\n"), failures)
+            return await self._answered(
+                seen, Reply(404, _FRESH, b"no such asset\n"), failures
+            )
         file, content = known
         if "corrupt_asset" in failures:
             content = content[:-1] + bytes([content[-1] ^ 1]) if content else b"?"
-        headers = {"content-type": file.content_type, "cache-control": "public, max-age=31536000, immutable"}
-        return await self._answered(replace(seen, answer=file.key), Reply(200, headers, content), failures)
+        headers = {
+            "content-type": file.content_type,
+            "cache-control": "public, max-age=31536000, immutable",
+        }
+        return await self._answered(
+            replace(seen, answer=file.key), Reply(200, headers, content), failures
+        )
 
-    async def _answered(self, seen: SeenRequest, reply: Reply, failures: Mapping[FailureKind, float]) -> "Response":
+    async def _answered(
+        self, seen: SeenRequest, reply: Reply, failures: Mapping[FailureKind, float]
+    ) -> "Response":
         from starlette.responses import Response
 
         if "slow" in failures:
@@ -243,10 +329,15 @@ class DeviceUpdateService(Service[Journal]):
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
         self._journal.add(replace(seen, status=reply.status))
-        headers = {**reply.headers, **(_FRESH if failures else {})}  # a cache would repeat the failure
+        headers = {
+            **reply.headers,
+            **(_FRESH if failures else {}),
+        }  # a cache would repeat the failure
         return Response(reply.body, reply.status, headers)
 
-    def _answer(self, release: Release | None, failures: Mapping[FailureKind, float]) -> Answer:
+    def _answer(
+        self, release: Release | None, failures: Mapping[FailureKind, float]
+    ) -> Answer:
         if release is None:
             return None
         if release.update is None or release.export is None:
@@ -262,12 +353,21 @@ class DeviceUpdateService(Service[Journal]):
             )
             for one in release.export.files
         )
-        return ServedUpdate(release.update.id, release.at, release.runtime_version, bundle, tuple(assets))
+        return ServedUpdate(
+            release.update.id,
+            release.at,
+            release.runtime_version,
+            bundle,
+            tuple(assets),
+        )
 
     def _sign(self, body: bytes, failures: Mapping[FailureKind, float]) -> str | None:
         if self._signing is None or "missing_signature" in failures:
             return None
-        return sign(body + b" " if "wrong_signature" in failures else body, self._signing.private_key)
+        return sign(
+            body + b" " if "wrong_signature" in failures else body,
+            self._signing.private_key,
+        )
 
     def _device(self, request: "Request") -> str:
         named = request.headers.get(self._device_header)
