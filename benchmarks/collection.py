@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1])
-)  # its own modules, however it is started
+# Its own modules, however it is started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.parallel.cells import KINDS
 from benchmarks.parallel.service import APP_ID, TOKEN, service

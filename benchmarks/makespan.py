@@ -14,9 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1])
-)  # its own modules, however it is started
+# Its own modules, however it is started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.parallel import results
 from benchmarks.parallel.cells import CELLS, QUICK, Cell, Suite, suite_of

@@ -70,9 +70,8 @@ def _ratio(tests: int, repeats: int) -> float:
         suite = Path(directory)
         _write_suite(suite, tests)
         for number in range(repeats + 1):
-            for way in random.sample(
-                list(WAYS), len(WAYS)
-            ):  # a fixed order was worth 3 % to whoever came second
+            # A fixed order was worth 3 % to whoever came second.
+            for way in random.sample(list(WAYS), len(WAYS)):
                 took = _run_seconds(suite, *WAYS[way])
                 seconds[way] += [took] if number else []
     medians = [statistics.median(runs) for runs in seconds.values()]

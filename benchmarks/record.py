@@ -3,9 +3,8 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1])
-)  # its own modules, however it is started
+# Its own modules, however it is started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.parallel import results
 

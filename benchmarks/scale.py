@@ -24,15 +24,14 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.provider.backend import RemoteBackend
-from pytest_device.sessions.attempt import SessionConfig
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.channel import NAME
-from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.reporter import Net, Relay
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from pytest_device.sessions.runs import OwnRun, new_run
 from pytest_device.settings import LOCAL_APP_ID, resolve
 from pytest_device.testing import FaultyService, faulty_service
@@ -147,11 +146,12 @@ class Run:
     """What a run has: the way to the service with its reaper, and a pool over it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        settings = resolve(lambda _name: None, environ, lambda _name: None)
+        settings = resolve({}, environ, {})
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
         self.backend = RemoteBackend(
             settings,
+            endpoint_at(str(settings.url), settings.token),
             run=OwnRun.join(state_dir, new_run(), "main"),
             worker=None,
             reporter=self,
@@ -166,6 +166,10 @@ class Run:
     def note(self, text: str) -> None:
         """Show it."""
         print(text, file=sys.stderr)
+
+    def warn(self, net: Net, text: str) -> None:
+        """Show it."""
+        print(f"{net}: {text}", file=sys.stderr)
 
     progress = note
 

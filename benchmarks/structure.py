@@ -1,7 +1,8 @@
-"""How accessible the package is: import cycles, sizes, imports, and the path of one marker through the files.
+"""How accessible the package is: import cycles, complexity, and the way of one test through the files.
 
-The figures of the source are read from its text; those of the path from a real run of pytest at a local service, whose
-calls ``sys.setprofile`` counts.
+The figures of the source are read from its text. Those of the way come from a real run of
+pytest at a local service: the calls of the main thread from the first hook until the service
+receives the create call, and from the teardown hook until it receives the stop call.
 """
 
 import argparse
@@ -16,23 +17,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from pytest_device.sessions.client import DeviceClient
 from pytest_device.testing import faulty_service
 
 PACKAGE: Final = "pytest_device"
-LINES_BAR: Final = 300
-IMPORTS_BAR: Final = 15
-FUNCTION_BAR: Final = 18
 COMPLEXITY_BAR: Final = 8
-FILES_BAR: Final = 8
-CHANGES_BAR: Final = 12
-FRAMES_BAR: Final = 8
+CREATE_BARS: Final = (400, 32, 150)
+STOP_BARS: Final = (40, 11, 20)
+"""Calls, files, changes from one file to another."""
+CLOCK_SECONDS: Final = 0.001
+"""Precision of the service's timestamps."""
 
 SUITE: Final = """
 import pytest
 
-@pytest.mark.device(platform="android", type="appium", share="test")
+@pytest.mark.device(platform="android", type="web-preview-only", share="test")
 def test_it(device_session):
     assert device_session.id
 """
@@ -48,9 +49,17 @@ _BRANCHES: Final = (
 )
 
 
+class Call(NamedTuple):
+    """A call of a function of ours, in Unix seconds."""
+
+    at: float
+    file: str
+    function: str
+
+
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module of the package: its length, the modules of ours that it imports, its functions."""
+    """A module of the package: its lines, the modules of ours that it imports, its functions."""
 
     lines: int
     imports: frozenset[str]
@@ -68,31 +77,16 @@ def main() -> int:
     )
     root: Path = parser.parse_args().root
     modules = dict(_modules(root / "src"))
-    met = [*_source(modules), *_path(_profiled(root))]
+    met = [*_source(modules), *_way(*_profiled(root))]
     print("bars met" if all(met) else "BAR MISSED")
     return 0 if all(met) else 1
 
 
 def _source(modules: Mapping[str, Module]) -> Iterator[bool]:
     yield _figure("import circles, lazy imports counted", len(_circles(modules)), 0)
-    longest = max(modules, key=lambda name: modules[name].lines)
-    yield _figure(
-        f"lines of the longest module ({longest})", modules[longest].lines, LINES_BAR
-    )
-    busiest = max(modules, key=lambda name: len(modules[name].imports))
-    yield _figure(
-        f"modules of ours that one imports ({busiest})",
-        len(modules[busiest].imports),
-        IMPORTS_BAR,
-    )
     functions = [
         function for module in modules.values() for function in module.functions
     ]
-    yield _figure(
-        "lines of a function, 95th percentile",
-        _p95([_length(one) for one in functions]),
-        FUNCTION_BAR,
-    )
     yield _figure(
         "complexity of a function, 95th percentile",
         _p95([_complexity(one) for one in functions]),
@@ -104,22 +98,37 @@ def _source(modules: Mapping[str, Module]) -> Iterator[bool]:
     )
 
 
-def _path(seen: Mapping[str, list[str]]) -> Iterator[bool]:
-    """Compare what the run's calls went through; ``seen`` has the files, in the order of the calls."""
-    calls, stack = seen["create"], seen["stop"]
-    changes = sum(here != before for before, here in pairwise(calls))
-    print("  " + " > ".join(dict.fromkeys(calls)))
-    yield _figure(
-        "files from the request for a session to the create call",
-        len(set(calls)),
-        FILES_BAR,
+def _way(calls: Sequence[Call], created: float, stopped: float) -> Iterator[bool]:
+    """Compare the two parts of the way; ``created`` and ``stopped`` are when the service received its calls."""
+    yield from _part(
+        "to the create call",
+        _between(calls, "pytest_generate_tests", created),
+        CREATE_BARS,
     )
-    yield _figure("changes of file on that way", changes, CHANGES_BAR)
-    print("  " + " > ".join(stack))
-    yield _figure(
-        "frames of ours from the teardown hook to the stop call", len(stack), FRAMES_BAR
+    yield from _part(
+        "to the stop call",
+        _between(calls, "pytest_runtest_teardown", stopped),
+        STOP_BARS,
     )
-    print(f"files among them: {len(set(stack))}")
+
+
+def _between(calls: Sequence[Call], hook: str, end: float) -> Sequence[Call]:
+    first = next(
+        index for index, call in enumerate(calls) if call.function.endswith(hook)
+    )
+    return [call for call in calls[first:] if call.at <= end + CLOCK_SECONDS]
+
+
+def _part(
+    what: str, calls: Sequence[Call], bars: tuple[int, int, int]
+) -> Iterator[bool]:
+    files = [call.file for call in calls]
+    changes = sum(here != before for before, here in pairwise(files))
+    print("  " + " > ".join(dict.fromkeys(files)))
+    calls_bar, files_bar, changes_bar = bars
+    yield _figure(f"calls {what}", len(files), calls_bar)
+    yield _figure(f"files {what}", len(set(files)), files_bar)
+    yield _figure(f"changes of file {what}", changes, changes_bar)
 
 
 def _figure(what: str, value: float, bar: float) -> bool:
@@ -190,10 +199,6 @@ def _circles(modules: Mapping[str, Module]) -> list[set[str]]:
     return [set(circle) for circle in circles if circle]
 
 
-def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (function.end_lineno or function.lineno) - function.lineno + 1
-
-
 def _complexity(function: ast.AST) -> int:
     """Count the ways through a function, as McCabe does."""
     count = 1
@@ -208,8 +213,11 @@ def _p95(values: list[int]) -> int:
     return sorted(values)[int(len(values) * 0.95)]
 
 
-def _profiled(root: Path) -> Mapping[str, list[str]]:
-    """Run a test with a session of its own on the checkout's source, and return what its calls went through."""
+def _profiled(root: Path) -> tuple[list[Call], float, float]:
+    """Run a test with a session of its own on the checkout's source.
+
+    Return its calls, and when the service received the create and the stop call, in Unix seconds.
+    """
     with tempfile.TemporaryDirectory() as directory, faulty_service() as service:
         suite, report = Path(directory), Path(directory, "calls.json")
         (suite / "pytest.ini").write_text("[pytest]\n")
@@ -222,12 +230,26 @@ def _profiled(root: Path) -> Mapping[str, list[str]]:
             "DEVICE_APP_ID": service.app_id,
             "DEVICE_STATE_DIR": str(suite / "state"),
         }
-        command = [sys.executable, "-m", "pytest", "-q", "-p", PROBE.stem]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            PROBE.stem,
+            "-p",
+            "no:cacheprovider",
+        ]
         subprocess.run(
             command, cwd=suite, env=environment, check=True, stdout=subprocess.PIPE
         )
-        seen: dict[str, list[str]] = json.loads(report.read_text())
-        return seen
+        calls = [Call(*values) for values in json.loads(report.read_text())]
+        (session,) = service.sessions()
+        with DeviceClient(service.url, service.token) as client:
+            seen = client.get(session["id"])
+    if seen.created_at is None or seen.finished_at is None:
+        raise RuntimeError(f"the session was not stopped: {seen.status}")
+    return calls, seen.created_at.timestamp(), seen.finished_at.timestamp()
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-sys.path.insert(
-    0, str(Path(__file__).parents[1])
-)  # its own modules, however it is started
+# Its own modules, however it is started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.parallel import results
 
@@ -110,7 +109,12 @@ class Service:
         self._clock, self._ready_at = clock, clock() + boot_seconds
         self.looks = 0
 
-    def create(self, request: SessionRequest) -> Session:  # noqa: ARG002  # there is but one
+    def create(
+        self,
+        request: SessionRequest,  # noqa: ARG002  # there is but one
+        *,
+        timeout_seconds: float | None = None,  # noqa: ARG002  # there is but one
+    ) -> Session:
         """Begin to boot."""
         return NEW
 

@@ -74,9 +74,8 @@ def main() -> int:
         directory = Path(name)
         (directory / "pytest.ini").write_text("[pytest]\n")
         (directory / "test_it.py").write_text(SUITE)
-        for number in range(
-            given.repeats + 1
-        ):  # the first round warms caches, and a device
+        # The first round warms caches, and a device.
+        for number in range(given.repeats + 1):
             for way in random.sample(list(WAYS), len(WAYS)):
                 took = _first_test(directory, service, WAYS[way])
                 seconds[way] += [took] if number else []

@@ -1,5 +1,6 @@
 """Fixtures and markers for all tests."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from xdist.remote import Producer
@@ -15,11 +16,15 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests import forking
 
+if TYPE_CHECKING:
+    from pytest_device.service.programs.toolchain import Node
+
 pytest_plugins = ["pytester"]
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
     "bare",
+    "red/test_traces.py",
     "service/appium_driver",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
@@ -27,7 +32,9 @@ PROGRAMS: Final = (
     "service/devices/test_chromium.py",
     "plugin/test_local_app.py",
     "plugin/test_local_reasons.py",
+    "plugin/test_report_page.py",
     "plugin/test_local_controllers.py",
+    "plugin/test_failure.py",
     "plugin/test_local_appium.py",
     "auth/test_foreign.py",
     "app/test_typescript.py",
@@ -69,12 +76,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Mark the tests with real programs, which run in a separate environment, and start the longest first."""
+    """Mark the tests with real programs, which run in a separate environment, and start the longest first.
+
+    Tests marked ``nightly`` run only if ``-m`` names the marker.
+    """
     for item in items:
         if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
     if config.option.markexpr == "programs":
         items.sort(key=lambda item: place(item.path))
+
+    if "nightly" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 class _ByEntry(LoadScopeScheduling):
@@ -144,9 +159,37 @@ def _no_service_from_outside() -> Generator[None]:
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The user's own cache, found before a test moves HOME: what is installed there is not installed again."""
-    from pytest_device.service.config import cache_directory
+    from pytest_device.programs import cache_directory
 
     return cache_directory(os.environ, Path.home())
+
+
+@pytest.fixture(scope="session")
+def node() -> "Node":
+    """The Node.js that the local service installs in the user's cache, and its npm.
+
+    Never those on PATH: they may be missing, or of any version.
+    """
+    from pytest_device.programs import cache_directory, for_installers
+    from pytest_device.service.programs.cache import Installer
+    from pytest_device.service.programs.guard import Guard
+    from pytest_device.service.programs.toolchain import AGENT_DEVICE, choose_node
+
+    cache_dir = cache_directory(os.environ, Path.home())
+    guard = Guard(environ=os.environ, log=print)
+    installer = Installer(guard, for_installers(os.environ), print)
+    try:
+        return asyncio.run(
+            choose_node(installer, cache_dir, AGENT_DEVICE.node, nodes=[])
+        )
+    finally:
+        guard.close()
+
+
+@pytest.fixture
+def node_on_path(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the code under test find that Node.js first."""
+    monkeypatch.setenv("PATH", str(node.executable.parent), prepend=os.pathsep)
 
 
 @pytest.fixture

@@ -208,9 +208,8 @@ class Server:
             socket.send_fds(self._connection, [json.dumps(order).encode()], files)
             pid = int(self._received())
             _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts))
-            _prctl(
-                _PR_SET_CHILD_SUBREAPER, 1
-            )  # only while its parent between ends: it leaves an orphan
+            # Only while its parent between ends: it leaves an orphan.
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)
             try:
                 self._connection.send(b"end")
                 self._received()
@@ -334,9 +333,9 @@ def _become(
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    sys.stdout.reconfigure(
+    sys.stdout.reconfigure(  # type: ignore[union-attr]
         line_buffering=os.isatty(1), write_through=command[:1] == ["-u"]
-    )  # type: ignore[union-attr]
+    )
     if session:
         os.setsid()
     if group != -1:
@@ -347,9 +346,8 @@ def _become(
     added = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
     own = ("",) if "-P" not in command[:1] else ()
     sys.path[:1] = [str(Path.cwd() / name) for name in (*own, *added)]
-    vars(sys.modules["xdist.plugin"])["_sys_path"][:] = (
-        sys.path
-    )  # for workers, kept since the import
+    # For workers, kept since the import.
+    vars(sys.modules["xdist.plugin"])["_sys_path"][:] = sys.path
     return command
 
 
@@ -359,13 +357,11 @@ def _load(modules: Iterable[str]) -> None:
 
     plugins = [point.module for point in entry_points(group="pytest11")]
     config = get_config()
-    vars(config).setdefault(
-        "inicfg", {}
-    )  # before pytest 8.1, reading the ini file brings it
+    # Before pytest 8.1, reading the ini file brings it.
+    vars(config).setdefault("inicfg", {})
     hook = install_importhook(config)
-    hook.mark_rewrite(
-        *(name.split(".")[0] for name in plugins)
-    )  # else pytest warns of each
+    # Else pytest warns of each.
+    hook.mark_rewrite(*(name.split(".")[0] for name in plugins))
     for name in (*plugins, *modules):
         importlib.import_module(name)
     sys.meta_path.remove(hook)  # each run has its own
@@ -397,9 +393,8 @@ def _leave(statuses: list[int]) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     statuses: list[int] = []
-    atexit.register(
-        _leave, statuses
-    )  # the first to be registered is the last to be called
+    # The first to be registered is the last to be called.
+    atexit.register(_leave, statuses)
     _load(sys.argv[2:])
     try:
         _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -16,16 +16,17 @@ from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs, services
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
-from tests.bare.blocks import commands_of_readme, files_of_readme
+from pytest_device.verdict import Verdict
+from tests.bare.blocks import files_of_readme
 from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
 SOURCE = ROOT / "src" / "pytest_device"
 TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
 RUN = {
     DOCS / name
-    for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")
+    for name in ("hooks.md", "local-service.md", "python-api.md", "results.md")
 }
-"""Their blocks of Python are run by ``test_docs_run`` and, of the reports, by ``plugin/test_appium``."""
+"""Their blocks of Python are run by ``test_docs_run``."""
 MOST_WORDS = 1500
 
 
@@ -71,6 +72,10 @@ def test_every_fixture_is_listed() -> None:
     }
 
 
+def test_every_verdict_is_listed() -> None:
+    assert set(first_column("reports", "Verdicts")) == {*Verdict}
+
+
 def test_every_hook_is_listed_with_its_arguments() -> None:
     specs = {
         name: spec
@@ -102,22 +107,6 @@ def test_every_raised_error_is_listed_and_public() -> None:
 
     assert set(first_column("troubleshooting/index", "Errors")) == tree - groups
     assert tree <= set(dir(pytest_device))
-
-
-def test_ci_runs_only_the_second_command_of_the_readme() -> None:
-    steps = [
-        line
-        for line in (ROOT / ".ci" / "run").read_text().splitlines()
-        if not line.startswith("#")
-    ]
-    examples, tests = commands_of_readme("python3 -m venv")
-
-    assert examples == f"{tests.removesuffix(' -p auto')} -e examples"
-    assert steps == [
-        "set -euo pipefail",
-        'cd "$(dirname "${BASH_SOURCE[0]}")/.."',
-        tests,
-    ]
 
 
 def test_the_suite_of_the_readme_is_that_of_init() -> None:

@@ -29,7 +29,12 @@ HEAVY = {
     *("anyio", "asyncio", "selenium", "trio"),  # brought by those
 }
 IN_EVERY_RUN = {
-    *("pytest_device", "pytest_device.options", "pytest_device.plugin"),
+    *(
+        "pytest_device",
+        "pytest_device.options",
+        "pytest_device.plugin",
+        "pytest_device.secret_registry",
+    ),
     *(
         f"pytest_device.plugin.{name}"
         for name in ("fixtures", "hookspecs", "options", "selection", "services")
@@ -106,7 +111,9 @@ def test_a_module_starts_with_one_sentence(module: Path) -> None:
     assert first_line.endswith(".")
 
 
-@pytest.mark.parametrize("name", ["errors", "redact", "settings", "spec"])
+@pytest.mark.parametrize(
+    "name", ["errors", "redact", "secret_registry", "settings", "spec"]
+)
 def test_the_base_layer_uses_only_the_standard_library(name: str) -> None:
     foreign = {
         root

@@ -5,14 +5,18 @@ import gc
 import socket
 import threading
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
 from pytest_device import ConfigError
 from pytest_device.serving import AppServer, Journal
+from pytest_device.testing import faulty_service
 from pytest_device.updates.service import DeviceUpdateService
 
 
@@ -92,3 +96,53 @@ def test_waits_on_a_journal_end_with_the_awaited_entry() -> None:
     assert journal.wait_until(lambda: journal.of(str) or None, 10) == ("x",)
     assert journal.of(int) == (1,)
     assert journal.wait_until(lambda: None, 0.01) is None
+
+
+@contextmanager
+def in_this_process() -> Generator[str]:
+    with DeviceUpdateService() as service:
+        yield service.url
+
+
+@contextmanager
+def local_service() -> Generator[str]:
+    with faulty_service() as service:
+        yield service.url
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("running", [in_this_process, local_service])
+def test_an_idle_connection_stays_open_for_longer_than_clients_keep_it(
+    running: Callable[[], AbstractContextManager[str]],
+) -> None:
+    """Else the server closes a connection just when a client that has kept it sends the next request."""
+    kept_seconds = httpx.Limits().keepalive_expiry
+    assert kept_seconds
+    with (
+        running() as url,
+        socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 10) as client,
+    ):
+        client.sendall(b"GET /no-such-page HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        reply = reply_of(client)
+        client.settimeout(kept_seconds + 1)
+
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+
+    assert b"connection: close" not in reply.lower()
+
+
+def reply_of(client: socket.socket) -> bytes:
+    """Read a reply with a content length."""
+    reply = b""
+    while b"\r\n\r\n" not in reply:
+        reply += client.recv(1000)
+    head, _, body = reply.partition(b"\r\n\r\n")
+    [length] = [
+        int(line.split(b":")[1])
+        for line in head.lower().splitlines()
+        if line.startswith(b"content-length:")
+    ]
+    while len(body) < length:
+        body += client.recv(1000)
+    return reply

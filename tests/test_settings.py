@@ -15,11 +15,15 @@ from pytest_device.spec import Platform, SessionType, Share
 
 _TEXTS = (
     Options.artifacts_dir,
+    Options.report,
+    Options.report_run,
     Options.project_id_path,
     Options.identifier,
     Options.avd,
     Options.simulator,
     Options.appium_allow_insecure,
+    Options.minute_price,
+    Options.report,
 )
 """Options that accept any text."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
@@ -30,7 +34,7 @@ def resolved(
     environ: Mapping[str, str] | None = None,
     ini: Mapping[str, str] | None = None,
 ) -> Settings:
-    return resolve((options or {}).get, environ or {}, (ini or {}).get)
+    return resolve(options or {}, environ or {}, ini or {})
 
 
 def test_the_command_line_overrides_the_environment_which_overrides_the_ini_file() -> (
@@ -78,14 +82,23 @@ GOOD = {
     "appium_allow_insecure": ("a:b, *:c", ("a:b", "*:c")),
     "shard": ("02/4", "2/4"),
     "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
-    "polling": ("learned", "learned"),
+    "polling": ("fixed", "fixed"),
+    "trace": ("on", "on"),
+    "trace_pictures": ("actions", "actions"),
+    "video": ("on", "on"),
     "artifacts_dir": ("artifacts", "artifacts"),
+    "report": ("reports", "reports"),
+    "report_run": ("nightly", "nightly"),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),
     "app_dynamic": ("never", "never"),
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
     "identity_scope": ("run", "run"),
+    "exit_status": ("pytest", "pytest"),
+    "budget_action": ("refuse", "refuse"),
+    "minute_price": ("0.05", "0.05"),
+    "minute_rounding": ("session", "session"),
     "vendor": ("acme", "acme"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""
@@ -122,7 +135,7 @@ def test_settings_with_values_are_otherwise_the_defaults() -> None:
 
 
 def test_the_source_of_an_unknown_option_is_an_error() -> None:
-    with pytest.raises(AttributeError, match="max_session"):
+    with pytest.raises(KeyError, match="max_session"):
         Settings().source("max_session")
 
 
@@ -249,6 +262,7 @@ def test_a_builds_directory_is_allowed_for_a_separate_local_service() -> None:
         "app_id": LOCAL_APP_ID,
         "builds_dir": str(Path.cwd() / "builds"),
         "real_only": False,
+        "require_isolation": False,
         "avd": None,
         "simulator": None,
         "allow_insecure": [],
@@ -300,6 +314,13 @@ def test_a_service_needs_an_app_id_and_a_token() -> None:
 
     assert "--device-app-id" in app_id
     assert "DEVICE_TOKEN" in token
+
+
+def test_the_token_is_read_from_the_environment_only() -> None:
+    elsewhere = {"device_token": "made-up-token"}
+
+    assert resolved(elsewhere, {}, elsewhere).token == ""
+    assert resolved({}, {"DEVICE_TOKEN": "made-up-token"}).token == "made-up-token"
 
 
 def test_no_repr_contains_the_token() -> None:

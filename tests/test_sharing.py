@@ -1,5 +1,8 @@
 """Services that one process hosts and others call."""
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -10,6 +13,7 @@ import pytest
 
 from pytest_device.auth.provider import Client, IdentityProvider, User
 from pytest_device.errors import AuthConfigError, TokenError
+from pytest_device.secret_registry import SECRETS
 from pytest_device.sharing import ServiceHost, shared
 
 MAKE = partial(
@@ -20,14 +24,16 @@ MAKE = partial(
 
 
 SEEN: Final = set[str]()
-"""The secrets that services have reported."""
+"""The secrets that this process has learned."""
 
 
 @pytest.fixture
 def host() -> Iterator[ServiceHost]:
-    running = ServiceHost(lambda *secrets: SEEN.update(secrets))
+    unfollow = SECRETS.follow(lambda *secrets: SEEN.update(secrets))
+    running = ServiceHost()
     yield running
     running.close()
+    unfollow()
 
 
 @pytest.fixture
@@ -42,6 +48,27 @@ def test_all_callers_have_the_same_service(host: ServiceHost, provider: Any) -> 
         assert (tokens := other.sign_in("ada")) == provider.sign_in("ada")
         assert {tokens.access_token, tokens.refresh_token, tokens.id_token} <= SEEN
         assert [one.user for one in provider.tokens] == ["ada"]
+
+
+def test_a_caller_learns_the_secrets_of_a_reply_and_of_an_error(
+    host: ServiceHost,
+) -> None:
+    code = (
+        "import json, sys; from pytest_device.secret_registry import SECRETS; "
+        "from pytest_device.sharing import shared; from tests.test_sharing import MAKE\n"
+        "with shared(json.loads(sys.argv[1]), 'identity', MAKE) as provider:\n"
+        "    tokens = provider.sign_in('ada')\n"
+        "    known = SECRETS.since(0)[1]\n"
+        "    assert {tokens.access_token, tokens.refresh_token, tokens.id_token} <= set(known)\n"
+        "    number = len(known)\n"
+        "    provider.revoke_user('ada')\n"
+        "    provider.fail('userinfo', 'deny')\n"
+        "    assert len(SECRETS.since(0)[1]) == number"
+    )
+
+    subprocess.run(
+        [sys.executable, "-c", code, json.dumps(host.ticket)], check=True, timeout=60
+    )
 
 
 def test_values_set_by_a_test_are_set_at_the_service(provider: Any) -> None:

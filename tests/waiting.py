@@ -12,7 +12,6 @@ def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(pause)
-        pause = min(
-            0.1, pause * 1.1
-        )  # some conditions ask a service, or read all processes of the machine
+        # Some conditions ask a service, or read all processes of the machine.
+        pause = min(0.1, pause * 1.1)
     return True

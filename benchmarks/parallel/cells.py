@@ -165,9 +165,8 @@ def _tests(cell: Cell, chance: random.Random) -> list[Test]:
     kinds = list(KINDS)[: cell.kinds]
     weights = list(accumulate(1 / (place + 1) for place in range(cell.kinds)))
     size = min(MODULE_TESTS, cell.tests // cell.kinds)
-    about = kinds + chance.choices(
-        kinds, cum_weights=weights, k=cell.tests // size
-    )  # no kind is left out
+    # No kind is left out.
+    about = kinds + chance.choices(kinds, cum_weights=weights, k=cell.tests // size)
     tests: list[Test] = []
     for number in range(cell.tests):
         module, place = divmod(number, size)

@@ -44,7 +44,10 @@ class Service:
 
 @contextmanager
 def service(directory: Path, boots: Mapping[str, float]) -> Iterator[Service]:
-    """Run the service; ``boots`` are seconds by platform, type and device identifier, with a blank in between."""
+    """Run the service.
+
+    ``boots`` are seconds by platform, type and, if a request has one, device identifier, with a blank in between.
+    """
     command = [sys.executable, "-m", "benchmarks.parallel.service", str(directory)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
@@ -91,7 +94,8 @@ async def serve(directory: Path) -> None:
 
 
 def _kind(request: Mapping[str, Any]) -> str:
-    return f"{request['platform']} {request['type']} {request['deviceIdentifier']}"
+    parts = (request["platform"], request["type"], request.get("deviceIdentifier"))
+    return " ".join(part for part in parts if part)
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:

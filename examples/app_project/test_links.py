@@ -17,11 +17,16 @@ PAGES = {
 VALUES = {"id": "7", "rest": ["guide", "start"]}
 
 
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 @pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 def test_each_route_opens_its_page(device_driver: WebDriver, device_app: Project, device_link: Links) -> None:
     for route, parameters in device_app.routes.linkable.items():
         device_driver.get(device_link(route, {one.name: VALUES[one.name] for one in parameters}))
-        shown = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "page").text
+        shown = device_driver.find_element(*by_test_id("page")).text
         assert shown == PAGES[route.replace("/(tabs)", "")]
 
 

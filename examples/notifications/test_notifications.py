@@ -11,11 +11,17 @@ from pytest_device.notifications import DevicePush
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
+
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 NEWS = {"title": "A note for you", "body": "from Ada", "data": {"url": "/notes/7"}}
 
 
 def wait_for(driver: WebDriver, text: str, *, of: str = "status") -> None:
-    element = (AppiumBy.ACCESSIBILITY_ID, of)
+    element = by_test_id(of)
     WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(element, text))
 
 

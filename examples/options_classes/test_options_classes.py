@@ -17,9 +17,14 @@ HEADING = {
 }
 
 
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 def test_adds_a_note(device_driver: WebDriver, device_platform: Platform) -> None:
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Text").send_keys("buy milk")
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Add").click()
+    device_driver.find_element(*by_test_id("text")).send_keys("buy milk")
+    device_driver.find_element(*by_test_id("add")).click()
     heading = HEADING[device_platform]
     WebDriverWait(device_driver, 10).until(expected_conditions.text_to_be_present_in_element(heading, "Notes: 1"))
 
@@ -30,7 +35,7 @@ def test_begins_without_notes(device_driver: WebDriver, device_platform: Platfor
 
 def test_opens_a_deep_link(device_driver: WebDriver, device_platform: Platform) -> None:
     device_driver.execute_script("mobile: deepLink", {"url": "notes://notes/7", **APP[device_platform]})
-    title = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "title")
+    title = device_driver.find_element(*by_test_id("title"))
     assert title.text == "Note 7"
 
 

@@ -10,16 +10,22 @@ from pytest_device.auth.provider import IdentityProvider
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
-STATUS = (AppiumBy.ACCESSIBILITY_ID, "status")
+
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
+STATUS = by_test_id("status")
 
 
 def fill_in(driver: WebDriver) -> None:
     """Complete the sign-in form of the provider."""
-    driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
+    driver.find_element(*by_test_id("sign-in")).click()
     wait = WebDriverWait(driver, 10)
-    wait.until(expected_conditions.presence_of_element_located((AppiumBy.ID, "user"))).send_keys("ada")
-    driver.find_element(AppiumBy.ID, "password").send_keys("analytical engine")
-    driver.find_element(AppiumBy.ID, "allow").click()
+    wait.until(expected_conditions.presence_of_element_located(by_test_id("user"))).send_keys("ada")
+    driver.find_element(*by_test_id("password")).send_keys("analytical engine")
+    driver.find_element(*by_test_id("allow")).click()
 
 
 def wait_for_status(driver: WebDriver, text: str) -> None:
@@ -34,8 +40,8 @@ def test_a_user_signs_in(device_driver: WebDriver, device_identity_provider: Ide
 
 
 def test_a_user_cancels(device_driver: WebDriver) -> None:
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
-    WebDriverWait(device_driver, 10).until(expected_conditions.presence_of_element_located((AppiumBy.ID, "deny")))
+    device_driver.find_element(*by_test_id("sign-in")).click()
+    WebDriverWait(device_driver, 10).until(expected_conditions.presence_of_element_located(by_test_id("deny")))
 
     device_driver.back()
 
@@ -43,8 +49,8 @@ def test_a_user_cancels(device_driver: WebDriver) -> None:
 
 
 def test_a_user_denies(device_driver: WebDriver) -> None:
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
-    deny = expected_conditions.presence_of_element_located((AppiumBy.ID, "deny"))
+    device_driver.find_element(*by_test_id("sign-in")).click()
+    deny = expected_conditions.presence_of_element_located(by_test_id("deny"))
     WebDriverWait(device_driver, 10).until(deny).click()
 
     wait_for_status(device_driver, "You denied the sign-in")
@@ -55,7 +61,7 @@ def test_an_expired_session_is_refreshed(device_driver: WebDriver, device_identi
     wait_for_status(device_driver, "Hello Ada Lovelace")
 
     device_identity_provider.clock.advance(3601)
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Profile").click()
+    device_driver.find_element(*by_test_id("profile")).click()
 
     def is_refreshed(_driver: WebDriver) -> bool:
         return device_identity_provider.tokens[-1].grant_type == "refresh_token"
@@ -69,7 +75,7 @@ def test_a_revoked_session_ends(device_driver: WebDriver, device_identity_provid
     wait_for_status(device_driver, "Hello Ada Lovelace")
 
     device_identity_provider.revoke_user("ada")
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Profile").click()
+    device_driver.find_element(*by_test_id("profile")).click()
 
     wait_for_status(device_driver, "Please sign in again")
 

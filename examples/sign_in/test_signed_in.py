@@ -12,11 +12,17 @@ from pytest_device.auth import TokenResponse, launch_arguments, link_with_tokens
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
+
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 SignIn = Callable[[str], TokenResponse]
 
 
 def wait_for_greeting(driver: WebDriver) -> None:
-    status = (AppiumBy.ACCESSIBILITY_ID, "status")
+    status = by_test_id("status")
     WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(status, "Hello Ada"))
 
 

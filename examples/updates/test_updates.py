@@ -15,9 +15,11 @@ from selenium.webdriver.support.wait import WebDriverWait
 from pytest_device import Platform
 from pytest_device.updates import (
     Build,
+    CodeSigning,
     Constants,
     LaunchModel,
     Offer,
+    Signature,
     Update,
     UpdateSettings,
     broken_rules,
@@ -28,12 +30,18 @@ from pytest_device.updates.service import DeviceUpdateService, FailureKind
 
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
 
+
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 EXPORTS = Path(__file__).with_name("exports")
 APP_ID = "notes"
 
 
 def wait_for(driver: WebDriver, name: str, text: str) -> None:
-    shown = expected_conditions.text_to_be_present_in_element((AppiumBy.ACCESSIBILITY_ID, name), text)
+    shown = expected_conditions.text_to_be_present_in_element(by_test_id(name), text)
     WebDriverWait(driver, 10).until(shown)
 
 
@@ -43,33 +51,33 @@ def restart(driver: WebDriver) -> None:
 
 
 def constants(driver: WebDriver) -> Constants:
-    return Constants.read(json.loads(driver.find_element(AppiumBy.ACCESSIBILITY_ID, "constants").text))
+    return Constants.read(json.loads(driver.find_element(*by_test_id("constants")).text))
 
 
 @pytest.fixture
-def model(device_platform: Platform, device_update_service: DeviceUpdateService) -> LaunchModel:
+def model(device_platform: Platform, device_update_service: DeviceUpdateService, signing: CodeSigning) -> LaunchModel:
     """Return the launch model of this app, used as an oracle."""
     url = device_update_service.url
     settings = UpdateSettings.from_config({"updates": {"url": url, "codeSigningCertificate": "certificate.pem"}})
     created = datetime.fromisoformat("2026-01-01T00:00:00Z")
     embedded = Update("00000000-0000-4000-8000-000000000001", "1.0", device_platform, created, url, [])
-    return LaunchModel(Build(device_platform, "1.0", settings, embedded, url))
+    return LaunchModel(Build(device_platform, "1.0", settings, embedded, url, signing.certificate))
 
 
 @pytest.fixture
-def publish(device_platform: Platform, device_update_service: DeviceUpdateService) -> "Publish":
-    return Publish(device_platform, device_update_service)
+def publish(device_platform: Platform, device_update_service: DeviceUpdateService, signing: CodeSigning) -> "Publish":
+    return Publish(device_platform, device_update_service, Signature.valid(signing.certificate))
 
 
 class Publish:
     """Factory that publishes an export and returns the update as the app receives it."""
 
-    def __init__(self, platform: Platform, service: DeviceUpdateService) -> None:
-        self.platform, self.service = platform, service
+    def __init__(self, platform: Platform, service: DeviceUpdateService, signature: Signature) -> None:
+        self.platform, self.service, self.signature = platform, service, signature
 
-    def __call__(self, version: str, signature: str = "valid") -> Update:
+    def __call__(self, version: str, signature: Signature | None = None) -> Update:
         update = self.service.publish(EXPORTS / version, runtime_version="1.0")[self.platform]
-        return replace(update, scope=self.service.url, signature=signature)
+        return replace(update, scope=self.service.url, signature=signature or self.signature)
 
 
 def test_an_update_is_applied_at_the_next_launch(
@@ -99,7 +107,7 @@ def test_the_app_recovers_from_an_update_that_fails(
     device_driver: WebDriver, publish: Publish, model: LaunchModel
 ) -> None:
     v3 = publish("v3")
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
+    device_driver.find_element(*by_test_id("check")).click()
     wait_for(device_driver, "update", "pending")
 
     restart(device_driver)
@@ -120,8 +128,8 @@ def test_an_unsigned_update_is_refused(
 ) -> None:
     wait_for(device_driver, "update", "up to date")
     device_update_service.fail("missing_signature")
-    v4 = publish("v4", signature="missing")
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
+    v4 = publish("v4", signature=Signature.missing())
+    device_driver.find_element(*by_test_id("check")).click()
 
     wait_for(device_driver, "update", "refused: it is not signed")
     model, _ = model.launch(Offer(v4))
@@ -142,8 +150,8 @@ def test_a_broken_service_changes_nothing(
     publish("v2")
     for failure, reason in BROKEN.items():
         device_update_service.fail(failure)
-        device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
+        device_driver.find_element(*by_test_id("check")).click()
         wait_for(device_driver, "update", f"refused: {reason}")
 
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
+    device_driver.find_element(*by_test_id("check")).click()
     wait_for(device_driver, "update", "pending")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import ConfigError as ConfigError
     from pytest_device.errors import ControllerError as ControllerError
     from pytest_device.errors import ControllerLostError as ControllerLostError
+    from pytest_device.errors import CreateDelayedError as CreateDelayedError
     from pytest_device.errors import DeviceError as DeviceError
     from pytest_device.errors import ForbiddenError as ForbiddenError
     from pytest_device.errors import InvalidRequestError as InvalidRequestError
@@ -54,13 +55,14 @@ if TYPE_CHECKING:
     from pytest_device.sessions.remote_config import (
         WebPreviewConfig as WebPreviewConfig,
     )
+    from pytest_device.sessions.request import DeviceArguments as DeviceArguments
+    from pytest_device.sessions.request import DeviceLease as DeviceLease
     from pytest_device.sessions.request import SessionRequest as SessionRequest
-    from pytest_device.sessions.requirement import DeviceArguments as DeviceArguments
-    from pytest_device.sessions.requirement import DeviceLease as DeviceLease
     from pytest_device.spec import Platform as Platform
     from pytest_device.spec import SessionType as SessionType
     from pytest_device.spec import Share as Share
     from pytest_device.spec import Status as Status
+    from pytest_device.trace.steps import device_step as device_step
 
 _NAMES_OF: Final = {
     "controllers.agent_device": "AgentDevice",
@@ -69,19 +71,19 @@ _NAMES_OF: Final = {
     "controllers.snapshot": "Node Snapshot",
     "errors": (
         "AgentDeviceError AppError ArgentError AuthConfigError AuthError ConfigError ControllerError "
-        "ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError "
-        "NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError SessionFailedError "
-        "SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
-        "TokenError TransportError UnauthorizedError UnexpectedReplyError"
+        "ControllerLostError CreateDelayedError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError "
+        "NoCapacityError NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError "
+        "SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
+        "StopFailedError TokenError TransportError UnauthorizedError UnexpectedReplyError"
     ),
-    "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",
     "sessions.lease": "lease",
     "sessions.lifecycle": "WaitPolicy",
     "sessions.models": "Session",
     "sessions.remote_config": "AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig WebPreviewConfig",
-    "sessions.request": "SessionRequest",
+    "sessions.request": "DeviceArguments DeviceLease SessionRequest",
     "spec": "Platform SessionType Share Status",
+    "trace.steps": "device_step",
 }
 _MODULE_OF: Final = {
     name: module for module, names in _NAMES_OF.items() for name in names.split()

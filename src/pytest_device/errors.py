@@ -6,6 +6,7 @@ DeviceError
 │   └── ProjectError            found in the files of the app under test
 ├── ServiceError
 │   ├── TransportError          no response
+│   │   └── CreateDelayedError  none to a create call yet, which stays open
 │   ├── UnexpectedReplyError    a response that is not in the document
 │   ├── StopDelayedError        a stop that takes longer, and continues by itself
 │   └── StatusError             a refusal
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.escape import escaped
+from pytest_device.verdict import Verdict
 
 NOT_STARTED: Final = "the session failed to start"
 """Message of a SessionFailedError without a known cause, or the start of one with a cause."""
@@ -94,12 +96,23 @@ class ServiceError(DeviceError):
 class TransportError(ServiceError):
     """No complete response arrived.
 
-    ``sent`` is False only if the request was certainly never sent, so that repeating it is safe.
+    ``sent`` is False only if the request was certainly never sent, so that repeating it is safe. ``is_run_ending``:
+    whether that was because a signal is ending the run.
     """
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(
+        self, message: str, *, sent: bool, is_run_ending: bool = False
+    ) -> None:
         super().__init__(message)
         self.sent = sent
+        self.is_run_ending = is_run_ending
+
+
+class CreateDelayedError(TransportError):
+    """A create call got no response in time, but stays open: a session that it still creates is stopped."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sent=True)
 
 
 class UnexpectedReplyError(ServiceError):
@@ -170,7 +183,7 @@ class NotAttemptedError(DeviceError):
     ``cause`` is that error, ``verdict`` its cause's category, ``test`` the first affected test (empty if unknown).
     """
 
-    def __init__(self, cause: str, *, verdict: str, test: str = "") -> None:
+    def __init__(self, cause: str, *, verdict: Verdict, test: str = "") -> None:
         met = f" (first met by {test})" if test else ""
         super().__init__(f"not attempted: {cause}{met}")
         self.cause = cause

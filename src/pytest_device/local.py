@@ -2,24 +2,36 @@
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final, Self, cast
+from urllib.parse import urljoin
+from urllib.request import ProxyHandler, build_opener
 
 from pytest_device.errors import ConfigError
-from pytest_device.programs import passed_on
+from pytest_device.programs import for_installers, wait_for_exit
 
 END_SECONDS: Final = 20.0
 """Maximum seconds for a stopping service to stop its sessions' programs."""
+ASK_SECONDS: Final = 10.0
+"""Maximum seconds for asking the system whether it permits namespaces."""
 LOG_LINES: Final = 30
+_ISOLATED: Final = Path(__file__).parent / "service/programs/isolated.py"
 _NEEDED: Final = ("starlette", "uvicorn", "psutil")
+_PAGE_SECONDS: Final = 5.0
+"""Maximum seconds for one page of the service."""
+_MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
+_STYLESHEET: Final = re.compile(rb'<link rel="stylesheet"[^>]*>')
+_SCRIPT: Final = re.compile(rb"<script[^>]*>.*?</script>", re.DOTALL)
 
 
 class LocalService:
@@ -39,17 +51,18 @@ class LocalService:
         self.log_path = directory / "service.log"
         self._directory = directory
         self._process = subprocess.Popen(
+            # Never import from the working directory.
             [
                 sys.executable,
                 "-P",
                 "-m",
                 "pytest_device.service",
-            ],  # never import from the working directory
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
-            env=passed_on(os.environ),
+            env=for_installers(os.environ),
             start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
         )
         try:
@@ -89,7 +102,7 @@ class LocalService:
         with suppress(BrokenPipeError):  # it has already exited
             stdin.close()  # makes the service stop its sessions and exit
         try:
-            self._process.wait(END_SECONDS)
+            wait_for_exit(self._process, END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -106,9 +119,8 @@ class LocalService:
         self, config: Mapping[str, Any], progress: Callable[[str], None]
     ) -> str:
         stdin, stdout = self._pipes
-        with suppress(
-            BrokenPipeError
-        ):  # it has already exited: its output has the reason
+        # It has already exited: its output has the reason.
+        with suppress(BrokenPipeError):
             stdin.write(json.dumps(config) + "\n")
             stdin.flush()
         for line in stdout:
@@ -129,6 +141,59 @@ class LocalService:
         raise ConfigError(
             f"the local service exited with status {self._process.wait(END_SECONDS)} before it was ready"
         )
+
+
+def why_not_isolated() -> str:
+    """Return why this system refuses network namespaces to the programs of sessions, "" if it does not."""
+    try:
+        asked = subprocess.run(  # noqa: S603  # a script of this package
+            [sys.executable, "-I", "-S", _ISOLATED],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ASK_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"unknown: {type(error).__name__}"
+    return asked.stdout.strip()
+
+
+def session_record(
+    page_url: str, missing: Callable[[str], object]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield what a local service shows about a session, by file name: its pages end with the run.
+
+    ``session.html`` is the page, with its style and without its script, ``timeline.json`` its content for programs,
+    ``controller.log`` the output of the controller. ``missing`` is called with a line for each that can't be read.
+    """
+    for name, path in (
+        ("session.html", ""),
+        ("timeline.json", "/facts"),
+        ("controller.log", "/log"),
+    ):
+        try:
+            content = _get(f"{page_url}{path}")
+            if name == "session.html":
+                style = _get(urljoin(page_url, "../assets/page/style.css"))
+                content = _on_its_own(content, style)
+        except (OSError, ValueError, HTTPException) as error:
+            missing(f"no {name} of the local service: {type(error).__name__}")
+        else:
+            yield name, content
+
+
+def _get(url: str) -> bytes:
+    # The service is on this machine: no proxy stands between.
+    opener = build_opener(ProxyHandler({}))
+    with opener.open(url, timeout=_PAGE_SECONDS) as reply:
+        return cast("bytes", reply.read(_MAX_PAGE_BYTES))
+
+
+def _on_its_own(page: bytes, style: bytes) -> bytes:
+    """Return a page that needs no server: its style inside, and nothing that reloads it."""
+    without_script = _SCRIPT.sub(b"", page)
+    return _STYLESHEET.sub(lambda _: b"<style>" + style + b"</style>", without_script)
 
 
 def log_lines(log_path: Path, session_ids: Collection[str]) -> str:

@@ -22,8 +22,13 @@ class Option(Generic[T]):
     """
 
     def __init__(
-        self, default: T, help: str, kind: str, *limits: int | str, metavar: str = ""
-    ) -> None:  # noqa: A002  # argparse's name
+        self,
+        default: T,
+        help: str,  # noqa: A002  # argparse's name
+        kind: str,
+        *limits: int | str,
+        metavar: str = "",
+    ) -> None:
         self.default = default
         self.help = help
         self.metavar = metavar
@@ -44,9 +49,7 @@ class Option(Generic[T]):
     @overload
     def __get__(self, settings: Options, owner: type[Options]) -> T: ...
     def __get__(self, settings: Options | None, owner: type[Options]) -> Self | T:
-        return (
-            self if settings is None else settings.values.get(self.word, self.default)
-        )
+        return self  # on an instance, the attribute with the value comes first: this is no data descriptor
 
     def parse(self, text: str) -> T:
         """Parse a text; raises ValueError with the rule that it breaks, or ConfigError."""
@@ -75,6 +78,11 @@ class Options:
     local_real = Option(
         False,
         "with the local service, use real emulators and simulators only, never a browser",
+        "switch",
+    )
+    local_require_isolation = Option(
+        False,
+        "with the local service, refuse sessions if other users of this machine could reach ports of their programs",
         "switch",
     )
     avd: Option[str | None] = Option(
@@ -199,11 +207,11 @@ class Options:
         5.0, "pause between polls of a starting session (local service: 0.2)", "seconds"
     )
     polling = Option(
-        "fixed",
-        "when to poll a starting session: fixed, or learned from past boots",
-        "choice",
-        "fixed",
         "learned",
+        "when to poll a starting session: learned from past boots, or fixed",
+        "choice",
+        "learned",
+        "fixed",
     )
     controller_timeout_seconds = Option(
         30.0,
@@ -226,6 +234,58 @@ class Options:
         metavar="MINUTES",
     )
 
+    retry_infrastructure = Option(
+        0,
+        "retries of a test whose device failed, on another session",
+        "number",
+        0,
+        10,
+        metavar="N",
+    )
+    retry_quota = Option(
+        10,
+        "maximum number of such retries in a run",
+        "number",
+        0,
+        10_000,
+        metavar="N",
+    )
+    exit_status = Option(
+        "verdict",
+        "exit status after failures: by verdict (10, 11 or 1), or pytest's",
+        "choice",
+        "verdict",
+        "pytest",
+    )
+    budget_minutes: Option[float | None] = Option(
+        None,
+        "device minutes that a run may use",
+        "budget",
+        metavar="MINUTES",
+    )
+    budget_action = Option(
+        "stop",
+        "if the budget is exceeded: warn, stop (create no more sessions) or refuse (also to start)",
+        "choice",
+        "warn",
+        "stop",
+        "refuse",
+    )
+    minute_price: Option[str | None] = Option(
+        None,
+        "price of a device minute, to show the cost",
+        "text",
+        metavar="PRICE",
+    )
+    minute_rounding = Option(
+        "exact",
+        "how the cost rounds minutes: exact, or up per session or run",
+        "choice",
+        "exact",
+        "session",
+        "run",
+    )
+
     preview = Option(
         False,
         "show the live preview of each device when it is ready; its address on a terminal only",
@@ -234,6 +294,53 @@ class Options:
     preview_open = Option(False, "also open the live previews in the browser", "switch")
     artifacts_dir = Option(
         "device-artifacts", "directory for artifacts of failed tests", "text"
+    )
+    report = Option(
+        "device-report",
+        "directory for the report of a run with devices, or off",
+        "text",
+        metavar="DIR",
+    )
+    report_events = Option(
+        False,
+        "also write each event to the report, as JSON lines",
+        "switch",
+    )
+    report_run: Option[str | None] = Option(
+        None,
+        "name of the run in its report, the same for all shards; by default the CI service's",
+        "text",
+        metavar="ID",
+    )
+    trace = Option(
+        "retain-on-failure",
+        "when to keep the trace of a test's devices: off, on, retain-on-failure or on-first-retry",
+        "choice",
+        "off",
+        "on",
+        "retain-on-failure",
+        "on-first-retry",
+    )
+    trace_pictures: Option[str | None] = Option(
+        None,
+        "actions that a trace has pictures of: failure, or actions for all that change the screen "
+        "(default: failure, with --device-trace=on actions)",
+        "choice",
+        "failure",
+        "actions",
+    )
+    trace_mask_typing = Option(
+        False,
+        "mask all typed text in traces, not only that of password fields",
+        "switch",
+    )
+    video = Option(
+        "off",
+        "when to keep a video of a test, where the controller records: off, on or retain-on-failure",
+        "choice",
+        "off",
+        "on",
+        "retain-on-failure",
     )
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"
@@ -259,6 +366,11 @@ class Options:
         "(default: $XDG_STATE_HOME/pytest-device, else ~/.local/state/pytest-device)",
         "absolute_path",
     )
+    require_ledger = Option(
+        False,
+        "create no session if the ledger cannot be written or no reaper can be started",
+        "switch",
+    )
     app_root: Option[str | None] = Option(
         None,
         "directory of the project of the app under test, to check links and complete requests",
@@ -266,7 +378,8 @@ class Options:
     )
     app_dynamic = Option(
         "auto",
-        "how to run app.config.js and .ts: auto, with limits; node, without; never, not at all",
+        "how to evaluate app.config.js and .ts: auto (with Node's permission flags, no protection), node (without "
+        "them), never",
         "app_dynamic",
     )
     project_id_path: Option[str | None] = Option(

@@ -28,6 +28,7 @@ T = TypeVar("T")
 _SECONDS_MAX: Final = 1_000_000
 """Longer than any session, and short enough for every system's timers."""
 _SHARDS_MAX: Final = 1_000
+_BUDGET_MAX: Final = 1_000_000
 _ON: Final = ("1", "true", "yes", "on")
 _SWITCH: Final = {word: word in _ON for word in (*_ON, "0", "false", "no", "off")}
 
@@ -93,6 +94,11 @@ def _limit(text: str, least: int, most: int, words: Collection[str]) -> int | st
 def seconds(text: str) -> float:
     rule = f"a number of seconds greater than 0, at most {_SECONDS_MAX}"
     return _parsed(text, rule, float, lambda value: 0 < value <= _SECONDS_MAX)
+
+
+def budget(text: str) -> float:
+    rule = f"a number of minutes greater than 0, at most {_BUDGET_MAX}"
+    return _parsed(text, rule, float, lambda value: 0 < value <= _BUDGET_MAX)
 
 
 def uuid(text: str, of: str) -> str:
@@ -196,9 +202,8 @@ def address(url: str) -> str:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        rule = (
-            " must look like https://host" if "@" in url else f": {error}"
-        )  # which may quote a part of a password
+        # Which may quote a part of a password.
+        rule = " must look like https://host" if "@" in url else f": {error}"
         raise ConfigError(f"service URL {shown!r}{rule}") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise ConfigError(

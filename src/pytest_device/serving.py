@@ -1,6 +1,5 @@
 """Services in the test's own process: their ASGI server in a thread, what they received, and failures to inject."""
 
-import asyncio
 import socket
 import threading
 import time
@@ -14,8 +13,9 @@ from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-    from starlette.requests import Request
     from starlette.routing import Route
+
+    from pytest_device.asgi_server import Server
 
 GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""
@@ -117,27 +117,31 @@ J = TypeVar("J", bound=Journal)
 
 
 class AppServer:
-    """A server for an ASGI application on 127.0.0.1; it binds its port when `url` is read, and serves after `start`."""
+    """A server for an ASGI application on 127.0.0.1; it binds its port when `url` is read, and serves after `start`.
 
-    def __init__(self, port: int = 0) -> None:
+    With ``same_user``, it refuses other users of this machine. The services for apps do not: a device's browser, a
+    tunnel or a server of the app may run as another user.
+    """
+
+    def __init__(self, port: int = 0, *, same_user: bool = False) -> None:
         self._port = port
-        self._server: Any = None
+        self._same_user = same_user
+        self._server: Server | None = None
         self._is_serving = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @cached_property
     def _socket(self) -> socket.socket:
+        from pytest_device.asgi_server import listening
+
         if not 0 <= self._port <= MAX_PORT:  # create_server would leave its socket open
             raise ConfigError(f"port {self._port} must be 0 to {MAX_PORT}")
         try:
-            bound = socket.create_server(("127.0.0.1", self._port))
+            return listening("127.0.0.1", self._port)
         except OSError as error:
             raise ConfigError(
                 f"port {self._port} is not available: {error.strerror}"
             ) from None
-        # asyncio sets it only on sockets with an explicit protocol; without it, each reply waits 40 ms for an ACK.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return bound
 
     @property
     def url(self) -> str:
@@ -146,7 +150,18 @@ class AppServer:
 
     def start(self, app: Any) -> None:
         """Serve the application in a thread; earlier requests wait in the socket. Raises ConfigError as `url`."""
-        self._server = _server(app, self._is_serving)
+        from uvicorn.protocols.http.h11_impl import H11Protocol
+
+        from pytest_device.asgi_server import SameUserProtocol, Server
+
+        self._server = Server(
+            app,
+            protocol=SameUserProtocol if self._same_user else H11Protocol,
+            grace_seconds=GRACE_SECONDS,
+            aborts=True,
+            trusts_proxies=True,
+            ready=self._is_serving.set,
+        )
         _ = self._socket  # before the thread, whose errors nobody sees
         self._thread.start()
 
@@ -161,7 +176,8 @@ class AppServer:
             self._socket.close()
 
     def _run(self) -> None:
-        self._server.run([self._socket])
+        if self._server:
+            self._server.run([self._socket])
 
 
 class Service(Generic[J]):
@@ -200,46 +216,3 @@ def app_of(routes: "Sequence[Route]") -> "Starlette":
         expose_headers=["*"],
     )
     return Starlette(routes=routes, middleware=[anywhere])
-
-
-async def body_of(request: "Request", most: int) -> bytes | None:
-    """Return the body of a request, or None if it has more than ``most`` bytes."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            return None
-    return body
-
-
-def _server(app: Any, is_serving: threading.Event) -> Any:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def main_loop(self) -> None:
-            is_serving.set()
-            await super().main_loop()
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """Abort all connections; uvicorn would wait for endless replies and leave their sockets open."""
-            await self._abort()
-            await super().shutdown(sockets)
-            await self._abort()
-
-        async def _abort(self) -> None:
-            for connection in tuple(self.server_state.connections):
-                connection.transport.abort()
-            await asyncio.sleep(0)  # let them close
-
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        interface="asgi3",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    return Server(config)

@@ -1,7 +1,7 @@
 """The settings of a run: frozen values that remember their source."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
@@ -46,24 +46,37 @@ class Settings(Options):
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     """May contain credentials in ``slots_url``."""
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+    """Where each value comes from, by option, also for those with their default."""
     token: str = field(default="", repr=False)
     """The access token, empty if there is none. It comes from the environment only."""
     keep_warm_ignored_because: str = ""
     """Why ``keep_warm`` is ignored; empty if it is not."""
 
+    def __post_init__(self) -> None:
+        # An attribute of the instance hides the declaration of the same name: reading a
+        # setting, which all parts of a run do again and again, costs no call.
+        chosen = {
+            option.word: self.values.get(option.word, option.default)
+            for option in OPTIONS
+        }
+        origins = {
+            option.word: self.origins.get(option.word, _DEFAULT) for option in OPTIONS
+        }
+        self.__dict__.update(chosen, origins=origins)
+
     def source(self, word: str) -> str:
         """Return where a value comes from: ``--device-url``, ``DEVICE_URL``, ``device_url in the ini file``."""
-        return self._origin(word).source
+        return self.origins[word].source
 
     def rank(self, word: str) -> Rank:
-        return self._origin(word).rank
+        return self.origins[word].rank
 
     def is_default(self, word: str) -> bool:
-        return self.rank(word) == Rank.DEFAULT
+        return self.origins[word].rank == Rank.DEFAULT
 
     def is_of_this_run(self, word: str) -> bool:
         """Return whether a value was set for this run, by the command line or the environment, not in the ini file."""
-        return self.rank(word) <= Rank.ENVIRONMENT
+        return self.origins[word].rank <= Rank.ENVIRONMENT
 
     def duration_with(self, idle: object = None) -> int | str:
         """Return the maximum duration of a session with this idle timeout, or the chosen one.
@@ -104,7 +117,7 @@ class Settings(Options):
 
     def replace(self, origin_of: str, **values: object) -> "Settings":
         """Return a copy with other values, which get the source of the option ``origin_of``."""
-        origins = dict.fromkeys(values, self._origin(origin_of))
+        origins = dict.fromkeys(values, self.origins[origin_of])
         return replace(
             self, values={**self.values, **values}, origins={**self.origins, **origins}
         )
@@ -127,10 +140,9 @@ class Settings(Options):
                 if is_set
             )
             return
+        of_local = [self.origins[word] for word in _OF_LOCAL]
         if sources := [
-            self.source(word)
-            for word in _OF_LOCAL
-            if self.rank(word) == Rank.COMMAND_LINE
+            origin.source for origin in of_local if origin.rank == Rank.COMMAND_LINE
         ]:
             yield f"{' and '.join(sources)} only applies to the local service: add {Options.local.flag} or remove it"
         if self.url is None:
@@ -152,18 +164,17 @@ class Settings(Options):
             "app_id": str(self.app_id),
             "builds_dir": self.builds_dir,
             "real_only": self.local_real,
+            "require_isolation": self.local_require_isolation,
             "avd": self.avd,
             "simulator": self.simulator,
             "allow_insecure": list(self.appium_allow_insecure),
         }
 
-    def _origin(self, word: str) -> Origin:
-        return self.origins.get(getattr(Options, word).word, _DEFAULT)
-
 
 _OF_LOCAL: Final = (
     "builds_dir",
     "local_real",
+    "local_require_isolation",
     "avd",
     "simulator",
     "appium_allow_insecure",
@@ -184,31 +195,27 @@ def _text(value: object) -> str:
             return text if text.isprintable() else repr(text)
 
 
-Lookup = Callable[[str], str | None]
-
-
-def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Settings:
+def resolve(
+    command_line: Mapping[str, str], environ: Mapping[str, str], ini: Mapping[str, str]
+) -> Settings:
     """Return the settings: the command line overrides the environment, which overrides the ini file.
 
-    ``options`` and ``ini`` look up a text by ini key (``device_url``), None if it is not set.
+    ``command_line`` and ``ini`` have the texts that are set, by ini key (``device_url``).
     Raises ConfigError with every invalid value, its source and its rule.
     """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     problems: list[str] = []
-    for option in OPTIONS:
-        for text, origin in _given(option, options, environ, ini)[:1]:
-            try:
-                values[option.word] = option.parse(text)
-                origins[option.word] = origin
-            except ConfigError as error:
-                problems.extend(
-                    f"{origin.source}: {problem}" for problem in error.problems
-                )
-            except ValueError as error:
-                problems.append(
-                    f"{as_given(origin.source, shown(text))} must be {error}"
-                )
+
+    for option, (text, origin) in _texts(command_line, environ, ini).items():
+        try:
+            values[option.word] = option.parse(text)
+            origins[option.word] = origin
+        except ConfigError as error:
+            problems.extend(f"{origin.source}: {problem}" for problem in error.problems)
+        except ValueError as error:
+            problems.append(f"{as_given(origin.source, shown(text))} must be {error}")
+
     settings = Settings(values, origins, environ.get(TOKEN_VARIABLE, ""))
     if settings.local_real and settings.is_default("local"):
         settings = settings.replace("local_real", local=True)
@@ -220,16 +227,21 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
     return _warm(_one_service(settings), environ)
 
 
-def _given(
-    option: Option[Any], options: Lookup, environ: Mapping[str, str], ini: Lookup
-) -> list[tuple[str, Origin]]:
-    """Return the texts set for an option with their origins, by precedence."""
-    given = (
-        (options(option.ini), Origin(option.flag, Rank.COMMAND_LINE)),
-        (environ.get(option.variable), Origin(option.variable, Rank.ENVIRONMENT)),
-        (ini(option.ini), Origin(f"{option.ini} in the ini file", Rank.INI_FILE)),
-    )
-    return [(text, origin) for text, origin in given if text]
+def _texts(
+    command_line: Mapping[str, str], environ: Mapping[str, str], ini: Mapping[str, str]
+) -> Mapping[Option[Any], tuple[str, Origin]]:
+    """Return the text of each option that is set, from the source with precedence."""
+    texts: dict[Option[Any], tuple[str, Origin]] = {}
+
+    for option in OPTIONS:
+        if text := command_line.get(option.ini):
+            texts[option] = text, Origin(option.flag, Rank.COMMAND_LINE)
+        elif text := environ.get(option.variable):
+            texts[option] = text, Origin(option.variable, Rank.ENVIRONMENT)
+        elif text := ini.get(option.ini):
+            texts[option] = text, Origin(f"{option.ini} in the ini file", Rank.INI_FILE)
+
+    return texts
 
 
 def as_given(source: str, value: object) -> str:
@@ -253,9 +265,8 @@ def checked_token(token: str) -> str:
 
 def default_state_dir(environ: Mapping[str, str]) -> Path | None:
     """Return the directory for this user's state, None for a user without a home directory."""
-    base = environ.get("XDG_STATE_HOME") or environ.get(
-        "LOCALAPPDATA"
-    )  # the latter on Windows
+    # The latter on Windows.
+    base = environ.get("XDG_STATE_HOME") or environ.get("LOCALAPPDATA")
     try:
         return (
             Path(base) if base else Path.home() / ".local" / "state"
@@ -306,9 +317,8 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
     rank = settings.rank("keep_warm")
-    if (
-        settings.local and rank > Rank.COMMAND_LINE
-    ):  # on the command line it is an error
+    # On the command line it is an error.
+    if settings.local and rank > Rank.COMMAND_LINE:
         return "the local service ends with the run"
     if rank > Rank.ENVIRONMENT and any(map(environ.get, CI_VARIABLES)):
         return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"

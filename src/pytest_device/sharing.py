@@ -6,11 +6,12 @@ import secrets
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pytest_device.redact import uses_tls
+from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import AppServer
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ Make: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Access to a service member: ``args`` to call it, ``assigned`` to set it, neither to read it."""
+    """Access to a service member: ``args`` to call it, ``assigned`` to set it, neither to read it.
+
+    ``secrets`` is the number of the host's secrets that the caller knows.
+    """
 
     service: str
     path: tuple[str, ...] = ()
@@ -29,6 +33,7 @@ class _Call:
     keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
     assigned: tuple[Any, ...] = ()
     make: Make | None = None
+    secrets: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +41,23 @@ class _Reply:
     value: object = None
     error: Exception | None = None
     is_reference: bool = False
+    secrets: tuple[int, tuple[str, ...]] = (0, ())
+    """How many secrets the host has learned, and those that the caller does not know yet."""
 
 
 class ServiceHost:
     """Server that creates each service on first use and closes it in `close`; other processes connect with `ticket`.
 
-    ``on_secret`` is passed to the method ``hide_with`` of each service and receives its secrets.
+    Each reply passes on the secrets that the host's process has learned, before the caller can print them.
     """
 
-    def __init__(self, on_secret: Callable[..., Any]) -> None:
-        self._on_secret = on_secret
+    def __init__(self) -> None:
         self._key = secrets.token_urlsafe(32)
+        SECRETS.learn(self._key)
         self._services: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._open = ExitStack()
-        self._server = AppServer()
+        self._server = AppServer(same_user=True)
         self._server.start(self._app)
 
     @property
@@ -79,18 +86,21 @@ class ServiceHost:
         await Response(body)(cast("Any", scope), receive, send)
 
     def _answered(self, body: bytes) -> bytes:
+        known = 0
         try:
-            return pickle.dumps(self._reply(pickle.loads(body)))  # noqa: S301  # the caller has the key
+            call: _Call = pickle.loads(body)  # noqa: S301  # the caller has the key
+            known = call.secrets
+            return pickle.dumps(
+                replace(self._reply(call), secrets=SECRETS.since(known))
+            )
         except Exception as error:  # noqa: BLE001  # raised again in the calling process
-            return pickle.dumps(_Reply(error=error))
+            return pickle.dumps(_Reply(error=error, secrets=SECRETS.since(known)))
 
     def _reply(self, call: _Call) -> _Reply:
         if call.make:
             with self._lock:
                 if call.service not in self._services:
-                    made = self._open.enter_context(call.make())
-                    made.hide_with(self._on_secret)
-                    self._services[call.service] = made
+                    self._services[call.service] = self._open.enter_context(call.make())
             return _Reply()
         if call.assigned:
             owner: object = reduce(
@@ -107,30 +117,50 @@ class ServiceHost:
         return _Reply(is_reference=True) if is_reference else _Reply(value)
 
 
+class _Host:
+    """The host as another process sees it."""
+
+    def __init__(self, http: "httpx.Client") -> None:
+        self._http = http
+        self._known_secrets = 0
+
+    def ask(self, call: _Call) -> _Reply:
+        """Return the reply to a call, after this process has learned the secrets that it may contain.
+
+        Raises the error of the service.
+        """
+        content = pickle.dumps(replace(call, secrets=self._known_secrets))
+        answer = self._http.post("/", content=content).raise_for_status()
+        reply: _Reply = pickle.loads(answer.content)  # noqa: S301  # the host has the key
+        self._known_secrets, secrets_of_reply = reply.secrets
+        SECRETS.learn(*secrets_of_reply)
+        if reply.error:
+            raise reply.error
+        return reply
+
+
 class _Remote:
     """Proxy of a service, or of one of its members, in another process."""
 
-    def __init__(
-        self, http: "httpx.Client", service: str, path: tuple[str, ...] = ()
-    ) -> None:
-        vars(self).update(_http=http, _service=service, _path=path)
+    def __init__(self, host: "_Host", service: str, path: tuple[str, ...] = ()) -> None:
+        vars(self).update(_host=host, _service=service, _path=path)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # protocol lookups by Python, such as __deepcopy__
             raise AttributeError(name)
         path = (*self._path, name)
-        reply = _sent(self._http, _Call(self._service, path))
+        reply = self._host.ask(_Call(self._service, path))
         return (
-            _Remote(self._http, self._service, path)
+            _Remote(self._host, self._service, path)
             if reply.is_reference
             else reply.value
         )
 
     def __setattr__(self, name: str, value: object) -> None:
-        _sent(self._http, _Call(self._service, (*self._path, name), assigned=(value,)))
+        self._host.ask(_Call(self._service, (*self._path, name), assigned=(value,)))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return _sent(self._http, _Call(self._service, self._path, args, keywords)).value
+        return self._host.ask(_Call(self._service, self._path, args, keywords)).value
 
 
 @contextmanager
@@ -140,16 +170,13 @@ def shared(ticket: Mapping[str, str], service: str, make: Make) -> Generator[Any
 
     headers = {"Authorization": f"Bearer {ticket['key']}"}
     url = ticket["url"]
+    SECRETS.learn(ticket["key"])
     with httpx.Client(
-        base_url=url, headers=headers, timeout=None, verify=uses_tls(url)
-    ) as http:  # noqa: S113  # tests set timeouts
-        _sent(http, _Call(service, make=make))
-        yield _Remote(http, service)
-
-
-def _sent(http: "httpx.Client", call: _Call) -> _Reply:
-    answer = http.post("/", content=pickle.dumps(call)).raise_for_status()
-    reply: _Reply = pickle.loads(answer.content)  # noqa: S301  # the host has the key
-    if reply.error:
-        raise reply.error
-    return reply
+        base_url=url,
+        headers=headers,
+        timeout=None,  # noqa: S113  # tests set timeouts
+        verify=uses_tls(url),
+    ) as http:
+        host = _Host(http)
+        host.ask(_Call(service, make=make))
+        yield _Remote(host, service)

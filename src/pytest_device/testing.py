@@ -3,19 +3,15 @@
 The plugin itself imports nothing from here. ``pytest_device.service.faults`` describes the faults.
 """
 
-import asyncio
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import httpx
 
 from pytest_device.local import LocalService
 from pytest_device.redact import uses_tls
 from pytest_device.settings import LOCAL_APP_ID
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
 
 
 class FakeClock:
@@ -31,24 +27,6 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         """Advance the clock at once."""
         self.now += seconds
-
-
-def transport_of(app: "ASGIApp") -> httpx.MockTransport:
-    """Return a transport for ``DeviceClient`` that calls an ASGI application in this process, without a network."""
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url=request.url
-        ) as client:
-            return await client.send(request)
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        reply = asyncio.run(answer(request))
-        return httpx.Response(
-            reply.status_code, headers=reply.headers, content=reply.content
-        )
-
-    return httpx.MockTransport(handle)
 
 
 class FaultyService:
@@ -73,9 +51,13 @@ class FaultyService:
         )
 
     def reset(self) -> None:
-        """Remove all faults, forget previous requests, and exclude current sessions from the lists."""
+        """Remove all faults and added tokens, forget previous requests, and exclude current sessions from the lists."""
         self._ask("POST", "/reset")
         self._before = {session["id"] for session in self._ask("GET", "/sessions")}
+
+    def add_token(self, token: str, *, is_foreign: bool = False) -> None:
+        """Let the service accept another token: of the same account, or of one that has no project."""
+        self._ask("POST", "/tokens", {"token": token, "is_foreign": is_foreign})
 
     def expire(self, session_id: str) -> None:
         """Let a session reach its limit now."""

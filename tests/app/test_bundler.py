@@ -49,9 +49,8 @@ def test_a_read_is_inlined_as_in_the_reference_case(row: Any) -> None:
         node_module=caller.get("isNodeModule", False),
     )
     [read] = reads
-    if (
-        "[" in given["code"]
-    ):  # the document: an inlined variable cannot be read with brackets
+    # The document: an inlined variable cannot be read with brackets.
+    if "[" in given["code"]:
         assert read.kind == "kept"
     elif "process.env" in row["output"]["code"]:
         assert (read.kind, read.value) == ("kept", None)

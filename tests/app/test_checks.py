@@ -340,8 +340,10 @@ def test_a_key_needs_a_library_on_its_platform_only(
     ],
 )  # fmt: skip
 def test_tokens_and_secrets_must_not_ship_unless_they_are_public(
-    name: str, secret: bool, tmp_path: Path
-) -> None:  # noqa: FBT001
+    name: str,
+    secret: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
     config = {"extra": {name: "x"}}
     project = load_project(
         put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"}))
@@ -467,8 +469,10 @@ def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_only_what_the_bundler_reads_must_be_inlined(
-    name: str, failed: bool, tmp_path: Path
-) -> None:  # noqa: FBT001
+    name: str,
+    failed: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
     project = load_project(
         put(
             tmp_path,

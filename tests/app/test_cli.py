@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_device.app.checks.finding import BUNDLE_RULES, RULES, failed
+from pytest_device.cli.app.formats import FORMATS, report
 from tests import forking
 from tests.app.rows import project_files, put
 
@@ -115,6 +117,29 @@ def test_findings_have_four_formats_and_errors_set_the_exit_status(
     assert done["github"].stdout.startswith(
         "::error file=app.json,line=1,col=13::orientation must be"
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "command"), [(RULES, "check"), (BUNDLE_RULES, "bundle")]
+)
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_finding_is_printed_in_every_format(
+    form: str,
+    rules: dict[str, tuple[str, str]],
+    command: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    findings = [
+        failed(name, tmp_path / "app.json", command, "fix it") for name in rules
+    ]
+
+    report(findings, form, {name: rule for name, (_, rule) in rules.items()})
+
+    assert sys.__stdout__
+    sys.__stdout__.flush()  # annotations are printed past what captures
+    printed = capfd.readouterr().out
+    assert [name for name in rules if name not in printed] == []
 
 
 def test_checks_with_a_table_are_skipped_without_it(tmp_path: Path) -> None:

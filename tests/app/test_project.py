@@ -109,17 +109,6 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     assert load_project(tmp_path, public=True).to_dict() == project.to_dict(public=True)
 
 
-def test_generated_names_contain_the_owner_the_user_or_anonymous(
-    tmp_path: Path,
-) -> None:
-    project = load_project(put(tmp_path / "a", project_files({"slug": "s"})))
-    assert (project.full_name(), project.full_name("ann")) == ("@anonymous/s", "@ann/s")
-    owned = load_project(
-        put(tmp_path / "b", project_files({"slug": "s", "owner": "acme"}))
-    )
-    assert owned.full_name("ann") == "@acme/s"
-
-
 def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     config = {"extra": {"vendor": {"projectId": "a"}, "mine": "b"}}
     project = load_project(put(tmp_path, project_files(config)))

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_device.service.programs.toolchain import Node
 from tests.app.rows import put, rows
 from tests.app.test_routes import DEVIATIONS, routes_of_row
 
@@ -30,22 +31,19 @@ ROWS: Final = [
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def compiled(tmp_path_factory: pytest.TempPathFactory, node: Node) -> list[str]:
     """The compiler's output for a project per row: starting it for each row takes most of the time."""
     directory = tmp_path_factory.mktemp("typescript")
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / name, directory)
-    subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=directory,
-        check=True,
-    )
+    install = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(install, cwd=directory, check=True)
     for row in ROWS:
         put(directory / row["name"], _project(row))
     compiler = directory / "node_modules/typescript/bin/tsc"
     command = [
-        "node",
-        str(compiler),
+        node.executable,
+        compiler,
         "--build",
         "--verbose",
         *(row["name"] for row in ROWS),

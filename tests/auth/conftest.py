@@ -45,9 +45,8 @@ def provider(settings: dict[str, Any]) -> Iterator[IdentityProvider]:
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(
-        verify=False
-    ) as client:  # no TLS: loading certificates takes longer than a call
+    # No TLS: loading certificates takes longer than a call.
+    with httpx.Client(verify=False) as client:
         yield client
 
 

@@ -26,6 +26,7 @@ from pytest_device import auth
 from pytest_device.auth.provider import Failure, IdentityProvider
 from pytest_device.auth.provider.model import Endpoint, FailureKind
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
+from pytest_device.service.programs.toolchain import Node
 
 HERE: Final = Path(__file__).with_name("foreign")
 APP: Final = {"client_id": "app", "redirect_uri": "http://127.0.0.1/callback"}
@@ -51,21 +52,18 @@ def provider(running: IdentityProvider) -> IdentityProvider:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Path:
     directory = tmp_path_factory.mktemp("foreign")
     for path in HERE.iterdir():
         shutil.copy(path, directory)
-    subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=directory,
-        check=True,
-    )
+    install = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(install, cwd=directory, check=True)
     return directory
 
 
 @pytest.fixture(scope="module")
-def foreign_issuer(programs: Path) -> Iterator[str]:
-    command = ["node", "provider.mjs"]
+def foreign_issuer(programs: Path, node: Node) -> Iterator[str]:
+    command = [str(node.executable), "provider.mjs"]
     with subprocess.Popen(
         command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -194,8 +192,8 @@ class ForeignClient:
 
 
 @pytest.fixture(scope="module")
-def foreign_client(programs: Path) -> Iterator[ForeignClient]:
-    command = ["node", "client.mjs"]
+def foreign_client(programs: Path, node: Node) -> Iterator[ForeignClient]:
+    command = [str(node.executable), "client.mjs"]
     with subprocess.Popen(
         command, cwd=programs, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -316,11 +314,12 @@ BY_ENDPOINT: Final[Mapping[Endpoint, Mapping[str, str | None]]] = {
     },
     "jwks": EVERYWHERE,
     "userinfo": {**EVERYWHERE, "deny": "OAUTH_WWW_AUTHENTICATE_CHALLENGE"},
+    # The client reads the status alone.
     "revoke": {
         **EVERYWHERE,
         "trickle": None,
         "oversized": None,
-    },  # the client reads the status alone
+    },
     "end_session": IN_A_BROWSER,
 }
 
@@ -436,9 +435,10 @@ def test_a_python_client_reports_a_wrong_parameter(
 def test_a_python_client_reports_a_wrong_verifier(python_app: PythonApp) -> None:
     returned = python_app.returned()
     state = httpx.URL(returned).params["state"]
+    # A new verifier.
     python_app.session.authorization_url(
         f"{python_app.provider.issuer}/authorize", state=state
-    )  # a new verifier
+    )
 
     with pytest.raises(InvalidGrantError):
         python_app.exchange(returned)

@@ -52,12 +52,13 @@ def test_the_page_labels_its_fields_and_announces_a_mistake(
     for field in ("user", "password"):
         assert f'<label for="{field}">' in answer.text
         assert f'<input id="{field}"' in answer.text
+    # By which drivers find them, too.
     for name in (
         "User name",
         "Password",
         "Sign in",
         "Deny",
-    ):  # by which drivers find them, too
+    ):
         assert f'aria-label="{name}"' in answer.text
 
 
@@ -171,9 +172,8 @@ def test_a_refresh_can_narrow_the_scope_but_not_widen_it(app: App) -> None:
         "tier": "gold",
     }
     again = narrowed.refresh({"client_id": "app"}, app.discovery, client=app.http)
-    assert (
-        again.scope == tokens.scope
-    )  # the new refresh token keeps the scope: RFC 6749 section 6
+    # The new refresh token keeps the scope: RFC 6749 section 6.
+    assert again.scope == tokens.scope
 
 
 def test_logout_revokes_tokens_and_returns_to_the_app(app: App) -> None:

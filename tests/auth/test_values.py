@@ -109,8 +109,9 @@ def test_the_query_of_an_endpoint_is_kept() -> None:
 
 @pytest.mark.parametrize(("uses_pkce", "is_sent"), [(False, True), (True, False)])
 def test_a_given_challenge_is_sent_with_its_method_unless_pkce_makes_one(
-    uses_pkce: bool, is_sent: bool
-) -> None:  # noqa: FBT001
+    uses_pkce: bool,  # noqa: FBT001
+    is_sent: bool,  # noqa: FBT001
+) -> None:
     request = auth.AuthRequest({**APP, "usePKCE": uses_pkce, "codeChallenge": "given"})
 
     params = httpx.URL(
@@ -273,8 +274,9 @@ def test_a_token_that_expires_at_once_is_stale() -> None:
     ("token", "is_fresh"), [({"expiresIn": 9000, "issuedAt": None}, False), ({}, True)]
 )
 def test_a_token_that_expires_needs_its_time_of_issue_to_be_fresh(
-    token: dict[str, Any], is_fresh: bool
-) -> None:  # noqa: FBT001
+    token: dict[str, Any],
+    is_fresh: bool,  # noqa: FBT001
+) -> None:
     assert auth.TokenResponse.is_token_fresh(token) is is_fresh
 
 

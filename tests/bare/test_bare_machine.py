@@ -10,9 +10,8 @@ import pytest
 from tests.bare.blocks import ROOT, commands_of_readme
 from tests.bare.world import World
 
-pytestmark = pytest.mark.timeout(
-    1500
-)  # everything is installed for a user who has nothing
+# Everything is installed for a user who has nothing.
+pytestmark = pytest.mark.timeout(1500)
 EXAMPLES = commands_of_readme("python3 -m venv")[0]
 AGAIN = EXAMPLES.rpartition(" && ")[2]
 """The part that is left to do a second time: Python's own tools have set up tox."""

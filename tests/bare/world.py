@@ -68,9 +68,8 @@ class World:
             if REGISTRIES.fullmatch(name)
         }
         own = {"PATH": str(self._bin), "HOME": str(self.home), "LANG": "C.UTF-8"}
-        own["PYTEST_DEBUG_TEMPROOT"] = str(
-            directory
-        )  # else its runs remove what others left: that takes a while
+        # Else its runs remove what others left: that takes a while.
+        own["PYTEST_DEBUG_TEMPROOT"] = str(directory)
         self._environ = {**_registries_of_user(), **inherited, **own}
 
     def run(self, command: str, where: Path, *, online: bool = True) -> str:

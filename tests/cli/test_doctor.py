@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -24,6 +23,7 @@ from pytest_device.cli.doctor.finding import Status
 from pytest_device.cli.doctor.local import check_local
 from pytest_device.cli.doctor.packages import check_packages, check_python
 from pytest_device.cli.doctor.service import check_service
+from pytest_device.service.programs.toolchain import Node
 from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
@@ -82,20 +82,20 @@ class Examined:
 
 @pytest.fixture(autouse=True, scope="module")
 def _node_that_answers_at_once(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, node: Node
 ) -> Generator[None]:
     """Use a recording of Node.js: the real one takes longer to start than all the checks."""
+    real = node.executable
+    printed = subprocess.run(
+        [real, "-p", NODE], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    recording = tmp_path_factory.mktemp("node") / "node"
+    recording.write_text(
+        f"#!/bin/sh\n[ \"$2\" = '{NODE}' ] && echo '{printed}' || exec '{real}' \"$@\"\n"
+    )
+    recording.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        if real := shutil.which("node"):
-            printed = subprocess.run(
-                [real, "-p", NODE], capture_output=True, text=True, check=True
-            ).stdout.strip()
-            node = tmp_path_factory.mktemp("node") / "node"
-            node.write_text(
-                f"#!/bin/sh\n[ \"$2\" = '{NODE}' ] && echo '{printed}' || exec '{real}' \"$@\"\n"
-            )
-            node.chmod(0o755)
-            patch.setenv("PATH", f"{node.parent}{os.pathsep}{os.environ['PATH']}")
+        patch.setenv("PATH", str(recording.parent), prepend=os.pathsep)
         yield
 
 
@@ -612,6 +612,18 @@ def test_with_another_service_a_missing_appium_is_not_a_failure(
 
     assert finding["status"] == "ok"
     assert "only needed by --device-local" in finding["text"]
+
+
+def test_a_cache_that_others_can_write_to_is_a_failure(doctor: Doctor) -> None:
+    cache = Path(doctor.environ["XDG_CACHE_HOME"], "pytest-device")
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+
+    (finding,) = doctor.examined(DEVICE_LOCAL="1").named("cache")
+
+    assert finding["status"] == "fail"
+    assert f"{cache} can be written to by other users" in finding["text"]
+    assert f"chmod go-w {cache}" in finding["fix"]
 
 
 def test_an_installed_appium_is_found(doctor: Doctor) -> None:

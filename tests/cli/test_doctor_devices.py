@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_device.cli.doctor.devices import check_devices
-from pytest_device.cli.doctor.local import check_exposure
-from pytest_device.service.config import cache_directory
+from pytest_device.cli.doctor.local import check_exposure, check_users
+from pytest_device.programs import cache_directory
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.settings import Settings
 from tests.cli.running import run
@@ -38,9 +38,8 @@ def found(directory: Path, **settings: object) -> dict[str, tuple[str, str, str]
         if settings
         else {"PATH": str(directory / "bin")}
     )
-    findings = check_devices(
-        environ, directory, Settings(settings)
-    )  # with a cache in this home
+    # With a cache in this home.
+    findings = check_devices(environ, directory, Settings(settings))
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
@@ -200,3 +199,42 @@ def test_a_system_that_refuses_namespaces_is_reported_with_its_reason() -> None:
     assert (refused.name, refused.status) == ("ports", "warn")
     assert refused.text.endswith("no network namespace (Operation not permitted)")
     assert [one.status for one in check_exposure(1000, "")] == ["ok"]
+    assert [
+        one.status
+        for one in check_exposure(1000, "Operation not permitted", is_required=True)
+    ] == ["fail"]
+
+
+def test_a_system_that_does_not_show_who_connects_is_reported_with_the_fix() -> None:
+    hidden = check_users(is_shown=False, unknown=[])
+    in_part = check_users(is_shown=True, unknown=["::ffff:127.0.0.1"])
+
+    assert (
+        (hidden.name, hidden.status)
+        == (in_part.name, in_part.status)
+        == ("users", "warn")
+    )
+    assert "other users of the machine can open session pages" in hidden.text
+    assert "over ::ffff:127.0.0.1" in in_part.text
+    assert check_users(is_shown=True, unknown=[]).status == "ok"
+
+
+@pytest.mark.skipif(
+    not Path("/proc/net/tcp").exists(), reason="this system does not show who connects"
+)
+def test_connections_of_this_user_are_recognized_over_each_way(tmp_path: Path) -> None:
+    environ = {
+        "XDG_STATE_HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+    }
+
+    report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
+
+    [found] = [
+        one for one in json.loads(report.stdout)["findings"] if one["name"] == "users"
+    ]
+    assert (found["status"], found["text"]) == (
+        "ok",
+        "connections of other users of this machine are refused",
+    )

@@ -10,7 +10,10 @@ from pytest_device.cli import COMMANDS
 from pytest_device.cli.command import Command
 from tests.cli.running import call
 
-PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "\n".join(
+    (DOCS / name).read_text() for name in ("command-line.md", "command-line-results.md")
+)
 NAMES = [command.name for command in COMMANDS]
 
 

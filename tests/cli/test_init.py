@@ -166,7 +166,7 @@ def test_the_job_for_github_has_the_token_from_a_secret_a_cache_and_artifacts(
     assert steps["exec"]["env"] == {"DEVICE_TOKEN": "${{ secrets.DEVICE_TOKEN }}"}
     assert steps["actions/cache"]["with"]["path"] == "~/.cache/pytest-device"
     assert (
-        f"--device-artifacts-dir {steps['actions/upload-artifact']['with']['path']} "
+        f"--device-artifacts-dir={steps['actions/upload-artifact']['with']['path']} "
         in steps["exec"]["run"]
     )
     assert steps["actions/upload-artifact"]["if"] == "always()"
@@ -180,6 +180,6 @@ def test_the_job_for_gitlab_has_no_token_a_cache_and_artifacts(suite: Path) -> N
     assert job["variables"]["XDG_CACHE_HOME"] == "$CI_PROJECT_DIR/.cache"
     assert job["cache"]["paths"] == [".cache/pytest-device"]
     assert (
-        f"--device-artifacts-dir {job['artifacts']['paths'][0]} " in job["script"][-1]
+        f"--device-artifacts-dir={job['artifacts']['paths'][0]} " in job["script"][-1]
     )
     assert job["artifacts"]["when"] == "always"

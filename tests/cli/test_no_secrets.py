@@ -59,9 +59,8 @@ def test_it_is_masked(
     own = {"DEVICE_TOKEN": TOKEN, "XDG_STATE_HOME": str(tmp_path), "NO_PROXY": "*"}
     result = call(*arguments, **{**own, **environ})
 
-    around = "".join(
-        capfd.readouterr()
-    )  # what goes past sys.stdout and sys.stderr, also from other processes
+    # What goes past sys.stdout and sys.stderr, also from other processes.
+    around = "".join(capfd.readouterr())
     assert result.returncode == status, result.stderr
     assert TOKEN not in result.stdout + result.stderr + around
     assert "***" in result.stdout + result.stderr

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.ledger import KEPT, REQUESTED, WARM
+from pytest_device.sessions.states import Phase
 from tests.cli.conftest import Ledgers
 from tests.cli.running import call, run
 from tests.sessions.reaper_clients import entry_of
@@ -16,7 +16,7 @@ ENVIRON = {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_TOKEN": "open-sesame"}
 
 
 def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
-    kept, live = ledgers.entry(state=KEPT), ledgers.entry(name="my test")
+    kept, live = ledgers.entry(state=Phase.KEPT), ledgers.entry(name="my test")
     ledgers.run(kept)
     ledgers.run(live, alive=True)
 
@@ -40,10 +40,13 @@ def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
 def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
-    ledgers.run(left._replace(state=WARM, until=until))
+    ledgers.run(left._replace(state=Phase.WARM, until=until))
     ledgers.run(
         entry_of(
-            "", ledgers.service, state=REQUESTED, asked_at="2998-12-31T16:39:56+00:00"
+            "",
+            ledgers.service,
+            state=Phase.CREATING,
+            asked_at="2998-12-31T16:39:56+00:00",
         )
     )
     options = ("--state-dir", str(ledgers.state_dir))
@@ -95,7 +98,10 @@ def test_a_ledger_that_belongs_to_another_user_is_not_used(ledgers: Ledgers) -> 
     result = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir))
 
     assert result.returncode == 2
-    assert "belongs to another user (ID 12345): choose one of your own" in result.stderr
+    assert (
+        "belongs to another user (ID 12345): choose a directory of your own"
+        in result.stderr
+    )
 
 
 def test_sessions_lists_the_ledger_as_json(ledgers: Ledgers) -> None:
@@ -119,7 +125,7 @@ def test_sessions_lists_the_ledger_as_json(ledgers: Ledgers) -> None:
 
 
 def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
-    ledgers.run(entry_of("", ledgers.service, state=REQUESTED, name="lost one"))
+    ledgers.run(entry_of("", ledgers.service, state=Phase.CREATING, name="lost one"))
 
     shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
 

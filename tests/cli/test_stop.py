@@ -5,7 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.ledger import KEPT, REQUESTED, STOPPED
+from pytest_device.sessions.runs import account_of
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import WITHOUT_EXTRA, call, run
@@ -15,7 +16,11 @@ from tests.sessions.reaper_clients import entry_of
 def test_stop_stops_leftover_and_kept_sessions_but_not_those_of_live_runs(
     ledgers: Ledgers,
 ) -> None:
-    left, kept, owned = ledgers.entry(), ledgers.entry(state=KEPT), ledgers.entry()
+    left, kept, owned = (
+        ledgers.entry(),
+        ledgers.entry(state=Phase.KEPT),
+        ledgers.entry(),
+    )
     ledgers.run(left, kept)
     ledgers.run(owned, alive=True)
 
@@ -54,7 +59,11 @@ def test_stop_all_stops_sessions_of_live_runs_but_not_the_runs(
 
 
 def test_stop_stops_exactly_the_given_sessions(ledgers: Ledgers) -> None:
-    owned, other, kept = ledgers.entry(), ledgers.entry(), ledgers.entry(state=KEPT)
+    owned, other, kept = (
+        ledgers.entry(),
+        ledgers.entry(),
+        ledgers.entry(state=Phase.KEPT),
+    )
     ledgers.run(owned, other, alive=True)
     ledgers.run(kept)
 
@@ -130,6 +139,65 @@ def test_stop_never_sends_the_token_to_another_service(ledgers: Ledgers) -> None
     assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
 
 
+def test_stop_stops_a_session_that_a_former_token_of_the_account_created(
+    ledgers: Ledgers,
+) -> None:
+    ledgers.run(
+        entry := ledgers.entry(
+            account=account_of(ledgers.state_dir, ledgers.service.token)
+        )
+    )
+    ledgers.service.add_token("rotated")
+
+    result = ledgers.stop(DEVICE_TOKEN="rotated")
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert f"stopped: android appium {entry.session_id} (stopped)" in result.stdout
+    assert ledgers.listed() == []
+
+
+@pytest.mark.parametrize("names_it", [True, False])
+def test_stop_names_a_session_that_another_accounts_token_created(
+    ledgers: Ledgers, *, names_it: bool
+) -> None:
+    ledgers.run(
+        entry := ledgers.entry(
+            account=account_of(ledgers.state_dir, ledgers.service.token)
+        )
+    )
+    ledgers.service.add_token("theirs", is_foreign=True)
+
+    result = ledgers.stop(
+        *([entry.session_id] if names_it else []), DEVICE_TOKEN="theirs"
+    )
+
+    assert result.returncode == 1
+    assert "not stopped: android appium" in result.stderr
+    assert "(status 403): " in result.stderr
+    assert (
+        f"with that token, run pytest-device stop {entry.session_id}" in result.stderr
+    )
+    assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
+    assert [operation for operation, _ in ledgers.service.requests()].count("stop") == 1
+
+
+def test_stop_reports_another_accounts_session_as_json(ledgers: Ledgers) -> None:
+    ledgers.run(
+        entry := ledgers.entry(
+            account=account_of(ledgers.state_dir, ledgers.service.token)
+        )
+    )
+    ledgers.service.add_token("theirs", is_foreign=True)
+
+    report = json.loads(ledgers.stop("--json", DEVICE_TOKEN="theirs").stdout)
+
+    ((session_id, reason),) = [
+        (one["session_id"], one["reason"]) for one in report["not_stopped"]
+    ]
+    assert session_id == entry.session_id
+    assert reason.endswith("; another access token created it")
+
+
 def test_stop_fails_if_a_session_cannot_be_stopped_and_keeps_its_entry(
     ledgers: Ledgers,
 ) -> None:
@@ -164,7 +232,7 @@ def test_stop_gives_up_after_the_given_time(ledgers: Ledgers) -> None:
 
 def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) -> None:
     lost = entry_of(
-        "", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00"
+        "", ledgers.service, state=Phase.CREATING, asked_at="2999-01-01T00:00:00+00:00"
     )
     ledgers.run(
         lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00")
@@ -180,8 +248,8 @@ def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) ->
 def test_stop_counts_already_stopped_sessions_except_those_of_live_runs(
     ledgers: Ledgers,
 ) -> None:
-    ledgers.run(ledgers.entry(state=STOPPED))
-    ledgers.run(ledgers.entry(state=STOPPED), alive=True)
+    ledgers.run(ledgers.entry(state=Phase.STOPPED))
+    ledgers.run(ledgers.entry(state=Phase.STOPPED), alive=True)
 
     result = ledgers.stop("--all")
 
@@ -232,14 +300,17 @@ def test_stop_reports_the_whole_ledger_as_json(ledgers: Ledgers) -> None:
     left, lost = (
         ledgers.entry(),
         entry_of(
-            "", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00"
+            "",
+            ledgers.service,
+            state=Phase.CREATING,
+            asked_at="2999-01-01T00:00:00+00:00",
         ),
     )
     elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(
         service="https://devices.example"
     )
     broken = (
-        ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory
+        ledgers.run(left, lost, elsewhere, ledgers.entry(state=Phase.STOPPED)).directory
         / "broken.json"
     )
     broken.write_text("{")

@@ -9,8 +9,8 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Failed, Record, Running
 from pytest_device.service.sessions import Sessions
-from pytest_device.testing import transport_of
 from tests.contract.document import example_config, example_session, request_body, table
+from tests.in_process import transport_of
 from tests.service.world import memory_store
 
 BASE_URL: Final = "http://127.0.0.1:8000"

@@ -85,9 +85,8 @@ class Service:
                 session["remoteConfig"] or session["status"] != "in-progress"
             ):
                 return session
-            time.sleep(
-                self.pause_seconds
-            )  # what the document has clients do: there is nothing else to wait for
+            # What the document has clients do: there is nothing else to wait for.
+            time.sleep(self.pause_seconds)
         raise TimeoutError(
             f"session {session_id} was not ready within {READY_SECONDS} s"
         )

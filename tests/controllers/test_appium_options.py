@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from appium.options.android import UiAutomator2Options
 from appium.options.common import AppiumOptions
 from appium.options.ios import XCUITestOptions
 
-from pytest_device.controllers.appium.options import merged_options
+from pytest_device.controllers.appium.options import check_local_app, merged_options
 from pytest_device.errors import ConfigError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -76,6 +77,15 @@ def test_the_service_overrides_the_defaults_of_an_options_class() -> None:
     assert _merged(XCUITestOptions(), {}, platform="ios") == {
         "platformName": "iOS",
         "appium:automationName": "XCUITest",
+    }
+
+
+def test_without_capabilities_of_the_service_its_session_still_names_the_platform() -> (
+    None
+):
+    assert _merged({"automationName": "Espresso"}, {}) == {
+        "platformName": "android",
+        "appium:automationName": "Espresso",
     }
 
 
@@ -252,3 +262,69 @@ def test_language_orientation_and_permissions_are_passed_unchanged() -> None:
         }
         assert len(own) == 4 + (platform == "android")
         assert _merged(options, service, platform=platform) == own | service
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        "https://builds.example/none.apk",
+        "build",
+        "notes.apk",
+        "notes.xml",
+        "file://{place}/notes.apk",
+        "",
+        None,
+        4,
+    ],
+)
+def test_an_app_for_an_appium_on_this_machine_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app: str | int | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "notes.apk").write_bytes(b"PK\x03\x04")
+    (tmp_path / "notes.xml").write_text("<app/>")
+    given = app.format(place=tmp_path) if isinstance(app, str) else app
+
+    check_local_app({"app": given}, _asked())
+    check_local_app({}, _asked())
+
+
+@pytest.mark.parametrize(
+    ("app", "problem"),
+    [
+        (
+            "none.apk",
+            r"^appium:app='none.apk' of device_appium_options does not exist: /.*/none.apk. Set the path",
+        ),
+        (
+            "file:///none/none.zip",
+            r"does not exist: /none/none.zip. Set the path of a file",
+        ),
+        (
+            "text.apk",
+            r"is not an app: a file with the extension .apk must be a zip archive",
+        ),
+        (
+            "text.IPA",
+            r"is not an app: a file with the extension .IPA must be a zip archive",
+        ),
+    ],
+)
+def test_a_file_that_is_no_app_is_refused_for_an_appium_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.apk", "text.IPA"):
+        (tmp_path / name).write_text("<!doctype html>")
+
+    with pytest.raises(ConfigError, match=problem):
+        check_local_app({"appium:app": app}, _asked())
+
+
+def test_appiums_fake_device_accepts_any_extension(tmp_path: Path) -> None:
+    (tmp_path / "notes.apk").write_text("<app/>")
+
+    check_local_app(
+        {"app": str(tmp_path / "notes.apk")}, _asked(device_identifier="fake")
+    )

@@ -31,11 +31,17 @@ OF_THE_APP = [
     "Cannot extract Info.plist from '/tmp/notes.ipa'. Is it a valid application bundle?",
     "Simulator architecture is not supported by the com.example.notes application. Make sure the correct deployment",
     "The com.example.notes application does not support the arm64 Simulator architecture:\nNon-fat file",
-    "App with bundle identifier 'com.example.notes' unknown",
     "The app under test cannot be installed: it answered 404 Not Found",
     "A new session could not be created. Details: https://***@builds.example/notes.apk?… answered 404 Not Found",
 ]
+NOT_INSTALLED = [
+    "App with bundle identifier 'com.example.notes' unknown",
+    "Unable to resolve the launchable activity of 'com.example.notes'. Is it installed on the device?",
+    "Cannot activate 'com.example.notes'. Are you sure it is installed?",
+    "the app com.example.notes is not installed on this device; installed: none. Give appium:app",
+]
 OF_THE_SERVER = [
+    "App with bundle identifier 'com.example.WebDriverAgentRunner' unknown",
     "adb: failed to install /node_modules/io.appium.settings/apks/a.apk: Failure [INSTALL_FAILED_VERIFICATION_FAILURE]",
     "adb: failed to install /tmp/notes.apk: Failure [INSTALL_FAILED_INSUFFICIENT_STORAGE]",
     "Error executing adbExec. Original error: 'Command '/sdk/adb' timed out after 20000ms'",
@@ -56,9 +62,8 @@ def _error(
         driver(session_on(far, capabilities=capabilities), options),
     ):
         pass
-    assert [path for path, _ in far.asked] == [
-        "/session"
-    ]  # once: what is refused is refused the next time too
+    # Once: what is refused is refused the next time too.
+    assert [path for path, _ in far.asked] == ["/session"]
     return caught.value
 
 
@@ -125,6 +130,17 @@ def test_rejected_options_are_the_suites_fault(far: Controller, message: str) ->
 
     assert isinstance(error, ConfigError)
     assert "device_appium_options" in str(error)
+
+
+@pytest.mark.parametrize("message", NOT_INSTALLED)
+def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
+    far: Controller, message: str
+) -> None:
+    error = _error(far, SERVER_SIDE + message, {"appPackage": "com.example.notes"})
+
+    assert isinstance(error, ConfigError)
+    assert verdict_of(error) == "config"
+    assert "\nFix: set appium:app or application_archive_url as well" in str(error)
 
 
 def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(

@@ -167,10 +167,11 @@ def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
         far.answer = lambda _call: HANGS
 
     assert lost == [True]
+    # Asked once, not four times.
     assert [path for path, _ in far.asked] == [
         "/session",
         "/session/1",
-    ]  # asked once, not four times
+    ]
     assert "the Appium driver did not quit: " in caplog.text
 
 

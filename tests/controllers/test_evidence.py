@@ -13,9 +13,11 @@ from pytest_device.controllers.appium.evidence import (
     LOG_LINES,
     evidence_of,
 )
+from pytest_device.controllers.evidence import evidence_on
 from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
 from tests.controllers.appium_servers import appium, received, refuses, session_on
+from tests.controllers.daemons import done
 from tests.controllers.servers import Answer, Controller, says, session_at
 
 PNG = "iVBORw0KGgo="
@@ -142,12 +144,14 @@ def test_all_evidence_together_has_a_limit_too(far: Controller) -> None:
         far.answer = answer
         assert list(evidence_of(driven, clock=clock)) == []
 
+    # The last three ask for one piece; then the quit.
     assert limits[:-1] == [
         20.0,
         20.0,
         5.0,
         5.0,
-    ]  # the last two ask for one piece; then the quit
+        5.0,
+    ]
 
 
 def test_a_slow_screenshot_does_not_prevent_the_rest(far: Controller) -> None:
@@ -193,6 +197,7 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
     ]
     assert json.loads(evidence["app.json"]) == {
         "context": "NATIVE_APP",
+        "time": "com.example.notes",
         "package": "com.example.notes",
         "activity": "com.example.notes",
     }
@@ -233,3 +238,53 @@ def test_a_warning_about_missing_evidence_has_one_line(
         list(evidence_of(driven))
 
     assert "no screenshot.png of the device: Message: no" in caplog.messages
+
+
+def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
+    far: Controller,
+) -> None:
+    far.answer = lambda _call: Answer(rest=b" ", pause=60)
+    missing: list[str] = []
+
+    for kind in ("agent-device", "argent"):
+        session = session_at(far.url, kind)
+        pieces = list(evidence_on(session, {}, seconds=0.3, missing=missing.append))
+        assert pieces == []
+
+    assert [line.partition(":")[0] for line in missing] == [
+        "no screenshot.png of the device",
+        "no screenshot.png of the device",
+    ]
+
+
+def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
+    far: Controller,
+) -> None:
+    missing: list[str] = []
+    picture = {"artifacts": [{"field": "path", "artifactId": "1"}]}
+
+    def answer(call: str) -> Answer:
+        if call == "GET /artifacts/1":
+            return Answer(body=b"picture")
+        if received(far, "/rpc")[-1]["params"]["command"] == "screenshot":
+            return done(**picture)
+        return Answer(502, b"<html>Bad gateway</html>")
+
+    far.answer = answer
+    session = session_at(far.url, "agent-device")
+
+    pieces = dict(evidence_on(session, {}, missing=missing.append))
+
+    assert pieces == {"screenshot.png": b"picture"}
+    (line,) = missing
+    assert line.startswith("no screen.txt of the device: the agent-device daemon")
+
+
+def test_without_time_nothing_is_read(far: Controller) -> None:
+    missing: list[str] = []
+    far.answer = appium()
+
+    with driver(session_at(far.url), {}) as driven:
+        before = len(far.asked)
+        assert list(evidence_of(driven, seconds=0, missing=missing.append)) == []
+        assert len(far.asked) == before

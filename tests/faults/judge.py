@@ -122,9 +122,8 @@ def _open_entries(place: Room) -> list[str]:
 
 
 def _has_limit(fact: dict[str, Any]) -> bool:
-    return (
-        bool(fact["maxDurationMinutes"]) and fact["maxDurationMinutes"] <= 30
-    )  # the default
+    # The default.
+    return bool(fact["maxDurationMinutes"]) and fact["maxDurationMinutes"] <= 30
 
 
 def _complaints(*rules: tuple[bool, str]) -> Iterator[str]:

@@ -68,9 +68,8 @@ class Network:
     def _stop_listening(self) -> None:
         if self._listener is not None:
             with suppress(OSError):
-                self._listener.shutdown(
-                    socket.SHUT_RDWR
-                )  # wakes the accept() in the other thread
+                # Wakes the accept() in the other thread.
+                self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
             self._listener = None
 

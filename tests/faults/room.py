@@ -13,12 +13,16 @@ from typing import Any, Final, cast
 import httpx
 import psutil
 
+from pytest_device.sessions.quota import key_of
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.testing import FaultyService
 from tests import forking
 from tests.faults import processes
 from tests.faults.network import Network, network
 from tests.faults.row import Row
+from tests.sessions.redis_server import RedisServer, redis_server
 
 PATIENCE_SECONDS: Final = 120.0
 """How long a row waits for its moment."""
@@ -41,6 +45,8 @@ LEAN: Final = (
 """Leaves out what no row is about: a third of the time that a run needs to start."""
 ENDED: Final = frozenset({"stopped", "errored"})
 _SETTINGS: Final = {
+    # The rows say which runs fail; tests/plugin/test_exit_status.py tests the status by verdict.
+    "DEVICE_EXIT_STATUS": "pytest",
     "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
     "DEVICE_WAIT_TIMEOUT_SECONDS": "20",
     "DEVICE_STOP_TIMEOUT_SECONDS": "15",
@@ -54,7 +60,12 @@ class Room:
     """The environment of one row; its ``arm``, ``start``, ``when`` and ``fault`` use the public methods."""
 
     def __init__(
-        self, directory: Path, row: Row, service: FaultyService, between: Network | None
+        self,
+        directory: Path,
+        row: Row,
+        service: FaultyService,
+        between: Network | None,
+        slots: RedisServer | None,
     ) -> None:
         self.directory = directory
         self.state = directory / "state"
@@ -65,6 +76,7 @@ class Room:
         self.struck_at: float | None = None
         self._row = row
         self._between = between
+        self._slots = slots
         self._not_ours = {process.pid for process in processes.below()}
         """Processes that existed before the row, such as the service."""
 
@@ -111,6 +123,7 @@ class Room:
             "DEVICE_STATE_DIR": str(self.state),
             "FAULT_ROOM": str(self.directory),
             "PYTEST_DEBUG_TEMPROOT": str(self.directory),  # a run removes what earlier ones left there
+            **({"DEVICE_SLOTS_URL": self._slots.url} if self._slots else {}),
             **{name: value.format(room=self.directory) for name, value in self._row.settings.items()},
         }  # fmt: skip
 
@@ -125,6 +138,15 @@ class Room:
         if self._between is None:
             raise RuntimeError("the row has no network")
         return self._between
+
+    def empty_redis(self) -> None:
+        """Kill the Redis server and start it again without data. Raises RuntimeError for a row without one."""
+        if self._slots is None:
+            raise RuntimeError("the row has no Redis server")
+        self.strike()
+        self._slots.stop()
+        self._slots.start()
+        self._not_ours.add(self._slots.pid)
 
     def strike(self) -> None:
         """Record the time of the fault, unless it is recorded already."""
@@ -216,11 +238,12 @@ class Room:
         self.start(suite=suite, env=self.environment() | settings)
         self.run.wait(PATIENCE_SECONDS)
 
-    def command(self, *arguments: str) -> None:
-        """Run ``pytest-device`` with arguments, and wait until it exits."""
+    def command(self, *arguments: str, **settings: str) -> None:
+        """Run ``pytest-device`` with arguments and other settings, and wait until it exits."""
         # Not as a fork: the process that forks commands would be left behind by the first row with one.
+        command = [sys.executable, *forking.COMMAND, *arguments]
         self.launch(
-            [sys.executable, *forking.COMMAND, *arguments], executable=sys.executable
+            command, executable=sys.executable, env=self.environment() | settings
         )
         self.run.wait(PATIENCE_SECONDS)
 
@@ -331,6 +354,22 @@ def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
     service.reset()
     with ExitStack() as stack:
         between = stack.enter_context(network(service.url)) if row.network else None
-        built = Room(directory, row, service, between)
+        slots = stack.enter_context(_redis(directory, service)) if row.redis else None
+        built = Room(directory, row, service, between, slots)
         stack.callback(built.close)
         yield built
+
+
+@contextmanager
+def _redis(directory: Path, service: FaultyService) -> Generator[RedisServer]:
+    """Run a Redis server that gives slots at once; a new one waits until others may have renewed theirs."""
+    with redis_server(directory) as server:
+        config = RedisConfig(
+            server.url,
+            "DEVICE_SLOTS_URL",
+            key_of(service.url),
+            SilentReporter(),
+            settle_seconds=0,
+        )
+        RedisStore(config).check()
+        yield server

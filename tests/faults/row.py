@@ -72,6 +72,8 @@ class Row:
     """The expected exit status."""
     network: bool = False
     """Whether the run reaches the service through a faulty network."""
+    redis: bool = False
+    """Whether the runs share their limit through a Redis server."""
     limit: float = 30.0
 
 

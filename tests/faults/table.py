@@ -110,9 +110,9 @@ def _line(row: Row, record: Record) -> str:
 
 
 def _shortened(reported: str) -> str:
+    """Cut after a word: half a word may read like the name of another option."""
     plain = reported.replace("`", "'")
-    return (
-        plain
-        if len(plain) <= _TOLD_LENGTH
-        else f"{plain[: _TOLD_LENGTH - 1].rstrip()}…"
-    )
+    if len(plain) <= _TOLD_LENGTH:
+        return plain
+    words, _, _ = plain[: _TOLD_LENGTH - 1].rpartition(" ")
+    return f"{words}…"

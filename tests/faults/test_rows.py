@@ -14,7 +14,7 @@ import pytest
 from pytest_device.testing import FaultyService, faulty_service
 from tests.faults import judge
 from tests.faults.row import Row
-from tests.faults.rows import ROWS
+from tests.faults.rows import GROUPS, ROWS
 
 RECORDS: Final = "FAULT_RECORDS"
 """The environment variable with the directory for the records of all rows."""
@@ -30,14 +30,24 @@ def service() -> Generator[FaultyService]:
         yield running
 
 
+RACES: Final = (
+    "Signals",
+    "Signals during a call",
+    "A test ends its process",
+    "How pytest ends",
+    "pytest-xdist",
+    "The reaper",
+)
+"""The groups whose rows depend on which of two processes is faster."""
+
 LONGEST_FIRST: Final = sorted(ROWS, key=lambda row: -row.limit)
 
 
-@pytest.mark.parametrize(
-    "row",
-    LONGEST_FIRST,
-    ids=[re.sub(r"\W+", "-", row.name).strip("-") for row in LONGEST_FIRST],
-)
+def named(row: Row) -> str:
+    return re.sub(r"\W+", "-", row.name).strip("-")
+
+
+@pytest.mark.parametrize("row", LONGEST_FIRST, ids=named)
 def test_the_row_has_its_result(
     row: Row, tmp_path: Path, service: FaultyService
 ) -> None:
@@ -51,3 +61,14 @@ def test_the_row_has_its_result(
         path.read_text(errors="replace") for path in sorted(tmp_path.glob("output-*"))
     )
     assert not record.problems, f"{record}\n{outputs}"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("_attempt", range(10))
+@pytest.mark.parametrize(
+    "row", [row for group in RACES for row in GROUPS[group]], ids=named
+)
+def test_a_race_has_its_result_each_time(
+    row: Row, _attempt: int, tmp_path: Path, service: FaultyService
+) -> None:
+    test_the_row_has_its_result(row, tmp_path, service)

@@ -81,9 +81,8 @@ def test_a_session_without_a_field_does_not_match(row: Row) -> None:
     )
 
 
-@each(
-    "session_states", where=lambda row: row["id"] != "stopped-started-at"
-)  # here it may be stopped while new
+# Here it may be stopped while new.
+@each("session_states", where=lambda row: row["id"] != "stopped-started-at")
 def test_a_status_without_its_fields_does_not_match(row: Row) -> None:
     session = Service().session_in(row["status"])
     wrong = (

@@ -101,7 +101,7 @@ def outcome(
 def test_any_markers_produce_a_valid_request_or_an_error(
     session: pytest.Session, marked: list[dict[str, Any]], given_limits: dict[str, str]
 ) -> None:
-    settings = resolve(lambda _name: None, {}, given_limits.get)
+    settings = resolve({}, {}, given_limits)
 
     request, problems = outcome(item(session, "test_it", [GOOD, *marked]), settings)
 
@@ -128,9 +128,7 @@ def test_a_valid_marker_produces_a_request_whatever_the_names_of_test_and_run(
     given_limits: dict[str, str],
 ) -> None:
     request = request_of(
-        item(session, name, [GOOD]),
-        resolve(lambda _name: None, {}, given_limits.get),
-        environ,
+        item(session, name, [GOOD]), resolve({}, {}, given_limits), environ
     )
 
     assert request.name

@@ -75,9 +75,8 @@ def outcome(
 @settings(max_examples=settings().max_examples * 5)
 @given(bodies() | bodies(any_json))
 def test_client_and_service_accept_the_same_requests(body: dict[str, Any]) -> None:
-    given_body = {
-        option: value for option, value in body.items() if value is not None
-    }  # None is left out
+    # None is left out.
+    given_body = {option: value for option, value in body.items() if value is not None}
 
     request, _reported = outcome(arguments(given_body))
 

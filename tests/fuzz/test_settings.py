@@ -94,7 +94,7 @@ def outcome(
     options: dict[str, str], environ: dict[str, str], ini: dict[str, str]
 ) -> tuple[Settings | None, Sequence[str]]:
     try:
-        return resolve(options.get, environ, ini.get), ()
+        return resolve(options, environ, ini), ()
     except ConfigError as error:
         return None, error.problems
 

@@ -168,9 +168,8 @@ def test_a_trigger_on_ios_fires_when_the_clock_has_its_components(
 ) -> None:
     found = next_trigger_date(given, at("2026-03-10T08:00"), WARSAW, platform="ios")
     if given.get("weekdayOrdinal"):
-        assert (
-            at("2026-03-09").isoweekday() == 1
-        )  # the second Monday of March has passed
+        # The second Monday of March has passed.
+        assert at("2026-03-09").isoweekday() == 1
     assert (found and found.isoformat()) == expected
 
 

@@ -145,9 +145,8 @@ def test_adb_sends_a_broadcast_once_a_probe_has_found_the_emulator() -> None:
     ]
     assert sent[2][: len(broadcast)] == broadcast
     extras = list(sent[2][len(broadcast) :])
-    assert (
-        extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"
-    )  # the device's shell reads it again
+    # The device's shell reads it again.
+    assert extras[extras.index("body") + 1] == "'it'\\''s today'\\''s'"
     assert extras.count("--es") == len(extras) // 3
 
 

@@ -111,8 +111,9 @@ def test_missing_arguments_are_named_before_anything_is_sent(
     [("development", True), ("production", False), (None, False)],
 )
 def test_only_on_ios_the_build_selects_the_sandbox(
-    environment: Any, expected: bool
-) -> None:  # noqa: FBT001
+    environment: Any,
+    expected: bool,  # noqa: FBT001
+) -> None:
     assert request(apns_environment=environment).body()["development"] is expected
     assert (
         request(platform="android", apns_environment=environment).body()["development"]

@@ -34,7 +34,6 @@ def service(
     """The service, for a suite with the default sharing of sessions."""
     monkeypatch.delenv("DEVICE_SHARE")
     monkeypatch.delenv("PYTEST_ADDOPTS")  # every plugin takes part here
-    pytester.makeini(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
-    )  # else pytest-asyncio warns
+    # Else pytest-asyncio warns.
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     return configured_service

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -143,3 +144,98 @@ def leaks(files: list[Path], access: str) -> list[str]:
         for name, text, at in found
         if at in text
     ]
+
+
+LOSES = """
+import os, pathlib, pytest
+import httpx
+
+@pytest.mark.device(platform="android")
+def test_loses_its_device(device_session):
+    with httpx.Client(headers={"Authorization": "Bearer " + os.environ["DEVICE_TOKEN"]}) as http:
+        url = os.environ["DEVICE_URL"] + "/testing/sessions"
+        http.post(f"{url}/{device_session.id}/expire").raise_for_status()
+        for _ in range(10_000):
+            sessions = http.get(url).json()["data"]
+            mine = next(one for one in sessions if one["id"] == str(device_session.id))
+            if mine["status"] != "in-progress":
+                break
+    assert mine["status"] == "in-progress"
+
+def test_fails_itself():
+    assert False
+"""
+
+
+def test_a_failure_with_a_verdict_is_broken_and_says_which(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(LOSES)
+
+    pytester.runpytest("--alluredir=results")
+
+    results = [
+        json.loads(path.read_text())
+        for path in (pytester.path / "results").glob("*-result.json")
+    ]
+    statuses = {result["name"]: result["status"] for result in results}
+    labels = {
+        (result["name"], label["value"])
+        for result in results
+        for label in result["labels"]
+        if label["name"] == "device_verdict"
+    }
+    assert statuses == {
+        "test_loses_its_device": "broken",
+        "test_fails_itself": "failed",
+    }
+    assert labels == {("test_loses_its_device", "infrastructure")}
+    assert set(service.statuses()) <= {"stopped", "errored"}
+
+
+FAILING = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_fails(device_session): assert False
+
+@pytest.mark.device("alice", platform="android")
+@pytest.mark.device("bob", platform="ios")
+def test_passes(device_sessions): pass
+
+def test_plain(): assert False
+"""
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_allure_shows_devices_in_its_timeline_and_the_files_of_a_failed_test(
+    pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
+) -> None:
+    pytester.makeconftest(CONFTEST.partition("class Theirs")[0])
+    pytester.makepyfile(FAILING)
+
+    pytester.runpytest_subprocess("--alluredir=results", *distributed)
+
+    results = {
+        result["name"]: result
+        for file in (pytester.path / "results").glob("*-result.json")
+        for result in [json.loads(file.read_text())]
+    }
+    failed = results["test_fails"]
+    attached = {item["name"]: item for item in failed["attachments"]}
+    assert {"failure.md", "trace.zip"} <= set(attached)
+    trace = attached["trace.zip"]
+    assert trace["type"] == "application/vnd.allure.playwright-trace"
+    content = (pytester.path / "results" / trace["source"]).read_bytes()
+    assert content.startswith(b"PK")
+
+    ids = {session["id"] for session in service.sessions()}
+    assert {label(result, "thread") for result in results.values()} & ids
+    assert label(failed, "thread") in ids
+    assert results["test_passes"].get("attachments", []) == []
+    assert label(results["test_plain"], "thread") not in ids
+
+
+def label(result: dict[str, Any], name: str) -> str:
+    (value,) = [item["value"] for item in result["labels"] if item["name"] == name]
+    return str(value)

@@ -71,9 +71,8 @@ def test_the_option_and_the_fixture_driver_belong_to_pytest_selenium(
     result = pytester.runpytest("--driver=Firefox", "--html=report.html")
 
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(
-        ["*--*pytest-selenium*--*", "URL: about:blank"]
-    )  # what theirs adds to a failure
+    # What theirs adds to a failure.
+    result.stdout.fnmatch_lines(["*--*pytest-selenium*--*", "URL: about:blank"])
     assert service.statuses() == ["stopped"]
 
 

@@ -1,8 +1,11 @@
 """Tests that pytest-rerunfailures runs again."""
 
+import json
+
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.plugin.test_device_report import of_method
 
 FLAKY = """
 import pytest
@@ -26,6 +29,28 @@ def test_a_rerun_keeps_the_shared_device(
     result = pytester.runpytest("--reruns=1", *options)
 
     assert result.parseoutcomes() == {"passed": 2, "rerun": 1}
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "attempts"),
+    [
+        ("retain-on-failure", [""]),
+        ("on-first-retry", ["-rerun-1"]),
+        ("on", ["", "-rerun-1"]),
+    ],
+)
+def test_each_attempt_has_a_trace_of_its_own(
+    pytester: pytest.Pytester, service: FaultyService, mode: str, attempts: list[str]
+) -> None:
+    pytester.makepyfile(test_it=FLAKY.partition("def test_steady")[0])
+
+    pytester.runpytest("--reruns=1", f"--device-trace={mode}")
+
+    kept = pytester.path.glob("device-artifacts/*/trace.zip")
+    name = "test_it.py-test_flaky-"
+    attempts_kept = [path.parent.name.removeprefix(name)[8:] for path in kept]
+    assert sorted(attempts_kept) == attempts
     assert service.statuses() == ["stopped"]
 
 
@@ -133,3 +158,68 @@ def test_each_attempt_has_its_own_artifacts_directory(
     )
     assert places == [places[0], f"{places[0]}-rerun-1", f"{places[0]}-rerun-2"]
     result.stdout.fnmatch_lines([f"artifacts: left/{places[2]}"])
+
+
+@pytest.mark.usefixtures("service")
+def test_the_first_attempt_keeps_its_failure_when_the_second_one_passes(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(FLAKY.partition("def test_steady")[0])
+
+    result = pytester.runpytest("--reruns=1", "--device-artifacts-dir=left")
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    (path,) = pytester.path.glob("left/*/failure.json")
+    failure = json.loads(path.read_text())
+    assert (failure["attempt"], failure["error"]["type"]) == (1, "AssertionError")
+
+
+@pytest.mark.usefixtures("service")
+def test_attempts_are_retries_in_the_report_and_the_test_is_flaky(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(FLAKY.partition("def test_steady")[0])
+
+    result = pytester.runpytest("--reruns=1", "--device-report-run=it")
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    blob = pytester.path / "device-report/it.zip"
+    attempts = [
+        (begun["result"]["retry"], ended["result"]["status"])
+        for begun, ended in zip(
+            of_method(blob, "onTestBegin"), of_method(blob, "onTestEnd"), strict=True
+        )
+    ]
+    assert attempts == [(0, "failed"), (1, "passed")]
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_pytest_rerunfailures_repeats_failures_and_this_plugin_lost_devices(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makepyfile(
+        """
+        import pytest
+        seen = []
+
+        @pytest.mark.device(platform="android")
+        def test_flaky(device_session):
+            seen.append(device_session.id)
+            assert len(seen) == 2
+        """
+    )
+
+    result = pytester.runpytest(
+        "--device-retry-infrastructure=1",
+        "--reruns=1",
+        "--only-rerun=AssertionError",
+        *options,
+    )
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 2}
+    assert len(service.sessions()) == 2  # a repeated failure keeps its device
+    report = json.loads((pytester.path / "device-report/device-run.json").read_text())
+    (test,) = report["tests"]
+    outcomes = [attempt["outcome"] for attempt in test["attempts"]]
+    assert outcomes == ["retried", "rerun", "passed"]

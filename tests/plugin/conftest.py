@@ -8,8 +8,8 @@ from pathlib import Path
 import httpcore as httpcore  # noqa: PLC0414
 import pytest
 
+from pytest_device.plugin import collection as collection  # noqa: PLC0414
 from pytest_device.plugin import run as run  # noqa: PLC0414
-from pytest_device.plugin import scopes as scopes  # noqa: PLC0414
 from pytest_device.plugin.provider import drivers as drivers  # noqa: PLC0414
 from pytest_device.report import receipt as receipt  # noqa: PLC0414
 from pytest_device.testing import FaultyService, faulty_service
@@ -45,4 +45,6 @@ def service(
     monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "3")
     monkeypatch.setenv("DEVICE_SHARE", "test")
     monkeypatch.setenv("DEVICE_START_ATTEMPTS", "1")
+    # That of this run: names would contain it.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     return running_service

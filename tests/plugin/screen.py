@@ -23,9 +23,8 @@ def lines_on_screen(text: str, columns: int) -> list[str]:
         elif sign == "\n":
             lines.append([])  # a program's line end comes with a return
         else:
-            if (
-                column == columns
-            ):  # only now: at the margin the cursor waits for a sign to put into the next line
+            # Only now: at the margin the cursor waits for a sign to put into the next line.
+            if column == columns:
                 lines.append([])
                 column = 0
             lines[-1] += " " * (column + 1 - len(lines[-1]))
@@ -43,10 +42,11 @@ class TerminalRun:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (50, columns))
+        # Without readline's COLUMNS.
         command, environ = (
             [sys.executable, "-m", "pytest", *args],
             dict(os.environ),
-        )  # without readline's COLUMNS
+        )
         keys = slave if keyboard else subprocess.DEVNULL
         self.process = subprocess.Popen(
             command, stdin=keys, stdout=slave, stderr=slave, env=environ

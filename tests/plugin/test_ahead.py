@@ -102,18 +102,3 @@ def test_the_suites_wait_policy_applies_while_other_devices_boot(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*was not ready after ? s*"])
     assert set(service.statuses()) == {"stopped"}
-
-
-def test_nothing_is_prefetched_for_forked_tests(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    suite = PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
-    pytester.makepyfile(
-        suite.replace("def test_plain", "@pytest.mark.forked\ndef test_plain")
-    )
-
-    pytester.runpytest("-p", "no:forked", "-o", "markers=forked", "-x").assert_outcomes(
-        failed=1
-    )
-
-    assert service.statuses() == []

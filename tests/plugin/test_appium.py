@@ -1,5 +1,6 @@
 """Tests with Appium: the marker's app, errors with the right verdict, and evidence of failures."""
 
+import base64
 import json
 from collections.abc import Generator
 from pathlib import Path
@@ -13,7 +14,6 @@ from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
-from tests.docs_pages import DOCS, blocks
 
 ANDROID = {
     "platformName": "Android",
@@ -221,9 +221,8 @@ def test_rejected_capabilities_do_not_cost_a_device_per_test(
     service: FaultyService,
     options: list[str],
 ) -> None:
-    service.add_fault(
-        "boot", "delay", seconds=3, times=1
-    )  # one worker is refused while the other's device boots
+    # One worker is refused while the other's device boots.
+    service.add_fault("boot", "delay", seconds=3, times=1)
     far.answer = appium(
         session=refuses("invalid argument", "'appium:nonsense' is unknown")
     )
@@ -307,8 +306,8 @@ def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_another_platform_in_the_options_is_reported_before_appium_is_called(
-    pytester: pytest.Pytester, far: Controller
+def test_another_platform_in_the_options_is_reported_before_a_session_is_created(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     suite(pytester, ONE)
     pytester.makeconftest(
@@ -329,6 +328,26 @@ def test_another_platform_in_the_options_is_reported_before_appium_is_called(
         ["config: device_appium_options sets platformName='iOS', the marker platform=*"]
     )
     assert received(far, "/session") == []
+    assert service.statuses() == []
+
+
+def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    suite(pytester, ONE)
+    pytester.makeconftest(
+        """
+        import pytest
+        from appium.options.ios import XCUITestOptions
+
+        @pytest.fixture
+        def device_appium_options(): return XCUITestOptions()
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert started_with(far)["platformName"] == "Android"
 
 
 def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
@@ -384,28 +403,113 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     assert logged.read_text() == "1970-01-01T00:00:00.000+00:00 I token=***\n"
 
 
-def test_the_recipe_for_recordings_saves_the_one_of_a_failed_test(
+FINDS = 'device_driver.find_element("id", "pay")'
+PAGE = '<hierarchy><android.widget.Button resource-id="app:id/paid"/></hierarchy>'
+
+
+@pytest.mark.parametrize(
+    ("trace", "summaries"),
+    [("retain-on-failure", ["id 'pay': no match; nearest 'app:id/paid'"]), ("off", [])],
+)
+def test_without_a_trace_a_failure_names_no_nearest_element(
+    pytester: pytest.Pytester, far: Controller, trace: str, summaries: list[str]
+) -> None:
+    far.answer = appium(
+        element=refuses("no such element", "none", 404), source=says({"value": PAGE})
+    )
+    suite(pytester, ONE, body=FINDS)
+
+    pytester.runpytest("--device-artifacts-dir=left", f"--device-trace={trace}")
+
+    (path,) = Path("left").rglob("failure.json")
+    failure = json.loads(path.read_text())
+    nearest = failure["nearest"]
+    assert ([nearest["summary"]] if nearest else []) == summaries
+    assert failure["tree"][0]["elements"][0]["id"] == "app:id/paid"
+    assert failure["error"]["type"] == "NoSuchElementException"
+
+
+def test_an_error_in_the_teardown_reads_no_device(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
-    (recipe,) = blocks(DOCS / "reports.md", "python")
-    far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
-    pytester.makeconftest(recipe)
-    suite(
-        pytester,
-        ONE.replace("(device_driver)", "(device_driver, recording)"),
-        body="assert False",
+    broken = "import pytest\n@pytest.fixture\ndef broken(device_driver):\n    yield\n    assert False\n"
+    suite(pytester, broken + ONE.replace("(device_driver)", "(broken)"))
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(
+        passed=1, errors=1
     )
 
-    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+    assert list(Path("left").rglob("failure.json")) == []
+    assert "screenshot" not in _calls(far)
 
-    (film,) = Path("left").rglob("*.mp4")
-    assert film.read_bytes() == b"\0\0\0"
-    calls = [path.rpartition("/")[2] for path, _ in far.asked]
-    assert (
-        calls.index("start_recording_screen")
-        < calls.index("stop_recording_screen")
-        < len(calls) - 1
+
+MP4 = b"\0\0\0 ftypisom"
+
+
+def _records(far: Controller, video: bytes = MP4) -> None:
+    encoded = base64.b64encode(video).decode()
+    far.answer = appium(
+        start_recording_screen=says({"value": ""}),
+        stop_recording_screen=says({"value": encoded}),
     )
+
+
+def _calls(far: Controller) -> list[str]:
+    return [path.rpartition("/")[2] for path, _ in far.asked]
+
+
+@pytest.mark.parametrize(
+    ("mode", "body", "videos"),
+    [
+        ("off", "assert False", []),
+        ("retain-on-failure", "assert False", ["video.mp4"]),
+        ("retain-on-failure", "pass", []),
+        ("retain-on-failure", "pytest.skip()", []),
+        ("on", "pass", ["video.mp4"]),
+    ],
+)
+def test_a_video_is_kept_as_the_option_says(
+    pytester: pytest.Pytester, far: Controller, mode: str, body: str, videos: list[str]
+) -> None:
+    _records(far)
+    suite(pytester, ONE, body=body)
+
+    pytester.runpytest("--device-artifacts-dir=left", f"--device-video={mode}")
+
+    kept = list(Path("left").rglob("video.*"))
+    assert [path.name for path in kept] == videos
+    assert all(path.read_bytes() == MP4 for path in kept)
+    calls = _calls(far)
+    assert ("start_recording_screen" in calls) == (mode != "off")
+    if mode != "off":
+        start, stop = "start_recording_screen", "stop_recording_screen"
+        assert calls.index(start) < calls.index(stop) < len(calls) - 1
+
+
+def test_a_video_is_among_the_files_of_a_failure_and_ends_before_the_device_is_read(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    _records(far, b"\0\0\0 ftypqt  ")
+    suite(pytester, ONE, body="assert False")
+
+    pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
+
+    (path,) = Path("left").rglob("failure.json")
+    assert "video.mov" in json.loads(path.read_text())["files"]
+    calls = _calls(far)
+    assert calls.index("stop_recording_screen") < calls.index("screenshot")
+
+
+def test_a_device_that_does_not_record_fails_no_test(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    far.answer = appium(start_recording_screen=refuses("unknown command", "no", 404))
+    suite(pytester, ONE)
+
+    result = pytester.runpytest("--device-video=on", "-rA")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*no video of the device: *"])
 
 
 def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secret(
@@ -493,7 +597,7 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 
     assert len(received(far, "/session")) <= 2
     assert len(service.sessions()) <= 2
-    assert len(result.outlines) <= 40
+    assert len(result.outlines) <= 42
     (reported,) = (
         line
         for line in result.outlines

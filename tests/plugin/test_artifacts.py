@@ -36,17 +36,17 @@ def test_an_unwritable_artifacts_directory_is_noted_once_and_tests_keep_their_ow
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_an_unwritable_receipt_is_noted(
+def test_an_unwritable_report_is_noted(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     pytester.makepyfile(FAILING.replace("assert", "pass #"))
     (pytester.path / "left").touch()
 
-    result = pytester.runpytest("--device-artifacts-dir=left")
+    result = pytester.runpytest("--device-report=left")
 
     assert (result.ret, service.statuses()) == (pytest.ExitCode.OK, ["stopped"])
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
-    result.stdout.fnmatch_lines(["cannot save artifacts in *"])
+    result.stdout.fnmatch_lines(["cannot write the report in *--device-report"])
 
 
 def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(
@@ -54,9 +54,10 @@ def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(
 ) -> None:
     pytester.makepyfile(FAILING, test_other=FAILING)
 
-    pytester.runpytest("--device-artifacts-dir=left", "-n2")
+    pytester.runpytest("--device-report=left", "-n2")
 
-    receipt = json.loads((pytester.path / "left" / "receipt.json").read_text())
+    report = json.loads((pytester.path / "left" / "device-run.json").read_text())
+    receipt = report["receipt"]
     assert (
         (receipt["created"], receipt["stopped"])
         == (2, 2)
@@ -70,13 +71,13 @@ def test_the_receipt_is_next_to_the_tests_artifacts_even_if_the_directory_was_ch
     pytester.makepyfile(FAILING)
     pytester.makeconftest("import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')")
 
-    pytester.runpytest_subprocess("--device-artifacts-dir=left").assert_outcomes(
-        failed=1
-    )
+    pytester.runpytest_subprocess(
+        "--device-artifacts-dir=left", "--device-report=left"
+    ).assert_outcomes(failed=1)
 
     assert len(service.sessions()) == 1
     assert [path.name for path in (pytester.path / "left").glob("*.json")] == [
-        "receipt.json"
+        "device-run.json"
     ]
     assert len(list((pytester.path / "left").glob("*/session.json"))) == 1
     assert list((pytester.path / "elsewhere").iterdir()) == []
@@ -219,3 +220,54 @@ def test_no_session_id_is_broken_in_80_columns(
         ]
         assert len(found) >= 2
         assert [line for line in found if len(line) > 80] == []
+
+
+FULL = """
+import pytest, resource
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(call):
+    # As on a full disk: every write fails, but files can be created.
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if call.when == "call":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        return (yield)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+"""
+
+
+def test_a_disk_that_is_full_when_a_test_fails_is_noted_and_the_test_keeps_its_error(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(FULL)
+    pytester.makepyfile(FAILING)
+
+    result = pytester.runpytest("--device-artifacts-dir=left")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.stdout.fnmatch_lines(["E*the test's own error*"])
+    assert [line for line in result.outlines if "cannot save artifacts" in line]
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_failure_is_written_for_a_device_that_cannot_be_read(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        FAILING.replace("test_fails()", "test_fails(device_agent_device)")
+    )
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    (path,) = Path("left").rglob("failure.json")
+    failure = json.loads(path.read_text())
+    assert failure["error"]["message"].startswith("the test's own error")
+    assert failure["source"]["file"].endswith(".py")
+    assert failure["missing"][0].startswith("no screenshot.png of the device: ")
+    assert failure["verdict"] in {"test", "infrastructure"}
+    assert [device["session"] for device in failure["device"]] == [
+        session["id"] for session in service.sessions()
+    ]

@@ -98,21 +98,117 @@ def test_a_cause_that_affects_every_test_is_paid_for_and_reported_once(
     assert_paid_once(result, sharing, cause)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_firewalls_page_is_not_final_and_the_next_test_gets_its_device(
-    pytester: pytest.Pytester, sharing: FaultyService, status: int
+@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+def test_a_mistake_that_is_found_before_a_session_is_created_is_reported_once(
+    pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:
-    sharing.add_fault("create", "reply", status=status, body="<html>blocked</html>")
     pytester.makepyfile(
-        test_it=SUITE.replace("TYPE", "agent-device").replace("range(50)", "range(2)")
+        test_it=SUITE.replace("TYPE", "appium").replace(
+            "device_session", "device_driver"
+        )
     )
+
+    result = pytester.runpytest(*distributed)
+
+    assert_paid_once(result, sharing, "no app for Appium")
+    assert creates(sharing) == 0
+    result.stdout.no_fnmatch_line("-* device -*")
+
+
+@pytest.mark.usefixtures("sharing")
+def test_two_mistakes_that_are_found_before_a_session_is_created_are_both_reported(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture
+        def device_request_defaults(request):
+            return {"share": "run"} if request.node.callspec.params["n"] % 2 else {"type": "argent"}
+        """
+    )
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
 
     result = pytester.runpytest()
 
-    result.assert_outcomes(errors=1, passed=1)
+    result.assert_outcomes(errors=2)
+    for name in ("share", "type"):
+        result.stdout.fnmatch_lines(
+            [
+                f"config: device_request_defaults can't set {name}, *: 25 tests affected, *"
+            ]
+        )
+
+
+PAGE: Final = "<html>blocked</html>"
+
+
+def unshared(tests: int) -> str:
+    """Return a suite of equal tests, each with a session of its own."""
+    suite = SUITE.replace("range(50)", f"range({tests})")
+    return suite.replace('type="TYPE"', 'share="test"')
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_create_call_that_a_firewall_refuses_with_its_page_is_sent_again(
+    pytester: pytest.Pytester, sharing: FaultyService, status: int
+) -> None:
+    sharing.add_fault("create", "reply", status=status, body=PAGE, times=2)
+    pytester.makepyfile(test_it=unshared(2))
+
+    result = pytester.runpytest("-v")
+
+    result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["infrastructure: create: refused by a firewall, a proxy or a login page *"]
+        ["*refused by a firewall, a proxy or a login page *; asking again in 0 s*"]
     )
+
+
+def test_a_firewalls_page_that_stays_is_asked_for_three_times_and_reported_once(
+    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that the run ends before the first probe.
+    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.5")
+    sharing.add_fault("create", "reply", status=403, body=PAGE, times=None)
+    pytester.makepyfile(test_it=unshared(TESTS))
+
+    result = pytester.runpytest()
+
+    assert creates(sharing) == 3
+    result.stdout.fnmatch_lines(
+        [
+            f"infrastructure: create: refused by a firewall*: {TESTS} tests affected, first test_it*"
+        ]
+    )
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]], ids=["one process", "workers"])
+def test_a_gateways_page_during_a_deployment_costs_few_tests(
+    pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
+) -> None:
+    sharing.add_fault("create", "reply", status=503, body=PAGE, times=2)
+    pytester.makepyfile(test_it=unshared(12))
+
+    result = pytester.runpytest(*distributed)
+
+    result.assert_outcomes(errors=2, passed=10)
+    assert "not attempted" not in result.stdout.str()
+    assert creates(sharing) == 12  # no call that may have created a session is repeated
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]], ids=["one process", "workers"])
+def test_a_single_401_to_a_token_that_has_worked_ends_no_test(
+    pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
+) -> None:
+    sharing.add_fault("create", "reply", status=401, body="{}", skip=6)
+    sharing.add_fault("get", "reply", status=401, body="{}", skip=3)
+    pytester.makepyfile(test_it=unshared(12))
+
+    result = pytester.runpytest(*distributed)
+
+    result.assert_outcomes(passed=12)
+    assert creates(sharing) == 13
 
 
 def test_controllers_that_never_respond_are_paid_for_and_reported_once(
@@ -189,4 +285,6 @@ def test_a_boot_that_no_later_test_shares_is_not_kept(
     result = pytester.runpytest("--device-wait-timeout-seconds=2")
 
     result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
+    result.stdout.fnmatch_lines(
+        ["devices: 2 created, 2 stopped (confirmed), 1 failed to start; *"]
+    )

@@ -282,7 +282,9 @@ def test_the_header_shows_the_service_and_its_source(
 
     pytester.runpytest().stdout.no_fnmatch_line("device:*")
     pytester.runpytest("--device-local").stdout.fnmatch_lines(
-        ["device: local service (--device-local), sessions up to 30 min (idle 10)"]
+        [
+            "device: local service (--device-local), sessions up to 30 min (idle 10), browser *isolated from other users*"
+        ]
     )
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
     pytester.runpytest().stdout.fnmatch_lines(
@@ -328,6 +330,45 @@ def test_a_plugin_with_the_same_marker_is_named(pytester: pytest.Pytester) -> No
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*-p no:appium_scheduler*"])
+
+
+PYTEST_FORKED = """
+def pytest_addoption(parser): parser.addoption("--forked", action="store_true")
+def pytest_configure(config): config.addinivalue_line("markers", "forked: runs in a fork")
+"""
+"""What the plugin sees of pytest-forked."""
+
+
+@pytest.mark.parametrize(
+    ("option", "marker"), [("--forked", ""), ("-q", "@pytest.mark.forked\n")]
+)
+def test_a_device_test_of_pytest_forked_is_refused_before_a_session_is_created(
+    pytester: pytest.Pytester, option: str, marker: str
+) -> None:
+    pytester.makeconftest(PYTEST_FORKED)
+    pytester.makepyfile(
+        ANDROID.replace("@pytest.mark.device", f"{marker}@pytest.mark.device")
+    )
+
+    result = pytester.runpytest(*SERVICE, "-p", "no:forked", option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: pytest-forked runs *::test_driven in a forked process*without --forked and @pytest.mark.forked"
+        ]
+    )
+
+
+def test_tests_without_devices_may_run_with_pytest_forked(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeconftest(PYTEST_FORKED)
+    pytester.makepyfile(f"{ANDROID}\n@pytest.mark.forked\ndef test_plain(): pass\n")
+
+    result = pytester.runpytest(*SERVICE, "-p", "no:forked", "-k", "plain")
+
+    result.assert_outcomes(passed=1, deselected=1)
 
 
 def test_markers_of_unittest_and_other_classes_are_read(
@@ -407,4 +448,36 @@ def test_toml_values_can_be_lists_numbers_and_booleans(
 
     pytester.runpytest("-W", "error::pytest.PytestDeprecationWarning").assert_outcomes(
         passed=2
+    )
+
+
+def test_a_method_of_unittest_with_an_argument_is_reported_with_its_line(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import unittest
+        from unittest import mock
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        class TestIt(unittest.TestCase):
+            def test_wrong(self, device_session): pass
+            def test_right(self): pass
+            def test_default(self, times=2): pass
+
+            @mock.patch("os.getcwd")
+            def test_mocked(self, getcwd): pass
+
+        class TestPlain(unittest.TestCase):
+            def test_unrelated(self, anything): pass
+        """
+    )
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert problem == (
+        "test_it.py:7: test_wrong: a method of a unittest.TestCase can't request device_session as an argument, "
+        "because unittest calls it without arguments: set an attribute in an autouse fixture, or use a class without "
+        "TestCase"
     )

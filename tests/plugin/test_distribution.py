@@ -166,9 +166,8 @@ def all_kinds(suite: Suite, once: Once) -> Ran:
 def test_a_worker_stays_with_its_device(all_kinds: Ran) -> None:
     all_kinds.result.assert_outcomes(passed=18)
     assert all(len(workers) == 1 for workers in all_kinds.sessions().values())
-    assert (
-        len(all_kinds.sessions()) <= 3
-    )  # for who is done first may take over a part of the other
+    # For who is done first may take over a part of the other.
+    assert len(all_kinds.sessions()) <= 3
 
 
 def test_tests_without_a_device_run_while_one_boots(all_kinds: Ran) -> None:
@@ -348,9 +347,8 @@ def test_tests_that_cannot_be_sent_to_a_worker_run_on_another(suite: Suite) -> N
         """
     )
 
-    result = suite.pytester.runpytest_subprocess(
-        "-n2", "-p", "deadly"
-    )  # which changes pytest-xdist
+    # Which changes pytest-xdist.
+    result = suite.pytester.runpytest_subprocess("-n2", "-p", "deadly")
 
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
     result.assert_outcomes(passed=6)
@@ -467,9 +465,8 @@ def test_the_suites_own_scheduler_is_used(suite: Suite) -> None:
         """
     )
 
-    result = suite.pytester.runpytest_subprocess(
-        "-n1", "-v", "-p", "own"
-    )  # which workers find in their directory
+    # Which workers find in their directory.
+    result = suite.pytester.runpytest_subprocess("-n1", "-v", "-p", "own")
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*scheduling tests via Own*"])

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_device import errors
 from pytest_device.escape import escaped
-from pytest_device.sessions.ledger import KEPT, LIVE
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.cli.running import call
 from tests.sessions.reaper_clients import entry_of
@@ -123,7 +123,7 @@ def test_every_command_escapes_the_ledgers_text_and_file_names(
 ) -> None:
     run = OwnRun.join(tmp_path, uuid4().hex, "main")
     directory = Path(run.ledger.directory)
-    for state in (LIVE, KEPT):
+    for state in (Phase.LIVE, Phase.KEPT):
         run.ledger.write(
             entry_of(
                 str(uuid4()),

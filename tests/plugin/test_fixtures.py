@@ -256,6 +256,58 @@ def test_a_forked_child_creates_sessions_and_leaves_none(
     assert eventually(lambda: service.statuses() == ["stopped", "stopped"])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_is_refused_a_device_and_leaves_its_parents_alone(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import os, pytest
+        from pytest_device import ConfigError
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+        def test_forks(device_session, device_lease, device_client):
+            if not (child := os.fork()):
+                try:
+                    with device_lease(platform="ios"):
+                        os._exit(1)
+                except ConfigError as error:
+                    os._exit(0 if "a process that a test forked" in str(error) else 2)
+                finally:
+                    os._exit(3)
+            assert os.waitpid(child, 0)[1] == 0
+            assert device_client.get(device_session.id).status == "in-progress"
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_that_ends_its_parents_test_leaves_the_session_to_the_parent(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import os, pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+        def test_forks(device_session, device_client):
+            if child := os.fork():
+                os.waitpid(child, 0)
+                assert device_client.get(device_session.id).status == "in-progress"
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+    assert service.statuses() == ["stopped"]
+
+
 def test_the_clients_sessions_are_stopped_at_the_end_of_the_run(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:
@@ -328,8 +380,9 @@ def test_a_failed_tests_own_artifacts_go_to_the_artifacts_directory(
     )
 
     (place,) = (pytester.path / "left").glob("test_it.py-test_fails-a-b-*")
-    assert sorted(file.name for file in place.iterdir()) == ["mine.txt", "session.json"]
+    assert {"mine.txt", "session.json"} <= {file.name for file in place.iterdir()}
     (session,) = fixtures.sessions()
     assert session["id"] in (place / "session.json").read_text()
     assert "remoteConfig" not in (place / "session.json").read_text()
-    assert '"created": 1' in (pytester.path / "left" / "receipt.json").read_text()
+    report = pytester.path / "device-report" / "device-run.json"
+    assert '"created": 1' in report.read_text()

@@ -45,7 +45,7 @@ def test_the_device_of_a_failed_test_is_kept_until_enter_is_pressed(
     run.read_until(lambda run: shown(run, "press Enter"))
 
     assert suite.statuses() == ["in-progress"]
-    assert shown(run, PAGE)
+    assert shown(run, rf"device failed: test_it.py::test_fails: assert False\s+{PAGE}")
     assert shown(run, PREVIEW)
     assert not shown(run, "torn down")  # the test's own state is there to be seen, too
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_device import DeviceClient
+from pytest_device.sessions.quota import key_of
+from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.testing import FaultyService
 from tests.sessions.redis_server import RedisServer, redis_server
 from tests.waiting import eventually
@@ -30,6 +33,20 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
     ) as server:
         server.url = server.url.replace("//", "//:open-sesame@")
         yield server
+
+
+@pytest.fixture
+def settled(redis: RedisServer, service: FaultyService) -> RedisServer:
+    """The server, which gives slots at once: a new one does so after 20 s."""
+    config = RedisConfig(
+        redis.url,
+        "DEVICE_SLOTS_URL",
+        key_of(service.url),
+        SilentReporter(),
+        settle_seconds=0,
+    )
+    RedisStore(config).check()
+    return redis
 
 
 @pytest.fixture
@@ -83,11 +100,11 @@ def test_runs_on_one_machine_share_the_limit(
 def test_runs_without_a_shared_disk_share_the_limit_through_a_server(
     pytester: pytest.Pytester,
     limited: FaultyService,
-    redis: RedisServer,
+    settled: RedisServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
+    monkeypatch.setenv("DEVICE_SLOTS_URL", settled.url)
 
     assert run_side_by_side(pytester, tmp_path / "here", tmp_path / "there") == [0, 0]
 
@@ -151,10 +168,10 @@ def test_a_worker_reports_immediately_what_it_waits_for(
 def test_the_servers_password_is_never_shown(
     pytester: pytest.Pytester,
     limited: FaultyService,
-    redis: RedisServer,
+    settled: RedisServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
+    monkeypatch.setenv("DEVICE_SLOTS_URL", settled.url)
     pytester.makepyfile(
         """
         import os, pytest

@@ -48,10 +48,11 @@ def programs() -> list[psutil.Process]:
 def _workplace(process: psutil.Process) -> str:
     try:
         return " ".join([process.cwd(), process.environ().get("TMPDIR", "")])
+    # The latter from older versions of psutil for what has just gone.
     except (
         psutil.Error,
         FileNotFoundError,
-    ):  # the latter from older versions of psutil for what has just gone
+    ):
         return ""
 
 
@@ -91,7 +92,7 @@ SUITE = {
             return {"app": device_appium_options["app"].replace("app.xml", "missing.xml")}
 
         @pytest.mark.device(platform="ios", type="appium")
-        def test_driven(device_driver): pass
+        def test_driven(request, device_session): request.getfixturevalue("device_driver")  # unknown before
         """,
     "test_4_afresh": """
         import pytest
@@ -131,6 +132,16 @@ SUITE = {
         def test_chats(device_drivers):
             assert sorted(device_drivers) == ["alice", "bob"]
             assert device_drivers["alice"].session_id == device_drivers["bob"].session_id
+        """,
+    "test_8_missing": """
+        import pytest
+
+        @pytest.fixture
+        def device_appium_options(device_appium_options):
+            return {"app": device_appium_options["app"].replace("app.xml", "missing.xml")}
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_driver): pass
         """,
     "test_7_ends": """
         import signal, psutil, pytest
@@ -190,7 +201,7 @@ def ran(pytester: pytest.Pytester, suite: None, done: list[Ran]) -> Ran:
 
 def test_a_test_drives_a_real_appium(ran: Ran) -> None:
     ran.assert_passed("test_1_drives.py::test_driven")
-    ran.result.assert_outcomes(passed=7, failed=1, errors=2)
+    ran.result.assert_outcomes(passed=7, failed=1, errors=3)
     ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
     assert ran.left == []
 
@@ -200,10 +211,19 @@ def test_the_clients_own_options_class_is_accepted(ran: Ran) -> None:
 
 
 def test_options_that_appium_rejects_are_reported_with_its_message(ran: Ran) -> None:
-    ran.result.stdout.fnmatch_lines(["*ERROR at setup of test_driven*"])
+    ran.result.stdout.fnmatch_lines(["*ERROR at call of test_driven*"])
     ran.result.stdout.fnmatch_lines(
         ["app: Appium could not install and start the app */missing.xml: *"]
     )
+
+
+def test_an_app_that_does_not_exist_is_reported_before_there_is_a_session(
+    ran: Ran,
+) -> None:
+    ran.result.stdout.fnmatch_lines(
+        ["*ERROR at setup of test_driven*", "config: appium:app='*/missing.xml' of *"]
+    )
+    ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
 def test_a_driver_whose_session_or_server_is_gone_does_not_delay_the_end(

@@ -25,7 +25,7 @@ def device_appium_options(request):
     return request.param
 
 def where(driver):
-    return driver.find_element("accessibility id", "where").text
+    return driver.find_element("xpath", "//*[@resource-id='where']").text
 
 @pytest.mark.parametrize("device_appium_options", [build], indirect=True)
 def test_installs_a_build(device_driver):

@@ -51,10 +51,16 @@ def test_has_the_markers_app(device_driver):
     assert device_driver.find_element("accessibility id", "title").text == "Notes"
     assert device_driver.find_element("accessibility id", "where").text == "/list/7"
     assert device_driver.orientation == "LANDSCAPE"
+    device_driver.execute_script("lambda-status=passed")
+    device_driver.execute_script("lambda-status=failed")
 
 @notes
 @pytest.mark.parametrize("device_appium_options", [{{"app": "{url}/none.zip"}}], indirect=True)
 def test_has_no_app(device_driver): pass
+
+@pytest.mark.device(platform="android", type="appium")
+@pytest.mark.parametrize("device_appium_options", [{{"appPackage": "org.example.other"}}], indirect=True)
+def test_names_an_app_that_is_not_installed(device_driver): pass
 
 @pytest.mark.device(platform="android", type="appium", device_identifier="fake")
 def test_elsewhere(device_environment):
@@ -93,12 +99,15 @@ def test_suites_for_android_and_in_another_language_run_unchanged(
 
     result = pytester.runpytest_subprocess("--device-local")
 
-    result.assert_outcomes(passed=2, errors=2)
+    result.assert_outcomes(passed=2, errors=3)
     result.stdout.fnmatch_lines(
         [
             f"app: Appium could not install and start the app {builds}/none.zip: *",
+            "config: Appium rejected the capabilities: *org.example.other is not installed on this device*",
+            "Fix: set appium:app or application_archive_url as well*",
             "config: Appium rejected the capabilities: *'UiAutomator2'*",
             "Fix: remove automationName from device_appium_options: * Appium's fake one *",
-            "devices: 2 created, 2 stopped (confirmed); *",
+            "devices: 3 created, 3 stopped (confirmed); *",
+            "the local device ignored scripts for another service (lambda-status): *",
         ]
     )

@@ -97,12 +97,11 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(
         ["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"]
     )
     result.stdout.fnmatch_lines(["infrastructure: the *"])
-    assert (
-        "agent-device exited unexpectedly" in result.stdout.str()
-    )  # in the message, or in the log below it
+    # In the message, or in the log below it.
+    assert "agent-device exited unexpectedly" in result.stdout.str()
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
-    assert '[button] "go"' in (place / "snapshot.txt").read_text()
+    assert "button 'go'" in (place / "screen.txt").read_text()
 
 
 def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
@@ -139,4 +138,4 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
     result.stdout.fnmatch_lines(["E*ArgentError: argent gesture-tap: y is missing"])
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
-    assert "Source: cdp-dom" in (place / "describe.txt").read_text()
+    assert "gesture-tap x=" in (place / "screen.txt").read_text()

@@ -70,7 +70,6 @@ def test_the_message_has_the_reason_but_no_url_that_ends_with_the_run(
         for number, line in enumerate(result.outlines)
         if "local device service log" in line
     ]
-    assert "ERROR at call of test_lost" in "".join(
-        result.outlines[log - 6 : log]
-    )  # whose message has no reason
+    # Whose message has no reason.
+    assert "ERROR at call of test_lost" in "".join(result.outlines[log - 10 : log])
     result.stdout.no_fnmatch_line("  device *")

@@ -250,9 +250,8 @@ def test_other_marks_of_a_package_stay_ignored_as_in_pytest(
         "import pytest\npytestmark = pytest.mark.skip('not read')\n"
     )
     (pytester.path / "package" / "test_it.py").write_text("def test_it(): pass\n")
-    (pytester.path / "test_notes.txt").write_text(
-        ">>> 1 + 1\n2\n"
-    )  # an item of a module that is none
+    # An item of a module that is none.
+    (pytester.path / "test_notes.txt").write_text(">>> 1 + 1\n2\n")
 
     pytester.runpytest("--doctest-glob=*.txt").assert_outcomes(passed=2)
 
@@ -346,9 +345,8 @@ def test_tests_are_spread_over_the_selected_platforms(
     pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(
         passed=6
     )
-    pytester.runpytest("-n2").assert_outcomes(
-        passed=12
-    )  # workers agree on the order of a set
+    # Workers agree on the order of a set.
+    pytester.runpytest("-n2").assert_outcomes(passed=12)
 
 
 def test_tests_without_a_device_run_when_all_others_are_deselected(

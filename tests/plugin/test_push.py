@@ -40,6 +40,36 @@ def test_the_suites_own_delivery_is_used_and_other_session_types_are_refused(
     pytester.runpytest().assert_outcomes(passed=2)
 
 
+def test_a_misspelled_name_is_reported_before_the_device_is_asked(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    del service
+    pytester.makepyfile("""
+        import pytest
+        from pytest_device import ConfigError
+
+        sent = []
+
+        @pytest.fixture
+        def device_push_delivery():
+            return lambda message, device: sent.append(message)
+
+        @pytest.mark.device(platform="ios", type="web-preview-only")
+        def test_sends(device_push):
+            device_push.send({"titel": "News", "subtitle": "Local"})
+
+        def test_nothing_was_sent():
+            assert not sent
+    """)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["E *ConfigError: content has an unknown name 'titel': did you mean 'title'[?]"]
+    )
+
+
 def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import httpx
@@ -65,6 +95,6 @@ def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -
     result = pytester.runpytest("-rP")
 
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["the token is [*][*][*] [*][*][*]"])
+    result.stdout.fnmatch_lines(["the token is [*][*][*] device-token"])
     needed = "*device_notifications needs platform, handler_timeout_seconds: return them from *_notification_settings*"
     result.stdout.fnmatch_lines([needed])

@@ -62,10 +62,11 @@ class Machine:
     def ran(self) -> list[str]:
         """Return the numbers of the tests that ran here, none of which may have found another machine's state."""
         files = sorted(self.checkout.glob("ran-*"))
+        # A file may just be written.
         assert {file.read_text() for file in files} <= {
             str(self.state_dir),
             "",
-        }  # a file may just be written
+        }
         return [file.name.removeprefix("ran-") for file in files]
 
     def left(self) -> list[Path]:
@@ -93,17 +94,16 @@ def machines(
     del service
     for name in ("DEVICE_SHARE", "DEVICE_STATE_DIR"):
         monkeypatch.delenv(name)
-    monkeypatch.delenv(
-        "TOX_ENV_DIR", raising=False
-    )  # where pytest would have its cache
-    monkeypatch.setenv(
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
-    )  # the servers import what they load
+    # Where pytest would have its cache.
+    monkeypatch.delenv("TOX_ENV_DIR", raising=False)
+    # The servers import what they load.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
     found = [Machine(tmp_path / name) for name in ("here", "there", "elsewhere")]
+    # Worth two boots.
     found[0].remember(
         dict.fromkeys((f"test_it.py::test_driven[{n}]" for n in range(4)), 600.0)
-    )  # worth two boots
+    )
     return found
 
 

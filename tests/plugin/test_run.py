@@ -1,8 +1,11 @@
 """Tests with sessions of the local service and simulated devices."""
 
+import json
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -299,6 +302,61 @@ def test_workers_share_the_service_and_the_receipt_counts_all_their_sessions(
     assert two_workers.statuses == ["stopped"] * 6
 
 
+@pytest.mark.parametrize(
+    "fields", [{}, {"updatedAt": None}], ids=["the last update", "our clock"]
+)
+def test_the_device_time_of_an_errored_session_is_given_as_an_upper_bound(
+    pytester: pytest.Pytester, service: FaultyService, fields: dict[str, None]
+) -> None:
+    service.add_fault(
+        "stop", "change", fields={"status": "errored", "finishedAt": None, **fields}
+    )
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-report=artifacts")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["devices: 1 created, 1 stopped (confirmed); at most * s of device time, *"]
+    )
+    path = pytester.path / "artifacts" / "device-run.json"
+    receipt = json.loads(path.read_text())["receipt"]
+    assert receipt["device_seconds"] > 0
+    assert receipt["device_seconds_bound"] == "at most"
+
+
+def test_each_session_that_fails_to_start_is_counted(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_START_ATTEMPTS", "2")
+    service.add_fault("boot", "fail", reason="no booted device", times=2)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["devices: 2 created, 2 stopped (confirmed), 2 failed to start; *"]
+    )
+    # Without pytest's own summary, which CI shows in full: once while it runs.
+    shown = [line for line in result.outlines if not line.startswith("ERROR")]
+    assert len([line for line in shown if "failed to start" in line]) == 4
+
+
+def test_a_session_that_is_not_ready_in_time_counts_as_failed_to_start(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=0.2", "-n1")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["devices: 1 created, 1 stopped (confirmed), 1 failed to start; *"]
+    )
+
+
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
 def test_an_errored_session_is_an_infrastructure_error_with_its_page(
     pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
@@ -315,7 +373,7 @@ def test_an_errored_session_is_an_infrastructure_error_with_its_page(
             "-* device -*",
             "android agent-device, session page:",
             "    http://127.0.0.1:*/sessions/*",
-            "devices: 1 created, 1 stopped (confirmed); *",
+            "devices: 1 created, 1 stopped (confirmed), 1 failed to start; *",
             "1 infrastructure error (not a test failure)",
             "ERROR *::test_driven - infrastructure: *",
         ]
@@ -526,9 +584,8 @@ def test_a_permanently_failing_stop_is_reported_and_fails_the_run(
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     service.reset()
-    assert eventually(
-        lambda: ("stop", 200) in service.requests()
-    )  # the reaper goes on after the run
+    # The reaper goes on after the run.
+    assert eventually(lambda: ("stop", 200) in service.requests())
 
 
 def test_the_session_of_a_failed_test_is_kept_if_requested(
@@ -732,10 +789,11 @@ def test_runs_with_the_same_name_do_not_collide(
         {line for line in result.outlines if "/state/runs/" in line}
         for result in results
     )
+    # One directory for the whole run.
     assert [len(line.split()) for line in (*first, *second)] == [
         1,
         1,
-    ]  # one directory for the whole run
+    ]
     assert first != second
 
 
@@ -785,6 +843,100 @@ def test_an_interrupt_while_waiting_stops_the_session(
     run.communicate(timeout=60)
 
     assert all_stopped(service, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal to a thread")
+def test_a_worker_is_interrupted_in_its_main_thread(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    # A signal to its process could go to another thread, and a sleeping main thread would sleep on.
+    started, noticed = pytester.path / "started", pytester.path / "noticed"
+    pytester.makepyfile(
+        f"""
+        import signal, pathlib, pytest, time
+
+        @pytest.mark.device(platform="android")
+        def test_it(device_session):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGTERM}})
+            pathlib.Path({str(started)!r}).touch()
+            for _ in range(300):
+                if signal.SIGTERM in signal.sigpending():  # else another thread has received it
+                    pathlib.Path({str(noticed)!r}).touch()
+                    break
+                time.sleep(0.1)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {{signal.SIGTERM}})
+        """
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-n1"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    assert eventually(started.exists)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+
+    assert noticed.exists()
+    assert all_stopped(service, 1)
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="signals don't interrupt such a wait on Windows"
+)
+@pytest.mark.parametrize(
+    ("operation", "is_waiting"),
+    [
+        ("create", lambda requests: ("create", None) in requests),
+        (
+            "boot",
+            lambda requests: any(
+                operation == "create" and status for operation, status in requests
+            ),
+        ),
+    ],
+    ids=["create", "boot"],
+)
+def test_a_signal_that_another_thread_received_interrupts_the_wait_for_a_device(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    is_waiting: Callable[[list[tuple[str, int | None]]], bool],
+) -> None:
+    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "25")
+    service.add_fault(operation, "delay", seconds=25)
+    pytester.makeconftest(
+        """
+        import signal, threading
+
+        threading.Thread(target=threading.Event().wait, daemon=True).start()  # receives what the main thread blocks
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        """
+    )
+    pytester.makepyfile(ONE)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest"],
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    assert eventually(lambda: is_waiting(service.requests()))
+    sent_at = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    assert eventually(
+        lambda: (
+            run.poll() is not None
+            or "stop" in [asked for asked, _ in service.requests()]
+        )
+    )
+    took = time.monotonic() - sent_at
+    run.communicate(timeout=60)
+
+    assert took < 15
+    assert eventually(lambda: all_stopped(service, 1))
 
 
 def test_junit_names_the_session_of_a_test(

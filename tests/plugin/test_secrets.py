@@ -1,9 +1,13 @@
 """No output of a run contains a secret, however the run ends."""
 
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_urlsafe
+from threading import Thread
 
 import pytest
 
@@ -13,6 +17,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import resolve
 from pytest_device.testing import FaultyService
+from pytest_device.updates.signing import generate_code_signing
 from tests.contract.document import example_session
 
 URL = "https://some%40one:pass-w0rd-core@planted-host.invalid/wd?access_token=query-core-token"
@@ -79,17 +84,19 @@ def connection_of(session):
 
 def leaks(path: Path, access: str, *outputs: str) -> list[str]:
     """Return where a secret is found: in one of the outputs, or in a file of a directory, with what is around it."""
-    needles = [
-        needle.encode()
-        for needle in (
-            *NEEDLES,
-            access,
-            access[: len(access) // 2],
-            access[len(access) // 2 :],
-        )
-    ]
+    needles = (*NEEDLES, access, access[: len(access) // 2], access[len(access) // 2 :])
+    return leaks_of(needles, path, *outputs)
+
+
+def leaks_of(secrets: Iterable[str], path: Path, *outputs: str) -> list[str]:
+    """Return where these secrets are found."""
+    needles = [secret.encode() for secret in secrets]
     sources = {
         file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()
+    }
+    sources |= {
+        f"name {number}": str(file).encode()
+        for number, file in enumerate(path.rglob("*"))
     }
     sources |= {
         f"output {number}": output.encode() for number, output in enumerate(outputs)
@@ -333,7 +340,7 @@ def test_no_object_of_this_package_shows_a_secret() -> None:
             request,
             Redactor([access]),
         ]
-        objects += [resolve(lambda _: None, {"DEVICE_TOKEN": access}, lambda _: None)]
+        objects += [resolve({}, {"DEVICE_TOKEN": access}, {})]
         shown = " ".join(f"{one} {one!r} {[one]}" for one in objects)
 
     assert [needle for needle in (*NEEDLES, access) if needle in shown] == []
@@ -421,9 +428,8 @@ def test_the_report_of_a_run_that_ends_early_contains_no_secret(
     shown.fnmatch_lines([ENDINGS[how]])
 
 
-@pytest.mark.parametrize(
-    "how", [how for how in ENDINGS if "request" in how]
-)  # of the others a worker reports nothing
+# Of the others a worker reports nothing.
+@pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])
 def test_the_report_of_a_worker_that_ends_early_contains_no_secret(
     run: Run, planted: FaultyService, how: str
 ) -> None:
@@ -492,9 +498,434 @@ def test_the_cache_of_failed_tests_contains_no_secret(
     )
 
     assert (
-        "test_named[***]"
+        "test_named[***1]"
         in (pytester.path / ".pytest_cache/v/cache/lastfailed").read_text()
     )
+
+
+FOREIGN = {
+    # what a provider that knows nothing of this package issues
+    "code": token_urlsafe(12),
+    "access_token": f"eyJhbGciOiJSUzI1NiJ9.{token_urlsafe(300)}",
+    "refresh_token": token_urlsafe(32),
+    "nested_token": token_urlsafe(32),
+    # what its client sends
+    "client_secret": "the-client's-own",
+    "password": "correct horse 1",
+    "device_code": token_urlsafe(16),
+    "x-api-key": token_urlsafe(16),
+}
+
+
+class ForeignProvider(BaseHTTPRequestHandler):
+    """A provider with two endpoints: it redirects with a code, and exchanges anything for tokens."""
+
+    def do_GET(self) -> None:
+        state = self.path.partition("state=")[2].partition("&")[0]
+        self._answer(
+            302, b"", Location=f"myapp://redirect?code={FOREIGN['code']}&state={state}"
+        )
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        tokens = {name: FOREIGN[name] for name in ("access_token", "refresh_token")}
+        nested = {"authed_user": {"access_token": FOREIGN["nested_token"]}}
+        self._answer(
+            200, json.dumps({**tokens, **nested, "token_type": "bearer"}).encode()
+        )
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
+        pass
+
+
+@pytest.fixture
+def foreign_provider() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ForeignProvider) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+SIGN_IN = """
+import json, logging, os, pathlib, warnings
+import httpx, pytest
+from pytest_device import auth
+
+FOREIGN = json.loads(os.environ["FOREIGN"])
+AT = {name: f"{FOREIGN['url']}/" for name in ("authorization_endpoint", "token_endpoint", "revocation_endpoint")}
+APP = {"client_id": "app", "redirect_uri": "myapp://redirect"}
+
+def shown(text):
+    print(text)
+    warnings.warn(str(text))
+    logging.getLogger("a").warning("%s", text)
+    assert text == "", text
+
+def test_signs_in(record_property):
+    request = auth.AuthRequest(APP)
+    result = request.prompt(AT, browser=lambda url: httpx.get(url).headers["location"])
+    config = {**APP, "client_secret": FOREIGN["client_secret"], "code": result.params["code"]}
+    verifier = {"code_verifier": request.code_verifier}
+    tokens = auth.exchange_code({**config, "extra_params": verifier}, AT)
+    text = f"{config} {verifier} {result.url} {auth.launch_arguments(tokens)} {tokens.raw_response}"
+    record_property("everything", text)
+    pathlib.Path(os.environ["VERIFIERS"], str(os.getpid())).write_text(request.code_verifier)
+    shown(text)
+
+def test_signs_in_with_a_password():
+    sent = {name: FOREIGN[name] for name in ("password", "device_code")}
+    key = {"x-api-key": FOREIGN["x-api-key"]}
+    config = {"client_id": "app", "refresh_token": FOREIGN["refresh_token"], "extra_headers": key}
+    auth.refresh({**config, "extra_params": sent}, AT)
+    shown(f"{sent} {config}")
+
+def test_gives_wrong_options():
+    config = {"client_id": "app", "clientSecret": FOREIGN["client_secret"], "unknown": 1}
+    auth.AuthRequest(config)
+
+def test_sees_another_redirect():
+    request = auth.AuthRequest(APP)
+    url = f"myapp://other#access_token={FOREIGN['access_token']}"
+    result = request.prompt(AT, browser=lambda _: url)
+    assert result.url == AT
+"""
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_no_output_contains_a_secret_of_a_sign_in_at_any_provider(
+    pytester: pytest.Pytester,
+    foreign_provider: str,
+    distributed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    verifiers = tmp_path_factory.mktemp("verifiers")
+    monkeypatch.setenv("FOREIGN", json.dumps({**FOREIGN, "url": foreign_provider}))
+    monkeypatch.setenv("VERIFIERS", str(verifiers))
+    pytester.makepyfile(SIGN_IN)
+
+    result = pytester.runpytest_subprocess(*ALL_ON, *distributed)
+
+    result.assert_outcomes(failed=4)
+    texts = [
+        FOREIGN["access_token"][-200:],
+        *FOREIGN.values(),
+        *(file.read_text() for file in verifiers.iterdir()),
+    ]
+    assert (
+        leaks_of(texts, pytester.path, result.stdout.str(), result.stderr.str()) == []
+    )
+
+
+KEY_IN_VARIABLE, UNKNOWN_KEY = (
+    generate_code_signing(name, years=1).private_key for name in ("c", "d")
+)
+KEYS = """
+import logging, os, pathlib, textwrap, warnings
+import pytest
+from pytest_device.auth.provider import Client, IdentityProvider
+from pytest_device.updates import signing
+
+NEW = [signing.generate_code_signing(name, years=1) for name in ("a", "b")]
+FROM_VARIABLE = os.environ["SIGNING_KEY"]
+signing.sign(b"", FROM_VARIABLE.replace("\\\\n", "\\n"))
+KEYS = [NEW[0].private_key, NEW[1].private_key]
+BODY = "".join(KEYS[0].splitlines()[1:-1])
+pathlib.Path(os.environ["KEYS"], str(os.getpid())).write_text("\\n".join(KEYS))
+
+@pytest.fixture(params=KEYS)
+def key(request): return request.param
+
+def test_equal(): assert KEYS[0] == KEYS[1]
+def test_equal_lines(): assert KEYS[0].splitlines() == KEYS[1].splitlines()
+def test_equal_pairs(): assert NEW[0] == NEW[1]
+def test_equal_mappings(): assert {"key": KEYS[0], "same": 1} == {"key": KEYS[1], "same": 1}
+def test_equal_variable(): assert FROM_VARIABLE == KEYS[0]
+def test_contains_a_line(): assert KEYS[0].splitlines()[9] in KEYS[1]
+def test_contains_a_part(): assert KEYS[0].splitlines()[9][20:50] in KEYS[1]
+def test_wrapped(): assert textwrap.wrap(BODY, 76) == []
+def test_in_hex_lines(): assert repr(KEYS[0].encode()) == str(KEYS[1].encode())
+@pytest.mark.parametrize("value", KEYS)
+def test_named(value): assert not value
+@pytest.mark.parametrize("value", [KEYS], ids=str)
+def test_named_by_a_list(value): assert not value
+def test_from_fixture(key): assert not key
+
+def test_printed(record_property):
+    lines = KEYS[0].splitlines()
+    record_property("lines", lines)
+    for line in lines:
+        print(line)
+        warnings.warn(line)
+        logging.getLogger("a").warning("line %s", line)
+    logging.getLogger("a").warning(KEYS[0])
+    os.write(2, KEYS[0].encode())
+    raise ExceptionGroup(lines[3], [ValueError(lines[4]), KeyError(KEYS[0])])
+
+def test_of_a_provider():
+    with IdentityProvider(clients=[Client("app", ["my://r"])]) as provider:
+        provider.sign_in("user", ["openid"])
+        key = provider._settings.keys._keys[0]
+        pem, members = key.as_pem(private=True), key.as_dict(private=True)
+        private = [members[name] for name in ("d", "p", "q", "dp", "dq", "qi")]
+        pathlib.Path(os.environ["KEYS"], f"provider-{os.getpid()}").write_text("\\n".join([pem.decode(), *private]))
+        print(pem.decode(), members)
+        assert pem == members
+"""
+SHOWS_UNKNOWN_KEY = """
+import json, os
+from pytest_device.auth import TokenResponse
+TokenResponse("the first secret of the run")
+KEY = json.loads(os.environ["UNKNOWN_KEY"])
+def test_printed():
+    print(KEY)
+    print(KEY[:-60])
+    assert KEY == "", {"key": KEY}
+"""
+
+
+@pytest.fixture
+def keys(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A directory, outside of what is searched, to which a run writes the keys that it generates."""
+    path = tmp_path_factory.mktemp("keys")
+    monkeypatch.setenv("KEYS", str(path))
+    path.joinpath("variable").write_text(KEY_IN_VARIABLE)
+    monkeypatch.setenv("SIGNING_KEY", KEY_IN_VARIABLE.replace("\n", "\\n"))
+    return path
+
+
+def lines_of(keys: Path) -> list[str]:
+    """Return each line of the keys, without the first one, which is mostly the same in all keys."""
+    lines = [line for file in keys.iterdir() for line in file.read_text().splitlines()]
+    return [
+        line
+        for line in lines
+        if len(line) >= 16 and not line.startswith(("-----", "MII"))
+    ]
+
+
+@pytest.mark.parametrize("verbosity", ["-vv", "--verbosity=0"])
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_no_output_contains_a_line_of_a_signing_key(
+    pytester: pytest.Pytester, keys: Path, verbosity: str, distributed: list[str]
+) -> None:
+    pytester.makepyfile(KEYS)
+
+    options = (*ALL_ON, "--setup-show", verbosity, "--basetemp=temp", *distributed)
+    result = pytester.runpytest_subprocess(*options)
+
+    assert result.parseoutcomes()["failed"] == 16
+    lines = lines_of(keys)
+    assert len(lines) > 90
+    assert (
+        leaks_of(lines, pytester.path, result.stdout.str(), result.stderr.str()) == []
+    )
+
+
+def test_a_private_key_is_recognized_by_its_form(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNKNOWN_KEY", json.dumps(UNKNOWN_KEY))
+    pytester.makepyfile(SHOWS_UNKNOWN_KEY)
+
+    result = pytester.runpytest_subprocess("-vv", "--showlocals")
+
+    assert (
+        leaks_of(
+            UNKNOWN_KEY.splitlines()[1:-1],
+            pytester.path,
+            result.stdout.str(),
+            result.stderr.str(),
+        )
+        == []
+    )
+
+
+IDS = """
+import os, pytest
+token = os.environ["DEVICE_TOKEN"]
+
+@pytest.mark.parametrize("value", [("ios", token), ("android", token), ("web", "x")], ids=str)
+def test_named(value): assert value[0] == "android"
+
+@pytest.mark.parametrize("token", [pytest.param(token, id=f"with {token}"), "plain"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_crossed(number, token): assert number == 1
+
+class TestNamed:
+    @pytest.fixture(params=[token.encode()], ids=lambda value: value)
+    def value(self, request): return request.param
+
+    def test_bytes(self, value): assert False
+
+@pytest.mark.parametrize("value", ["***", "a"])
+def test_stars(value): pass
+"""
+NAMES = [
+    *(
+        "test_named[('ios', '***1')]",
+        "test_named[('android', '***2')]",
+        "test_named[('web', 'x')]",
+    ),
+    *(
+        "test_crossed[1-with ***1]",
+        "test_crossed[1-plain]",
+        "test_crossed[2-with ***2]",
+        "test_crossed[2-plain]",
+    ),
+    *("TestNamed::test_bytes[***1]", "test_stars[***]", "test_stars[a]"),
+]
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+def test_tests_that_are_named_by_a_secret_are_numbered(
+    pytester: pytest.Pytester, distributed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Short enough for --setup-show to show it whole.
+    monkeypatch.setenv("DEVICE_TOKEN", first := token_urlsafe(16))
+    path = pytester.makepyfile(IDS)
+    options = (
+        "-rA",
+        "--tb=line",
+        "--setup-show",
+        "--junitxml=report.xml",
+        "-p",
+        "pytest_jsonreport",
+        "--json-report",
+    )
+
+    listed = pytester.runpytest_subprocess("--collect-only", "-q")
+    failed = pytester.runpytest_subprocess(*options, "--basetemp=temp", *distributed)
+    # As in CI, where each job has its own.
+    monkeypatch.setenv("DEVICE_TOKEN", second := token_urlsafe(32))
+    again = pytester.runpytest_subprocess("--lf", "-rA", "--tb=line", *distributed)
+    chosen = pytester.runpytest_subprocess(
+        f"{path.name}::test_crossed[2-with ***2]", "--tb=line"
+    )
+
+    assert [
+        line.partition("::")[2] for line in listed.outlines if "::" in line
+    ] == NAMES
+    failed.assert_outcomes(passed=5, failed=5)
+    again.assert_outcomes(failed=5, passed=0)
+    again.stdout.fnmatch_lines(["*FAILED*::test_named[[]('ios', '[*][*][*]1')[]]*"])
+    chosen.assert_outcomes(failed=1)
+    outputs = [
+        result.stdout.str() + result.stderr.str()
+        for result in (listed, failed, again, chosen)
+    ]
+    assert leaks_of([first, second], pytester.path, *outputs) == []
+
+
+def test_a_test_that_is_chosen_by_a_secret_is_reported_without_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", token := token_urlsafe(32))
+    path = pytester.makepyfile(IDS)
+
+    result = pytester.runpytest_subprocess(f"{path.name}::test_crossed[2-with {token}]")
+
+    result.stderr.fnmatch_lines(["ERROR: not found: *::test_crossed*"])
+    assert (
+        leaks_of([token], pytester.path, result.stdout.str(), result.stderr.str()) == []
+    )
+
+
+CHOSEN = {
+    # secrets that people choose, by where they are
+    "user": "a password of ada",
+    "env": "value/of+the.token",
+    "local": "another one",
+    "url": "core-of-a-connection",
+    "config": "value-of-the-api-key",
+    "hook": "value-of-the-auth-token",
+}
+SHOWN = (
+    "shown-to-anybody",
+    "https://login.example/token",
+    "short-1",
+    "public-key-value",
+)
+PROJECT = {
+    "app.json": json.dumps(
+        {
+            "vendor": {
+                "name": "app",
+                "slug": "app",
+                "extra": {"apiKey": CHOSEN["config"], "publicKey": SHOWN[3]},
+                "hooks": {
+                    "postPublish": [{"config": {"authTokens": [CHOSEN["hook"]]}}]
+                },
+            }
+        }
+    ),
+    "package.json": json.dumps({"dependencies": {"vendor": "57.0.0"}}),
+    ".env": f"API_TOKEN={CHOSEN['env']}\nVENDOR_PUBLIC_TOKEN={SHOWN[0]}\nTOKEN_URL={SHOWN[1]}\nKEY_OF_A={SHOWN[2][:7]}",
+    ".env.local": f"DB_PASSWORD='{CHOSEN['local']}'\nDATABASE=postgres://ada:{CHOSEN['url']}@db.example/",
+}
+CONFIGURED = """
+import pytest
+from pytest_device.auth.provider import Client, User
+
+@pytest.fixture(scope="session")
+def device_identity_settings():
+    return {"users": [User("ada", password=PASSWORD)], "clients": [Client("app", ["my://r"])]}
+
+def test_shows(device_app, device_identity_provider, device_identity_settings):
+    texts = [device_app.env.values, device_app.config, PASSWORD, SHOWN]
+    print(texts)
+    assert texts == [], f"{texts}"
+
+@pytest.mark.parametrize("value", [TOKEN])
+def test_named(value): assert not value
+"""
+
+
+@pytest.mark.parametrize(
+    "distributed", [["-q"], ["-n2"], ["-n1", "--device-identity-scope=run"]]
+)
+def test_no_output_contains_a_secret_that_people_chose(
+    pytester: pytest.Pytester, distributed: list[str]
+) -> None:
+    for name, text in PROJECT.items():
+        pytester.mkdir("app") if not (pytester.path / "app").exists() else None
+        pytester.path.joinpath("app", name).write_text(text)
+    constants = (
+        f"PASSWORD, TOKEN, SHOWN = {CHOSEN['user']!r}, {CHOSEN['env']!r}, {SHOWN!r}\n"
+    )
+    pytester.path.joinpath("constants.py").write_text(constants)
+    pytester.makepyfile("from constants import *" + CONFIGURED)
+    pytester.syspathinsert()
+
+    options = (
+        "-vv",
+        "--showlocals",
+        "-rA",
+        "--device-app-root=app",
+        "--junitxml=report.xml",
+        "-p",
+        "no:cacheprovider",
+    )
+    result = pytester.runpytest_subprocess(*options, *distributed)
+
+    result.assert_outcomes(failed=2)
+    output = (
+        result.stdout.str()
+        + result.stderr.str()
+        + pytester.path.joinpath("report.xml").read_text()
+    )
+    assert [name for name, secret in CHOSEN.items() if secret in output] == []
+    assert [text for text in SHOWN if text not in output] == []
+    assert "test_named[***1]" in output
 
 
 LOGGING = """

@@ -203,13 +203,16 @@ def test_a_worker_shares_a_session_in_the_markers_scope(
 
     result.assert_outcomes(passed=40)
     result.stdout.fnmatch_lines(["devices: 21 created, 21 stopped (confirmed); *"])
-    assert Counter(names(sharing)) == SESSIONS
+    assert Counter(name.partition(" · ")[0] for name in names(sharing)) == SESSIONS
     assert sharing.statuses() == ["stopped"] * 21
-    for share in SESSIONS:
-        assert at_most_one_ahead(
-            [session for session in reported(sharing) if session.name == share],
-            stopping=1,
-        )
+    for share, count in SESSIONS.items():
+        sessions = [
+            session
+            for session in reported(sharing)
+            if str(session.name).startswith(f"{share} · gw0")
+        ]
+        assert len(sessions) == count
+        assert at_most_one_ahead(sessions, stopping=1)
 
 
 def test_the_name_contains_the_sharing_scope(
@@ -224,6 +227,49 @@ def test_the_name_contains_the_sharing_scope(
     parts = [name.split(" · ")[:2] for name in names(sharing)]
     assert parts[0] == ["test_a.py", pytester.path.name]
     assert ["TestFirst", "test_b.py"] in parts
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"], ["-n2", "--dist=each"]])
+def test_each_session_of_a_run_has_a_name_of_its_own(
+    pytester: pytest.Pytester,
+    sharing: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+) -> None:
+    monkeypatch.delenv("DEVICE_START_ATTEMPTS")
+    sharing.add_fault("boot", "fail", reason="no booted device")
+    pytester.makepyfile(
+        f"""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android", share="test")
+
+        @pytest.mark.device(name="{"checkout " * 28}")
+        @pytest.mark.parametrize("n", range(4))
+        def test_it(device_session, n): pass
+        """
+    )
+
+    pytester.runpytest(*options)
+
+    created = names(sharing)
+    assert len(created) == len(set(created)) == (9 if "--dist=each" in options else 5)
+    assert max(map(len, created)) <= 255
+
+
+def test_lost_creates_are_reported_with_different_names(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    sharing.add_fault("create", "lose-answer", times=2)
+    pytester.makepyfile(TWO_PLATFORMS)
+
+    result = pytester.runpytest("-rN")
+
+    summary = result.outlines[result.outlines.index(f"{' devices ':=^80}") :]
+    lost = [line for line in summary if "a session named" in line]
+    assert [line.partition("a session named ")[2] for line in lost] == [
+        f"{name!r} may be running for up to 35 minutes" for name in names(sharing)[:2]
+    ]
+    assert len(set(lost)) == 2
 
 
 def test_a_setting_can_set_the_scope(
@@ -657,4 +703,79 @@ def test_a_hooks_exception_at_the_end_of_the_run_hides_no_failure(
     result.stdout.fnmatch_lines(
         ["*ZeroDivisionError*", "*at the end of the run: ValueError: nothing saved*"]
     )
+    assert sharing.statuses() == ["stopped"]
+
+
+UNRELATED_TEARDOWN = """
+import pytest
+
+used = []
+
+@pytest.fixture(scope="{scope}")
+def unrelated(device_client):
+    yield
+    assert device_client.get(used[-1]).status == "stopped"
+
+@pytest.fixture
+def signed_in(device_session, device_client):
+    used.append(device_session.id)
+    yield
+    assert device_client.get(device_session.id).status == "in-progress"
+"""
+
+
+@pytest.mark.parametrize("scope", ["function", "class", "module", "session"])
+def test_a_device_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
+    pytester: pytest.Pytester, sharing: FaultyService, scope: str
+) -> None:
+    pytester.makeconftest(UNRELATED_TEARDOWN.format(scope=scope))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_one(signed_in): pass
+
+        @pytest.mark.device(platform="android")
+        def test_two(unrelated, signed_in): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+    assert sharing.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("outcome", ["pass", "raise ValueError('of the suite')"])
+def test_an_error_of_an_early_stop_is_reported_after_the_teardown_of_all_fixtures(
+    pytester: pytest.Pytester, sharing: FaultyService, outcome: str
+) -> None:
+    pytester.makeconftest(
+        f"""
+        import pytest
+        import pytest_device
+
+        def pytest_device_stopping():
+            raise pytest_device.ControllerError("the log is gone")
+
+        @pytest.fixture(scope="session")
+        def unrelated():
+            yield
+            print("the rest is torn down")
+            {outcome}
+        """
+    )
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_one(unrelated, device_session): pass
+        """
+    )
+
+    result = pytester.runpytest("-s")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*the rest is torn down", "*the log is gone"])
     assert sharing.statuses() == ["stopped"]

@@ -1,5 +1,8 @@
 """The fixtures that sign a test's user in."""
 
+import json
+import socket
+
 import pytest
 
 CONFTEST = """
@@ -126,3 +129,43 @@ def test_no_secret_reaches_a_report(
     secrets = pytester.path.joinpath("secrets").read_text().splitlines()
     assert [secret for secret in secrets if secret in output] == []
     assert "***" in output
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-n1", "--device-identity-scope=run")], ids=["alone", "shared"]
+)
+def test_no_token_is_written_to_disk(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """The test sends them to a socket, since it cannot print them."""
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("tmp")))
+    pytester.makeconftest(CONFTEST)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        pytester.makepyfile(f"""
+            import json, socket
+
+            def test_it(device_sign_in):
+                tokens = device_sign_in("ada")
+                with socket.create_connection(("127.0.0.1", {listener.getsockname()[1]})) as connection:
+                    text = json.dumps([tokens.access_token, tokens.refresh_token, tokens.id_token])
+                    connection.sendall(text.encode())
+                assert not tokens, tokens.access_token
+        """)
+        result = pytester.runpytest_subprocess(
+            "--showlocals", "--junitxml=report.xml", *options
+        )
+        with listener.accept()[0] as connection, connection.makefile("rb") as sent:
+            tokens: list[str] = json.loads(sent.read())
+
+    result.assert_outcomes(failed=1)
+    files = {
+        path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()
+    }
+    assert pytester.path / "report.xml" in files
+    assert len(tokens) == 3
+    assert [
+        path
+        for path, content in files.items()
+        for token in tokens
+        if token.encode() in content
+    ] == []

@@ -55,9 +55,8 @@ def _a_terminal_of_no_ci(
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv(
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
-    )  # many processes are started here
+    # Many processes are started here.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
 
 
@@ -179,9 +178,8 @@ def test_the_live_line_shows_the_newest_state_and_keeps_counting(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=3)
-    service.add_fault(
-        "get", "reply", status=503, body="漢字", times=3
-    )  # signs that take two columns each
+    # Signs that take two columns each.
+    service.add_fault("get", "reply", status=503, body="漢字", times=3)
     pytester.makepyfile(ONE)
 
     run = TerminalRun().finish()
@@ -190,10 +188,11 @@ def test_the_live_line_shows_the_newest_state_and_keeps_counting(
         "  device android agent-device: get: the service failed (status 503): ??, "
     )
     assert reported in run.raw
+    # Once answered again.
     assert (
         "  device android agent-device: starting, 2 s"
         in run.raw.rpartition(reported)[2]
-    )  # once answered again
+    )
 
 
 @pytest.mark.usefixtures("service")
@@ -502,3 +501,54 @@ def test_with_v_the_header_shows_the_source_of_each_setting(
         "device reorder: false (--device-no-reorder)",
         "device wait timeout seconds: 30 (device_wait_timeout_seconds in the ini file)",
     ]
+
+
+ADDS_A_FOLD = """
+import os
+import pytest
+
+class Entries:
+    def __init__(self): self.lines = []
+    def add(self, entry, /): self.lines.append(repr(entry))
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    if terminal := session.config.pluginmanager.get_plugin("device-terminal"):
+        terminal.folds.append(entries := Entries())
+        terminal.note(f"a stop was refused: {os.environ['DEVICE_TOKEN']}")
+        session.config.add_cleanup(lambda: open("entries.txt", "w").write("\\n".join(entries.lines)))
+"""
+TWO_PLATFORMS = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_on_android(device_session): pass
+
+@pytest.mark.device(platform="ios")
+def test_on_ios(device_session): pass
+"""
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_a_fold_gets_each_event_and_incident_of_the_run_once_and_masked(
+    pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
+) -> None:
+    service.add_fault("create", "reply", status=500, body=f"bug {service.token}")
+    pytester.makeconftest(ADDS_A_FOLD)
+    pytester.makepyfile(test_it=TWO_PLATFORMS)
+
+    pytester.runpytest_subprocess("--device-prefetch=0", *distributed)
+
+    entries = (pytester.path / "entries.txt").read_text()
+    # Phases of tests come between them, in another order with workers.
+    lines = [line for line in entries.splitlines() if not line.startswith("TestPhase(")]
+    assert [line.partition("(")[0] for line in lines] == [
+        "Note",
+        "CreateUnknown",
+        "Incident",
+        "Created",
+        "Ready",
+        "Stopped",
+    ]
+    assert "\n".join(lines).count("***") == 2
+    assert service.token not in entries

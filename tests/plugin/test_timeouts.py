@@ -3,6 +3,8 @@
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.controllers.appium_servers import appium, received
+from tests.controllers.servers import Answer, controller
 
 BOOT_SECONDS = 8
 
@@ -61,3 +63,119 @@ def test_the_rest_of_a_test_has_the_timeout(
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Timeout (>[12].?s) from pytest-timeout*"])
+
+
+DRIVEN = """
+import threading
+import time
+import pytest
+
+pytestmark = pytest.mark.device(platform="android", type="appium", share="run")
+
+@pytest.fixture
+def device_appium_options(): return {"appium:appPackage": "com.example.notes"}
+"""
+
+
+@pytest.mark.parametrize(
+    "fixture", ["device_driver", "module_device_driver", "request"]
+)
+def test_a_timeout_while_a_driver_starts_is_a_short_infrastructure_error(
+    pytester: pytest.Pytester, service: FaultyService, fixture: str
+) -> None:
+    start = (
+        'request.getfixturevalue("device_driver")' if fixture == "request" else "pass"
+    )
+    pytester.makepyfile(
+        f"""{DRIVEN}
+@pytest.mark.timeout(2)
+def test_slow({fixture}): {start}
+def test_next(device_session): pass
+"""
+    )
+
+    with controller() as far:
+        far.answer = appium(session=Answer(rest=b" ", pause=60))
+        config = {"appiumUrl": far.url, "capabilities": {}}
+        service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
+        result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: the test's timeout of 2 s (pytest-timeout) ended while the Appium driver was starting, *",
+            "devices: 2 created, 2 stopped (confirmed); *",  # what is still starting could disturb the next test
+        ]
+    )
+    assert len(result.outlines) <= 30
+    result.stdout.no_fnmatch_line("*urllib3*")
+
+
+def test_timeouts_of_two_tests_do_not_refuse_the_driver_of_a_third(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        f"""{DRIVEN}
+@pytest.mark.timeout(1)
+@pytest.mark.parametrize("n", range(2))
+def test_slow(device_driver, n): pass
+def test_without_a_timeout(device_driver): pass
+"""
+    )
+
+    with controller() as far:
+        slow, fast = appium(session=Answer(rest=b" ", pause=60)), appium()
+
+        def answer(call: str) -> Answer:
+            return slow(call) if len(received(far, "/session")) < 3 else fast(call)
+
+        far.answer = answer
+        config = {"appiumUrl": far.url, "capabilities": {}}
+        service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
+        result = pytester.runpytest()
+
+    result.assert_outcomes(errors=2, passed=1)
+
+
+def test_a_driver_whose_start_never_ends_but_sends_data_is_ended_by_the_tests_timeout(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        f"""{DRIVEN}
+@pytest.mark.timeout(1)
+def test_slow(device_driver): pass
+"""
+    )
+
+    with controller() as far:
+        far.answer = appium(session=Answer(rest=b" ", pause=0.1))
+        config = {"appiumUrl": far.url, "capabilities": {}}
+        service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
+        result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the test's timeout of 1 s (pytest-timeout) ended while *"]
+    )
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.usefixtures("service")
+def test_a_failure_of_the_suite_while_a_driver_starts_is_not_called_a_timeout(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        f"""{DRIVEN}
+@pytest.fixture
+def device_driver_policy(): pytest.fail("the suite's own")
+
+@pytest.mark.timeout(60)
+def test_fails(device_driver): pass
+"""
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the suite's own"])
+    result.stdout.no_fnmatch_line("*pytest-timeout*")

@@ -28,9 +28,8 @@ def test_a_wait_for_capacity_is_reported(
     )
     pytester.makepyfile(ONE)
 
-    result = pytester.runpytest(
-        "-v"
-    )  # a wait of less than five seconds has no line without
+    # A wait of less than five seconds has no line without.
+    result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -76,5 +75,5 @@ def test_an_unknown_polling_mode_is_refused(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--device-polling=fast")
 
     result.stderr.fnmatch_lines(
-        ["*--device-polling='fast' must be 'fixed' or 'learned'*"]
+        ["*--device-polling='fast' must be 'learned' or 'fixed'*"]
     )

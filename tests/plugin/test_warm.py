@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.ledger import WARM, Entry
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import past_runs
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import reapers
 
@@ -34,9 +35,8 @@ def warm(
 ) -> Generator[FaultyService]:
     for variable in ("CI", "BUILD_NUMBER"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(
-        "PATH", f"{os.environ['PATH']}:{tmp_path}"
-    )  # by which the reapers of this test are known
+    # By which the reapers of this test are known.
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
     pytester.makepyfile(test_it=SUITE)
     yield service
     for reaper in reapers(str(tmp_path)):
@@ -67,7 +67,7 @@ def test_the_next_run_takes_over_the_device(
             "    pytest-device stop",
         ]
     )
-    assert [entry.state for entry in entries()] == [WARM]
+    assert [entry.state for entry in entries()] == [Phase.WARM]
 
     second = pytester.runpytest(KEEP)
 
@@ -115,10 +115,11 @@ def test_an_interrupted_run_keeps_nothing_warm(
 
     pytester.runpytest_subprocess(KEEP)
 
+    # Also the one that no test needed any more.
     assert warm.statuses() == [
         "stopped",
         "stopped",
-    ]  # also the one that no test needed any more
+    ]
     assert entries() == []
 
 
@@ -302,10 +303,10 @@ def test_a_warm_device_is_in_the_receipts_json(
 ) -> None:
     pytester.runpytest(KEEP)
 
-    pytester.runpytest(KEEP, "--device-artifacts-dir=out")
+    pytester.runpytest(KEEP, "--device-report=out")
 
-    (path,) = (pytester.path / "out").rglob("receipt.json")
-    receipt = json.loads(path.read_text())
+    (path,) = (pytester.path / "out").rglob("device-run.json")
+    receipt = json.loads(path.read_text())["receipt"]
     assert (
         receipt["created"],
         receipt["taken_over"],

@@ -16,6 +16,7 @@ from pytest_device.sessions.events import (
     Note,
     Queued,
     Ready,
+    SessionEvent,
     SessionRef,
     StartFailed,
     StateChanged,
@@ -25,6 +26,7 @@ from pytest_device.sessions.events import (
     TakenOver,
     Unused,
 )
+from pytest_device.verdict import Verdict
 from tests.sessions.test_events import EVENTS
 
 PAGE = "https://devices.example/sessions/one"
@@ -63,6 +65,7 @@ def test_every_kind_of_event_has_a_line(event: Event) -> None:
         (StateChanged(ref(waited=90), "new"), 50.0, True),
         (Stopped(ref(), "errored"), None, False),
         (StartFailed(ref(), "no disk", 2, 2), None, True),
+        (StartFailed(ref(), "no disk"), None, False),
         (StopFailed(ref(), "500"), None, True),
     ],
     ids=str,
@@ -84,6 +87,9 @@ def test_lines_and_pages_use_the_same_words_for_states() -> None:
     ) == (
         f"ios appium: failed to start, retrying with a new session (2/3): no disk\n    {PAGE}"
     )
+    assert line_of(
+        StartFailed(ref(), f"the session failed to start: no disk ({PAGE})")
+    ) == (f"ios appium: failed to start: no disk\n    {PAGE}")
 
 
 def test_a_receipt_names_no_page_that_ended_with_the_run() -> None:
@@ -121,6 +127,51 @@ def test_if_all_sessions_are_stopped_one_green_line_reports_it() -> None:
 
     text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
     assert list(receipt.lines()) == [(text, "green")]
+
+
+ERRORED = Stopped(ref("errored"), "errored", None, max_running_seconds=30)
+LEFT = Kept(ref("left"))
+
+
+@pytest.mark.parametrize(
+    ("ends", "seconds", "bound", "words"),
+    [
+        (
+            [Stopped(ref(), "stopped", running_seconds=60)],
+            60,
+            "exactly",
+            "1 min 0 s of device time",
+        ),
+        (
+            [Stopped(ref(), "stopped", running_seconds=60), ERRORED],
+            90,
+            "at most",
+            "at most 1 min 30 s of device time",
+        ),
+        (
+            [Stopped(ref(), "stopped", running_seconds=60), LEFT],
+            60,
+            "at least",
+            "at least 1 min 0 s of device time",
+        ),
+        ([Gone(ref())], 0, "at least", "at least 0 s of device time"),
+        ([ERRORED, LEFT], 30, "about", "about 30 s of device time"),
+        ([CreateUnknown(ref(""), "")], 0, "at least", "at least 0 s of device time"),
+    ],
+)
+def test_device_time_that_is_not_known_exactly_is_given_as_a_bound(
+    ends: list[SessionEvent], seconds: float, bound: str, words: str
+) -> None:
+    created = [Created(event.session) for event in ends if event.session.session_id]
+
+    receipt = receipt_of(*created, *ends)
+
+    assert f"; {words}, " in next(receipt.lines()).text
+    values = receipt.to_json()
+    assert (values["device_seconds"], values["device_seconds_bound"]) == (
+        seconds,
+        bound,
+    )
 
 
 def test_gone_sessions_are_counted_separately_from_stopped_ones() -> None:
@@ -306,14 +357,16 @@ def test_an_error_is_reported_with_each_page_once_on_its_own_line() -> None:
     )
 
     assert Incident(
-        "infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages
+        Verdict.INFRASTRUCTURE, "test_a.py::test_x", "infrastructure: no answer", pages
     ).line() == (f"{test}: no answer{listed}")
     assert (
-        Incident("infrastructure", "test_a.py::test_x", f"gone ({PAGE})", pages).line()
+        Incident(
+            Verdict.INFRASTRUCTURE, "test_a.py::test_x", f"gone ({PAGE})", pages
+        ).line()
         == f"{test}: gone{listed}"
     )
     assert (
-        Incident("config", "test_a.py::test_x", "forbidden").line()
+        Incident(Verdict.CONFIG, "test_a.py::test_x", "forbidden").line()
         == "config: test_a.py::test_x: forbidden"
     )
 
@@ -323,7 +376,7 @@ def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects()
 ):
     receipt = receipt_of()
     receipt.incidents += [
-        Incident("config", f"test_a.py::{test}", "forbidden")
+        Incident(Verdict.CONFIG, f"test_a.py::{test}", "forbidden")
         for test in ("x", "x", "y", "y")
     ]
 
@@ -338,7 +391,7 @@ def test_the_only_test_that_a_cause_affects_is_named_however_often_it_is_rerun()
 ):
     receipt = receipt_of()
     receipt.incidents += [
-        Incident("infrastructure", "test_a.py::x", "gone", [page])
+        Incident(Verdict.INFRASTRUCTURE, "test_a.py::x", "gone", [page])
         for page in ("https://1", "https://2")
     ]
 
@@ -352,7 +405,7 @@ def test_a_cause_that_ends_with_a_full_stop_has_none_before_the_number_of_its_te
 ):
     receipt = receipt_of()
     receipt.incidents += [
-        Incident("config", f"test_a.py::{test}", "forbidden: ask the owner.")
+        Incident(Verdict.CONFIG, f"test_a.py::{test}", "forbidden: ask the owner.")
         for test in "xy"
     ]
 
@@ -377,7 +430,9 @@ def test_the_receipt_converts_to_json() -> None:
         Created(ref("four")),
         CreateUnknown(ref(""), "name"),
     )
-    receipt.incidents += [Incident("infrastructure", "test_a.py::test_x", "gone")] * 2
+    receipt.incidents += [
+        Incident(Verdict.INFRASTRUCTURE, "test_a.py::test_x", "gone")
+    ] * 2
 
     values = receipt.to_json()
 
@@ -397,6 +452,7 @@ def test_the_receipt_converts_to_json() -> None:
         "start_failed": 1,
         "unused": 0,
         "device_seconds": 66.5,
+        "device_seconds_bound": "at least",
         "waited_seconds": 12.0,
         "queued_seconds": 0.0,
         "errors": {"infrastructure": 2},

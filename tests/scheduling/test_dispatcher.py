@@ -7,6 +7,8 @@ from math import inf
 import pytest
 
 from pytest_device.scheduling.dispatcher import Dispatcher, Step, simulated
+from pytest_device.scheduling.history import History
+from pytest_device.scheduling.test_plan import NO_BOND, TestPlan, in_order
 from pytest_device.scheduling.work import DeviceGroup, Limits
 
 ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
@@ -250,3 +252,22 @@ def test_many_tests_with_unshared_devices_are_all_assigned(number: int) -> None:
     )
 
     assert len(steps) == number
+
+
+@pytest.mark.parametrize(
+    ("groups", "order"),
+    [
+        ([1, 1, 1, 1], [0, 1, 2, 3]),
+        ([1, 2, 1, 2], [0, 2, 1, 3]),
+        ([1, 0, 2, 1], [1, 0, 3, 2]),
+    ],
+    ids=["one device", "two devices", "without a device"],
+)
+def test_one_process_runs_tests_without_devices_first_and_those_of_a_device_together(
+    groups: Sequence[int], order: list[int]
+) -> None:
+    known = [DeviceGroup((), ()), ANDROID, IOS]
+    tests = [(group, NO_BOND) for group in groups]
+    plan = TestPlan(known, ["android", "ios"], tests, may_order=True)
+
+    assert in_order(plan, list("abcd"), History(None)) == order

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_device import SessionRequest
 from pytest_device.scheduling.sizing import Use, needed_minutes, sized
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
 
 APP = "11111111-2222-4333-8444-555555555555"
 
@@ -55,9 +55,8 @@ def test_a_session_is_requested_for_the_duration_of_its_tests_plus_a_margin() ->
         Use("test_b", need(), is_fixed=False),
     ]
 
-    assert (
-        duration({"test_a": 120, "test_b": 24}, *uses) == 5
-    )  # 3 minutes with the margin, and 2 left for the last
+    # 3 minutes with the margin, and 2 left for the last.
+    assert duration({"test_a": 120, "test_b": 24}, *uses) == 5
     assert duration({"test_a": 120, "test_b": 25}, *uses) == 10
     assert duration({"test_a": 120}, *uses) == 10  # 4 minutes
     assert duration({"test_a": 9000}, *uses) == 30

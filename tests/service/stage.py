@@ -19,14 +19,16 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service as Chromedriver
 
 from pytest_device.errors import ControllerError
+from pytest_device.programs import cache_directory
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.apps.builds import App
-from pytest_device.service.config import cache_directory
 from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.service.runners.base import (
     Boot,
     Booting,
@@ -35,8 +37,6 @@ from pytest_device.service.runners.base import (
     Record,
     Running,
 )
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.web import listen

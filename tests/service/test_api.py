@@ -338,6 +338,13 @@ def test_a_foreign_host_name_is_refused(world: World, host: str) -> None:
     assert (reply.status_code, error(reply)["code"]) == (421, "FOREIGN_HOST")
 
 
+def test_a_service_for_other_machines_has_no_pages_without_a_token(
+    store: Store,
+) -> None:
+    assert World(store).send("GET", "/").status_code == 200
+    assert World(store, any_host=True).send("GET", "/").status_code == 404
+
+
 def test_any_host_name_is_accepted_if_configured(store: Store) -> None:
     assert (
         World(store, any_host=True).create_as_host("devices.example.com").status_code

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.programs import cache_directory
 from pytest_device.service.accounts import Role
-from pytest_device.service.config import ServiceConfig, cache_directory, parse
+from pytest_device.service.config import ServiceConfig, parse
 from pytest_device.spec import SessionType
 from tests.service.world import APP_ID, TOKEN
 

@@ -3,9 +3,7 @@
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,8 @@ import httpx
 import psutil
 import pytest
 
-from pytest_device.service.runners.processes import end, find_processes
+from pytest_device.service.programs.processes import end, find_processes
+from tests import other_user
 from tests.service.process import Service, config, running
 from tests.service.world import data
 from tests.waiting import eventually
@@ -82,9 +81,8 @@ class Session:
         return self.reason()
 
     def is_gone(self) -> bool:
-        return not self.directory.exists() and not find_processes(
-            [self.directory]
-        )  # the listing costs most
+        # The listing costs most.
+        return not self.directory.exists() and not find_processes([self.directory])
 
     def processes(self, name: str) -> list[psutil.Process]:
         return [
@@ -291,8 +289,7 @@ def test_a_terminated_service_leaves_nothing(tmp_path: Path) -> None:
 
 
 KNOCK: Final = """
-import json, socket, sys
-for port in json.loads(sys.argv[1]):
+for port in json.loads(sys.stdin.read()):
     for method, path, body in (
         ("GET", "/json/version", ""), ("GET", "/json/list", ""), ("PUT", "/json/new", ""), ("GET", "/status", ""),
         ("POST", "/session", '{"capabilities": {"alwaysMatch": {"platformName": "Android"}}}'),
@@ -315,11 +312,7 @@ for port in json.loads(sys.argv[1]):
 
 def knocked(ports: Sequence[int]) -> list[str]:
     """Send requests to ports as another user; return those that were not refused."""
-    python = shutil.which("python3", path=os.defpath) or ""
-    command = [python, "-c", KNOCK, json.dumps(ports)]
-    answers = subprocess.run(
-        command, user="nobody", cwd="/", capture_output=True, text=True, check=True
-    ).stdout
+    answers = other_user.run(KNOCK, json.dumps(ports))
     assert len(answers.splitlines()) == 12 * len(ports)
     return [
         line
@@ -352,3 +345,79 @@ def test_another_user_of_the_machine_cannot_access_a_session(
 
     assert httpx.URL(session.service.url).port in ports
     assert knocked(ports) == []
+
+
+@pytest.fixture(scope="module")
+def agent(service: Service, directory: Path) -> Iterator[Session]:
+    """Provide a session of agent-device for several tests."""
+    session = created(service, directory, type="agent-device", buildId=BUILD)
+    yield session
+    service.http.post(f"/v2/device-run-sessions/{session.id}/stop")
+    assert eventually(session.is_gone, LIMIT_SECONDS)
+
+
+@pytest.fixture
+def screen(agent: Session) -> Session:
+    """Provide the session with the app just started."""
+    agent.rpc("open", NOTES, relaunch=True)
+    assert "Add" in agent.labels()
+    return agent
+
+
+def ref_of(screen: Session, label: str) -> str:
+    nodes = screen.rpc("snapshot")["nodes"]
+    return f"@{next(node['ref'] for node in nodes if node.get('label') == label)}"
+
+
+@pytest.mark.parametrize("flags", [{}, {"settle": True}])
+def test_an_agent_presses_a_reference(screen: Session, flags: Any) -> None:
+    screen.rpc("press", ref_of(screen, "Add"), **flags)
+
+    assert "pressed" in screen.labels()
+
+
+def test_an_agent_presses_what_it_finds(screen: Session) -> None:
+    screen.rpc("find", "Add", "click")
+
+    assert "pressed" in screen.labels()
+
+
+def test_a_view_outside_the_window_is_not_pressed(screen: Session) -> None:
+    """No tap would reach it: on a phone the daemon refuses it too."""
+    screen.rpc("open", "notes:///?below")
+
+    with pytest.raises(AssertionError, match="not found or has no bounds"):
+        screen.rpc("press", ref_of(screen, "Below"))
+
+
+def test_steps_of_a_batch_open_apps_and_press_references(screen: Session) -> None:
+    ref = ref_of(screen, "Add")
+    steps = [("open", [NOTES]), ("snapshot", []), ("press", [ref])]
+
+    screen.rpc(
+        "batch",
+        batchSteps=[
+            {"command": command, "positionals": positionals, "flags": {}}
+            for command, positionals in steps
+        ],
+    )
+
+    assert "pressed" in screen.labels()
+
+
+def test_a_script_for_a_phone_is_replayed(screen: Session) -> None:
+    ref = ref_of(screen, "Add")
+    script = f"context platform=android\nopen {NOTES}\nsnapshot -i\npress {ref}\n"
+    source = {"entry": "a.ad", "files": {"a.ad": script}}
+
+    done = screen.rpc("replay", "a.ad", replayScriptSource=source)
+
+    assert done["replayed"] == 3
+    assert "pressed" in screen.labels()
+
+
+def test_an_app_that_is_not_installed_is_named_in_a_batch(screen: Session) -> None:
+    step = {"command": "open", "positionals": ["org.example.other"], "flags": {}}
+
+    with pytest.raises(AssertionError, match=r"step 1 \(open\): org.example.other is"):
+        screen.rpc("batch", batchSteps=[step])

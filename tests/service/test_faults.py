@@ -330,6 +330,49 @@ def test_a_session_can_be_made_to_reach_its_limit_at_any_time(world: World) -> N
     assert data(world.get(session_id))["status"] == "stopped"
 
 
+def test_a_token_can_be_added_as_when_it_is_rotated(world: World) -> None:
+    session_id = world.created()
+    world.send("POST", "/testing/tokens", json={"token": "rotated"})
+
+    assert (
+        world.send(
+            "POST", f"/v2/device-run-sessions/{session_id}/stop", token="rotated"
+        ).status_code
+        == 200
+    )
+
+    world.send("POST", "/testing/reset")
+    assert (
+        world.send(
+            "GET", f"/v2/device-run-sessions/{session_id}", token="rotated"
+        ).status_code
+        == 401
+    )
+
+
+def test_an_added_token_of_another_account_may_not_use_its_sessions(
+    world: World,
+) -> None:
+    session_id = world.created()
+    world.send("POST", "/testing/tokens", json={"token": "theirs", "is_foreign": True})
+
+    assert (
+        world.send(
+            "POST", f"/v2/device-run-sessions/{session_id}/stop", token="theirs"
+        ).status_code
+        == 403
+    )
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"token": " "}, {"token": 1}, {"token": "a", "is_foreign": "no"}]
+)
+def test_an_invalid_token_cannot_be_added(
+    world: World, body: dict[str, object]
+) -> None:
+    assert world.send("POST", "/testing/tokens", json=body).status_code == 400
+
+
 @pytest.mark.parametrize("route", [f"{UNKNOWN_ID}/expire", f"{UNKNOWN_ID}/explode"])
 def test_nothing_happens_to_an_unknown_session(world: World, route: str) -> None:
     assert world.send("POST", f"/testing/sessions/{route}").status_code == 404

@@ -23,11 +23,11 @@ from pytest_device.service.devices.base import AppState, Tools
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
+from pytest_device.service.programs.output_tail import OutputTail
+from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.base import GONE, Record, Runner, Running
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.output_tail import OutputTail
-from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"
 ID = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
@@ -355,6 +355,12 @@ def test_a_push_message_is_refused_with_the_fix(browser: Stage) -> None:
 
     assert "in Appium sessions only" in answer["error"]["message"]
     assert done(browser) == []
+
+
+def test_a_test_run_of_scripts_is_refused_with_the_fix(browser: Stage) -> None:
+    answer = browser.rpc("test", "login.ad")
+
+    assert "replay each one" in answer["error"]["message"]
 
 
 def test_closing_an_app_terminates_it(browser: Stage) -> None:

@@ -1,7 +1,6 @@
 """The service as a process, and hostile clients."""
 
 import hmac
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +19,6 @@ from tests.service.world import ACCOUNTS, TOKEN, UNKNOWN_ID, data
 ATTEMPTED_BYTES = 256 * 1024 * 1024
 BORNE_BYTES = 3 * MAX_TESTING_BODY_BYTES
 """Memory that the service may use for an attempt: the maximum size, in parts and assembled."""
-OTHER_USER = 65534
 JSON = {"Content-Type": "application/json"}
 
 
@@ -155,34 +153,6 @@ def test_requests_for_a_foreign_host_are_refused(
     said, _ = answer(service, head("GET", path, host=host))
 
     assert said.startswith("HTTP/1.1 421 ")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/"), ("GET", "/sessions/{id}"), ("POST", "/sessions/{id}/stop")],
-)
-def test_other_users_of_the_machine_can_neither_see_nor_stop_sessions(
-    service: Service, method: str, path: str
-) -> None:
-    page = path.format(id=data(service.create())["id"])
-    request = head(
-        method,
-        page,
-        "Origin: http://localhost",
-        "Content-Type: application/json",
-        "Content-Length: 2",
-    )
-
-    os.seteuid(OTHER_USER)
-    try:
-        refused, _ = answer(service, request + "{}")
-    finally:
-        os.seteuid(0)
-    accepted, _ = answer(service, request + "{}")
-
-    assert refused.startswith("HTTP/1.1 403 ")
-    assert accepted.startswith("HTTP/1.1 200 ")
 
 
 def test_no_fault_applies_to_a_foreign_host(service: Service) -> None:

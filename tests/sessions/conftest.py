@@ -12,7 +12,8 @@ from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.testing import FakeClock, FaultyService, faulty_service, transport_of
+from pytest_device.testing import FakeClock, FaultyService, faulty_service
+from tests.in_process import transport_of
 from tests.service.world import memory_store
 from tests.sessions.world import APP_ID, TOKEN, URL, World
 
@@ -32,9 +33,8 @@ def client(world: World) -> DeviceClient:
     app = transport_of(
         create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL)
     )
-    one_at_a_time = (
-        threading.Lock()
-    )  # a service has one thread, its clients may have several
+    # A service has one thread, its clients may have several.
+    one_at_a_time = threading.Lock()
 
     def carry_out(request: httpx.Request) -> httpx.Response:
         with one_at_a_time:

@@ -6,18 +6,21 @@ from typing import Any
 
 import httpx
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession
-from pytest_device.sessions.breaker import Gate, Judge
+from pytest_device.sessions.breaker import Breaker, Permits
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import (
+    DeviceSession,
+    ProblemOf,
+    SessionConfig,
+    WarmSession,
+)
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
 
@@ -49,7 +52,7 @@ class House(Recorder):
         world: World,
         *,
         attempts: int = 1,
-        judge: Judge | None = None,
+        breaker: Breaker | None = None,
         slots: Slots | None = None,
         claim: Callable[
             [DeviceRequirement], WarmSession | None
@@ -65,9 +68,14 @@ class House(Recorder):
         """The threads that reported events."""
         self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
-        gate = Gate(judge)
+        permits = Permits(breaker)
         config = SessionConfig(
-            client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate
+            client,
+            world.clock,
+            relay,
+            self._problem_of,
+            attempts=attempts,
+            permits=permits,
         )
         self.pool = Pool(
             config,

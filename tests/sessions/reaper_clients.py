@@ -13,13 +13,14 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.ledger import LIVE, Entry
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.recorder import Recorder
 
@@ -109,7 +110,7 @@ def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entr
         "2026-01-01T00:00:00+00:00",
         15,
     )
-    return entry._replace(**{"session_id": session_id, "state": LIVE, **values})
+    return entry._replace(**{"session_id": session_id, "state": Phase.LIVE, **values})
 
 
 @contextmanager

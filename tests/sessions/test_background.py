@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.attempt import SessionConfig
-from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession, advance_due
+from pytest_device.sessions.device_session import (
+    DeviceSession,
+    SessionConfig,
+    advance_due,
+)
 from pytest_device.sessions.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.pool import Background
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.recorder import Recorder
@@ -121,9 +124,8 @@ def test_one_thread_does_not_defer_the_events_of_another() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.filterwarnings(
-    "ignore:.*fork:DeprecationWarning"
-)  # what is tested is what the child does not do
+# What is tested is what the child does not do.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_does_not_prefetch(client: DeviceClient, world: World) -> None:
     house = House(client, world)
     if not (child := os.fork()):

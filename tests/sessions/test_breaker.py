@@ -5,23 +5,28 @@ from itertools import count
 import pytest
 
 from pytest_device.sessions.breaker import (
+    CREATE,
     EVERY,
     PAUSE_SECONDS,
-    Breaker,
+    SLOTS,
+    AttemptId,
     Cause,
-    Ticket,
+    LocalBreaker,
+    Pause,
+    Permits,
     Turn,
 )
 from pytest_device.testing import FakeClock
+from pytest_device.verdict import Verdict
 
 KEY = "a request"
-BOOT = Cause("infrastructure", "no booted device")
-TOKEN = Cause("config", "the access token is not valid")
+BOOT = Cause(Verdict.INFRASTRUCTURE, "no booted device")
+TOKEN = Cause(Verdict.CONFIG, "the access token is not valid")
 _numbers = count()
 
 
-def ticket(process: str = "main") -> Ticket:
-    return process, next(_numbers)
+def attempt(process: str = "main") -> AttemptId:
+    return AttemptId(process, next(_numbers))
 
 
 @pytest.fixture
@@ -30,74 +35,78 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def breaker(clock: FakeClock) -> Breaker:
-    return Breaker(2, clock)
+def breaker(clock: FakeClock) -> LocalBreaker:
+    return LocalBreaker(2, clock)
 
 
 def fail(
-    breaker: Breaker, cause: Cause = BOOT, *, key: str = KEY, is_final: bool = False
+    breaker: LocalBreaker,
+    cause: Cause = BOOT,
+    *,
+    key: str = KEY,
+    is_final: bool = False,
 ) -> None:
-    one = ticket()
+    one = attempt()
     assert breaker.ask(key, one) is Turn.GO
     breaker.failed(key, one, cause, is_final=is_final)
 
 
 def test_without_failures_any_number_of_attempts_can_run_concurrently(
-    breaker: Breaker,
+    breaker: LocalBreaker,
 ) -> None:
-    assert {breaker.ask(KEY, ticket()) for _ in range(8)} == {Turn.GO}
+    assert {breaker.ask(KEY, attempt()) for _ in range(8)} == {Turn.GO}
 
 
 def test_at_the_limit_of_consecutive_failures_nothing_is_attempted(
-    breaker: Breaker,
+    breaker: LocalBreaker,
 ) -> None:
     fail(breaker)
     fail(breaker)
 
-    assert breaker.ask(KEY, ticket()) == BOOT
-    assert breaker.ask("another request", ticket()) is Turn.GO
+    assert breaker.ask(KEY, attempt()) == BOOT
+    assert breaker.ask("another request", attempt()) is Turn.GO
 
 
-def test_a_success_resets_the_count_of_failures(breaker: Breaker) -> None:
+def test_a_success_resets_the_count_of_failures(breaker: LocalBreaker) -> None:
     fail(breaker)
-    one = ticket()
+    one = attempt()
     breaker.ask(KEY, one)
     breaker.ready(KEY, one)
     fail(breaker)
 
-    assert breaker.ask(KEY, ticket()) is Turn.GO
+    assert breaker.ask(KEY, attempt()) is Turn.GO
 
 
 def test_a_final_failure_opens_the_circuit_permanently(
-    breaker: Breaker, clock: FakeClock
+    breaker: LocalBreaker, clock: FakeClock
 ) -> None:
     fail(breaker, TOKEN, is_final=True)
     clock.sleep(100 * PAUSE_SECONDS)
 
-    assert breaker.ask(KEY, ticket()) == TOKEN
+    assert breaker.ask(KEY, attempt()) == TOKEN
 
 
 def test_a_final_failure_takes_precedence_over_a_temporary_one(
-    breaker: Breaker,
+    breaker: LocalBreaker,
 ) -> None:
     fail(breaker)
     fail(breaker, TOKEN, is_final=True)
 
-    assert breaker.ask(KEY, ticket()) == TOKEN
+    assert breaker.ask(KEY, attempt()) == TOKEN
 
 
 def test_a_failure_that_affects_all_requests_opens_every_circuit(
-    breaker: Breaker,
+    breaker: LocalBreaker,
 ) -> None:
-    one = ticket()
+    one = attempt()
     breaker.ask(KEY, one)
     breaker.failed(EVERY, one, TOKEN, is_final=True)
 
-    assert breaker.ask("another request", ticket()) == TOKEN
+    assert breaker.ask("another request", attempt()) == TOKEN
 
 
-def test_processes_together_never_exceed_the_limit(breaker: Breaker) -> None:
-    one, other, third = ticket("gw0"), ticket("gw1"), ticket("gw0")
+def test_processes_together_never_exceed_the_limit(breaker: LocalBreaker) -> None:
+    one, other, third = attempt("gw0"), attempt("gw1"), attempt("gw0")
     assert [breaker.ask(KEY, one), breaker.ask(KEY, other)] == [Turn.GO, Turn.GO]
     breaker.failed(KEY, one, BOOT, is_final=False)
 
@@ -108,9 +117,9 @@ def test_processes_together_never_exceed_the_limit(breaker: Breaker) -> None:
 
 @pytest.mark.parametrize("end", ["ready", "released", "lost"])
 def test_a_waiting_attempt_continues_if_the_other_does_not_fail(
-    breaker: Breaker, end: str
+    breaker: LocalBreaker, end: str
 ) -> None:
-    other, third = ticket("gw1"), ticket("gw0")
+    other, third = attempt("gw1"), attempt("gw0")
     breaker.ask(KEY, other)
     fail(breaker)
     assert breaker.ask(KEY, third) is Turn.WAIT
@@ -124,49 +133,163 @@ def test_a_waiting_attempt_continues_if_the_other_does_not_fail(
 
 
 def test_after_a_pause_a_single_probe_is_made(
-    breaker: Breaker, clock: FakeClock
+    breaker: LocalBreaker, clock: FakeClock
 ) -> None:
     fail(breaker)
     fail(breaker)
     clock.sleep(PAUSE_SECONDS - 1)
-    assert breaker.ask(KEY, ticket()) == BOOT
+    assert breaker.ask(KEY, attempt()) == BOOT
     clock.sleep(1)
-    probe = ticket()
+    probe = attempt()
 
     assert breaker.ask(KEY, probe) is Turn.GO
-    assert breaker.ask(KEY, ticket()) == BOOT
+    assert breaker.ask(KEY, attempt()) == BOOT
 
 
 def test_a_failed_probe_starts_another_pause_and_a_successful_one_closes_the_circuit(
-    breaker: Breaker, clock: FakeClock
+    breaker: LocalBreaker, clock: FakeClock
 ) -> None:
     fail(breaker)
     fail(breaker)
     clock.sleep(PAUSE_SECONDS)
     fail(breaker)
-    assert breaker.ask(KEY, ticket()) == BOOT
+    assert breaker.ask(KEY, attempt()) == BOOT
     clock.sleep(PAUSE_SECONDS)
-    probe = ticket()
+    probe = attempt()
     breaker.ask(KEY, probe)
     breaker.ready(KEY, probe)
 
-    assert {breaker.ask(KEY, ticket()) for _ in range(4)} == {Turn.GO}
+    assert {breaker.ask(KEY, attempt()) for _ in range(4)} == {Turn.GO}
 
 
-def test_a_cause_names_the_first_affected_test(breaker: Breaker) -> None:
+def test_a_cause_names_the_first_affected_test(breaker: LocalBreaker) -> None:
     fail(breaker)
     breaker.note_affected_test(KEY, "test_a")
-    fail(breaker, Cause("infrastructure", "something else"))
+    fail(breaker, Cause(Verdict.INFRASTRUCTURE, "something else"))
     breaker.note_affected_test(KEY, "test_b")
 
-    assert breaker.ask(KEY, ticket()) == BOOT._replace(test="test_a")
+    assert breaker.ask(KEY, attempt()) == BOOT._replace(test="test_a")
 
 
 def test_a_run_without_start_retries_continues_after_a_single_failure(
     clock: FakeClock,
 ) -> None:
-    breaker = Breaker(1, clock)
+    breaker = LocalBreaker(1, clock)
     fail(breaker)
     fail(breaker)
 
-    assert breaker.ask(KEY, ticket()) == BOOT
+    assert breaker.ask(KEY, attempt()) == BOOT
+
+
+PAGE = Cause(Verdict.INFRASTRUCTURE, "503 Service Unavailable", calls=1)
+
+
+def outage(
+    breaker: LocalBreaker, cause: Cause = PAGE, *, is_final: bool = False
+) -> None:
+    one = attempt()
+    assert breaker.ask(CREATE, one) in {Turn.GO, Turn.GO_AGAIN}
+    breaker.failed(CREATE, one, cause, is_final=is_final)
+
+
+def test_create_calls_that_fail_in_front_of_the_service_are_paused_before_they_end(
+    breaker: LocalBreaker, clock: FakeClock
+) -> None:
+    outage(breaker)
+    assert breaker.ask(CREATE, attempt()) == Pause(15, PAGE)
+    clock.sleep(15)
+    outage(breaker)
+    assert breaker.ask(CREATE, attempt()) == Pause(30, PAGE)
+    clock.sleep(30)
+    outage(breaker)
+
+    assert breaker.ask(CREATE, attempt()) == PAGE
+
+
+def test_after_a_minute_an_outage_is_probed(
+    breaker: LocalBreaker, clock: FakeClock
+) -> None:
+    outage(breaker, PAGE._replace(calls=3))  # it has paused itself
+    clock.sleep(59)
+    assert breaker.ask(CREATE, attempt()) == PAGE._replace(calls=3)
+    clock.sleep(1)
+    probe = attempt()
+
+    assert breaker.ask(CREATE, probe) is Turn.GO
+    assert breaker.ask(CREATE, attempt()) == PAGE._replace(calls=3)
+    breaker.ready(CREATE, probe)
+    assert breaker.ask(CREATE, attempt()) is Turn.GO_AGAIN
+
+
+def test_calls_that_fail_together_count_as_one_failure(breaker: LocalBreaker) -> None:
+    attempts = [attempt(f"gw{number}") for number in range(4)]
+    assert {breaker.ask(CREATE, one) for one in attempts} == {Turn.GO}
+    for one in attempts:
+        breaker.failed(CREATE, one, PAGE, is_final=False)
+
+    assert breaker.ask(CREATE, attempt()) == Pause(15, PAGE)
+
+
+def test_after_a_pause_one_call_at_a_time_is_made(
+    breaker: LocalBreaker, clock: FakeClock
+) -> None:
+    outage(breaker)
+    clock.sleep(15)
+    probe = attempt()
+
+    assert breaker.ask(CREATE, probe) is Turn.GO
+    assert breaker.ask(CREATE, attempt()) is Turn.WAIT
+    breaker.released(CREATE, probe)
+    assert breaker.ask(CREATE, attempt()) is Turn.GO
+
+
+def test_an_outage_leaves_drivers_and_slots_alone(breaker: LocalBreaker) -> None:
+    outage(breaker, PAGE._replace(calls=3))
+
+    assert breaker.ask(KEY, attempt()) is Turn.GO
+    assert breaker.ask(SLOTS, attempt()) is Turn.GO
+
+
+def test_a_token_that_has_worked_for_any_process_is_tried_again(
+    breaker: LocalBreaker, clock: FakeClock
+) -> None:
+    breaker.ready(CREATE, attempt("gw0"))
+    breaker.failed(EVERY, attempt("gw1"), TOKEN, is_final=True)
+
+    assert breaker.ask(KEY, attempt()) is Turn.GO
+    assert breaker.ask(CREATE, attempt()) == Pause(15, TOKEN._replace(calls=1))
+    clock.sleep(15)
+    assert breaker.ask(CREATE, attempt()) is Turn.GO_AGAIN
+
+
+def test_a_process_learns_from_the_breaker_that_the_token_has_worked_for_another_one(
+    breaker: LocalBreaker,
+) -> None:
+    breaker.ready(CREATE, attempt("gw0"))
+    permits = Permits(breaker)
+    assert not permits.has_worked
+
+    assert permits.new(CREATE).may_begin()
+
+    assert permits.has_worked
+
+
+def test_a_token_that_is_refused_again_and_again_is_final_though_it_has_worked(
+    breaker: LocalBreaker, clock: FakeClock
+) -> None:
+    breaker.ready(CREATE, attempt())
+    outage(breaker, TOKEN._replace(calls=3), is_final=True)
+    clock.sleep(100 * PAUSE_SECONDS)
+
+    assert breaker.ask(CREATE, attempt()) == TOKEN._replace(calls=3)
+
+
+def test_the_pauses_follow_a_shorter_poll_interval_but_no_longer_one(
+    clock: FakeClock,
+) -> None:
+    for interval, pause in ((0.2, 0.6), (60.0, 15.0)):
+        breaker = LocalBreaker(2, clock, interval_seconds=interval)
+        outage(breaker)
+        asked = breaker.ask(CREATE, attempt())
+        assert isinstance(asked, Pause)
+        assert asked.seconds == pytest.approx(pause)

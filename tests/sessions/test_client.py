@@ -69,9 +69,8 @@ def endless(kind: str) -> Iterator[bytes]:
 
 def outcome(client: DeviceClient) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        client.create(
-            REQUEST
-        )  # which is sent once: other calls are repeated, and find nobody who listens
+        # Which is sent once: other calls are repeated, and find nobody who listens.
+        client.create(REQUEST)
     return caught.value
 
 
@@ -150,6 +149,26 @@ def test_a_connection_error_does_not_repeat_the_token() -> None:
         client.get(SESSION)
 
     assert TOKEN not in f"{caught.value!r}"
+
+
+def test_a_redirect_is_not_followed() -> None:
+    asked = list[str]()
+
+    def redirect(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(307, headers={"Location": "https://other.example/v2"})
+
+    transport = httpx.MockTransport(redirect)
+    client = DeviceClient(
+        "https://devices.example",
+        TOKEN,
+        transport=transport,
+        sleep=lambda _seconds: None,
+    )
+    with client, pytest.raises(ServiceError):
+        client.create(REQUEST)
+
+    assert set(asked) == {"devices.example"}
 
 
 def test_a_client_shows_no_token() -> None:

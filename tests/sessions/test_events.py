@@ -39,7 +39,9 @@ EVENTS: list[Event] = [
     StateChanged(OF, "in-progress without connection details"),
     Ready(OF, "iPhone 15", "ios appium 0123", 18.0),
     StartFailed(OF, "no booted device", 2, 2),
-    Stopped(OF, "errored", 66.5),
+    StartFailed(OF, "no booted device"),
+    Stopped(OF, "stopped", 66.5),
+    Stopped(OF, "errored", None, 66.5),
     Gone(OF),
     StopDelayed(OF, "503"),
     StopFailed(OF, "500"),
@@ -82,7 +84,7 @@ def test_the_reference_describes_each_kind_with_its_fields(event: Event) -> None
 
 def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
     assert to_plain(Stopped(SessionRef("ios appium", "one"), "stopped", 66.5)) == {
-        "version": 1,
+        "version": 2,
         "event": "stopped",
         "session": {
             "label": "ios appium",
@@ -94,13 +96,14 @@ def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
         },
         "status": "stopped",
         "running_seconds": 66.5,
+        "max_running_seconds": None,
     }
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, r"events of version 2 are not supported \(only 1\)"),
+        ({"version": 1}, r"events of version 1 are not supported \(only 2\)"),
         (
             {"event": "lost"},
             "unknown event 'lost': the events are created, state-changed, ready,",
@@ -127,7 +130,7 @@ def test_an_invalid_event_is_refused_with_the_reason(
 
 def test_seconds_can_be_whole_numbers_in_json() -> None:
     assert from_plain(
-        {"version": 1, "event": "queued", "waited_seconds": 29}
+        {"version": 2, "event": "queued", "waited_seconds": 29}
     ) == Queued(29.0)
 
 

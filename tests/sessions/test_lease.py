@@ -19,9 +19,12 @@ from pytest_device.errors import (
     StatusError,
     StopFailedError,
     TransportError,
+    UnauthorizedError,
     UnexpectedReplyError,
 )
+from pytest_device.redact import Redactor
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -36,10 +39,11 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from tests.sessions.recorder import Recorder
-from tests.sessions.world import APP_ID, Fault, World
+from tests.sessions.world import APP_ID, TOKEN, URL, Fault, World
 
 REQUEST = SessionRequest.from_arguments(
     app_id=APP_ID,
@@ -274,6 +278,7 @@ def test_a_final_error_ends_the_wait_and_the_session(
 
 ODD = [
     (answer(404, '{"errors": [{"code": "NOT_FOUND"}]}'), NotFoundError),
+    (answer(401, '{"message": "the cache of tokens is cold"}'), UnauthorizedError),
     (answer(404, "<html>no such page</html>"), NotFoundError),
     (answer(403, "<html>blocked</html>"), StatusError),
     (answer(302, "<html>Moved</html>"), StatusError),
@@ -346,9 +351,8 @@ def test_a_create_with_an_unusable_response_is_not_repeated_and_reported_as_unkn
     assert caught.value.sent
     (note,) = caught.value.__notes__
     assert "'a test'" in note
-    assert (
-        "25 minutes" in note
-    )  # the maximum duration and the five minutes of cleaning up
+    # The maximum duration and the five minutes of cleaning up.
+    assert "25 minutes" in note
     assert world.requests == ["create"]
     assert world.kinds() == [CreateUnknown]
 
@@ -425,6 +429,100 @@ def test_a_timeout_names_the_missing_connection_detail(
         leased(client, world, timeout_seconds=60)
 
     assert world.statuses() == ["stopped"]
+
+
+URL_ONLY = {"appiumUrl": "http://devices.example:4723"}
+INCOMPLETE = pytest.mark.parametrize(
+    "missing", [{}, {"capabilities": None}], ids=["absent", "null"]
+)
+
+
+@INCOMPLETE
+def test_capabilities_that_never_come_are_replaced_by_none_after_15_seconds(
+    client: DeviceClient, world: World, missing: dict[str, None]
+) -> None:
+    world.faults["get"] = [
+        changed(status="in-progress", remoteConfig=URL_ONLY | missing)
+    ] * 100
+    began = world.clock()
+
+    session = leased(client, world)
+
+    assert world.clock() - began == 20  # the first poll is made after five
+    assert isinstance(session.remote_config, AppiumConfig)
+    assert (session.remote_config.appium_url, session.remote_config.capabilities) == (
+        URL_ONLY["appiumUrl"],
+        {},
+    )
+    (warning,) = [event.text for event in world.events if isinstance(event, Note)]
+    assert warning.startswith(
+        "the service returned no capabilities for an Appium session: "
+    )
+    assert world.statuses() == ["stopped"]
+
+
+def test_capabilities_that_come_late_are_used(
+    client: DeviceClient, world: World
+) -> None:
+    incomplete = changed(status="in-progress", remoteConfig=URL_ONLY)
+    complete = changed(
+        status="in-progress",
+        remoteConfig={**URL_ONLY, "capabilities": {"appium:udid": "x"}},
+    )
+    world.faults["get"] = [*[incomplete] * 3, complete]
+
+    session = leased(client, world)
+
+    assert isinstance(session.remote_config, AppiumConfig)
+    assert session.remote_config.capabilities == {"appium:udid": "x"}
+    assert Note not in world.kinds()
+
+
+@INCOMPLETE
+def test_a_session_without_capabilities_is_still_there_when_it_is_looked_up(
+    client: DeviceClient, world: World, missing: dict[str, None]
+) -> None:
+    world.faults["get"] = [
+        changed(status="in-progress", remoteConfig=URL_ONLY | missing)
+    ] * 100
+    clock, policy = world.clock, WaitPolicy(jitter=0)
+    pool = Pool(SessionConfig(client, clock), sleep=clock.sleep)
+    need = DeviceRequirement(REQUEST, sharing_key="")
+    (first,) = pool.acquire([need], policy)
+    pool.release([first], lambda _need: True)
+
+    (again,) = pool.acquire([need], policy)
+
+    assert again is first
+    assert isinstance(again.session.remote_config, AppiumConfig)
+    pool.close()
+    assert world.requests.count("create") == 1
+
+
+def test_the_url_of_a_session_without_capabilities_is_masked(world: World) -> None:
+    redactor = Redactor()
+    data = {
+        "id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d",
+        "type": "appium",
+        "status": "in-progress",
+    }
+    reply = httpx.Response(
+        200,
+        json={
+            "data": {
+                **data,
+                "remoteConfig": {"appiumUrl": "http://a-secret-host.example"},
+            }
+        },
+    )
+    transport = httpx.MockTransport(lambda _request: reply)
+
+    with DeviceClient(
+        URL, TOKEN, transport=transport, sleep=world.clock.sleep, redactor=redactor
+    ) as client:
+        client.get(data["id"])
+
+    assert "a-secret-host" not in redactor.text("at http://a-secret-host.example")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """One file per session: written atomically, readable by its user only, never silently skipped."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,13 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.ledger import (
-    LIVE,
-    REQUESTED,
-    DamagedEntryError,
-    Entry,
-    Ledger,
-)
+from pytest_device.sessions.ledger import DamagedEntryError, Entry, Ledger
+from pytest_device.sessions.states import RECORDED, WITHOUT_ID, Phase
 
 ENTRY = Entry(
     "0" * 32,
@@ -51,7 +47,7 @@ def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
         name='tést "one"\n',
         session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",
         url="https://devices.example/1",
-        state=LIVE,
+        state=Phase.LIVE,
     )
 
     ledger.write(entry)
@@ -65,11 +61,57 @@ def test_a_written_entry_replaces_its_previous_version(
     ledger.write(ENTRY)
 
     ledger.write(
-        ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+        ENTRY._replace(
+            state=Phase.LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+        )
     )
 
-    assert [entry.state for entry in ledger.read()[0]] == [LIVE]
+    assert [entry.state for entry in ledger.read()[0]] == [Phase.LIVE]
     assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
+
+
+def test_a_new_entry_never_replaces_another_one(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.add(ENTRY)
+
+    with pytest.raises(FileExistsError):
+        ledger.add(ENTRY._replace(label="android appium"))
+
+    assert ledger.read() == ([ENTRY], {})
+    assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
+
+
+def test_nor_does_it_on_a_file_system_without_hard_links(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(_source: str, _target: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    ledger.add(ENTRY)
+
+    with pytest.raises(FileExistsError):
+        ledger.add(ENTRY._replace(label="android appium"))
+
+    assert ledger.read() == ([ENTRY], {})
+    assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
+
+
+def test_a_claimed_entry_never_replaces_another_one(tmp_path: Path) -> None:
+    theirs, ours = Ledger(str(tmp_path / "theirs")), Ledger(str(tmp_path / "ours"))
+    for ledger in (theirs, ours):
+        Path(ledger.directory).mkdir()
+    live = ENTRY._replace(
+        state=Phase.LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+    )
+    theirs.keep_warm(live)
+    ours.write(
+        other := live._replace(session_id="00000000-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+    )
+
+    assert not theirs.claim(ENTRY.intent, ours)
+
+    assert ours.read() == ([other], {})
+    assert theirs.keeps_warm(ENTRY.intent)
 
 
 def test_only_its_user_can_read_an_entry(ledger: Ledger, tmp_path: Path) -> None:
@@ -133,7 +175,7 @@ def test_an_entry_that_no_run_has_cannot_be_found(
     former, heir = Ledger(str(tmp_path / "former")), Ledger(str(tmp_path / "heir"))
     Path(heir.directory).mkdir()
     entry = ENTRY._replace(
-        state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+        state=Phase.LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
     )
     (heir.keep_warm if is_warm else heir.write)(entry)
 
@@ -198,7 +240,7 @@ def test_a_damaged_file_is_named_next_to_the_intact_ones(
     ("field", "value"),
     [
         ("intent", "../../etc/passwd"),
-        ("intent", "1" * 31),
+        ("intent", "a.b"),
         ("owner", "../main"),
         ("owner", ""),
     ],
@@ -250,4 +292,37 @@ def test_undecodable_bytes_are_not_an_entry() -> None:
 
 
 def test_a_new_entry_has_no_session_id() -> None:
-    assert (ENTRY.state, ENTRY.session_id) == (REQUESTED, "")
+    assert (ENTRY.state, ENTRY.session_id) == (Phase.CREATING, "")
+
+
+@pytest.mark.parametrize(
+    ("word", "phase"),
+    [
+        ("asked", Phase.CREATING),
+        ("lost", Phase.LOST),
+        ("live", Phase.LIVE),
+        ("kept", Phase.KEPT),
+        ("warm", Phase.WARM),
+        ("stopped", Phase.STOPPED),
+        ("gone", Phase.GONE),
+    ],
+)
+def test_the_entries_of_earlier_versions_are_read_and_written_in_their_words(
+    word: str, phase: Phase
+) -> None:
+    session_id = "" if phase in WITHOUT_ID else "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+    values = json.loads(ENTRY.to_json()) | {"state": word, "session_id": session_id}
+
+    entry = Entry.from_json(json.dumps(values))
+
+    assert entry.state is phase
+    assert json.loads(entry.to_json()) == values
+    assert values["version"] == 2
+
+
+@pytest.mark.parametrize("phase", sorted(set(Phase) - RECORDED))
+def test_a_phase_that_only_a_reaper_knows_is_not_read(phase: Phase) -> None:
+    values = json.loads(ENTRY.to_json()) | {"state": str(phase)}
+
+    with pytest.raises(DamagedEntryError, match="is unknown"):
+        Entry.from_json(json.dumps(values))

@@ -20,7 +20,6 @@ from pytest_device.sessions.reaper.messages import (
     Kept,
     LedgerFailed,
     Message,
-    MessageError,
     Missing,
     NoReply,
     Ready,
@@ -34,6 +33,7 @@ from pytest_device.sessions.reaper.messages import (
     Stopped,
     encode,
 )
+from pytest_device.wire import MessageError
 
 ENTRY = Entry(
     "0" * 32,

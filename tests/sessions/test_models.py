@@ -11,6 +11,7 @@ from pytest_device.sessions.remote_config import (
     RemoteConfig,
     WebPreviewConfig,
 )
+from tests.contract.document import example_session
 
 ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
@@ -117,3 +118,45 @@ def test_a_session_survives_a_round_trip_through_json() -> None:
     got = session(type="appium", remoteConfig=details, surprise=2)
 
     assert Session.from_wire(got.model_dump(mode="json", by_alias=True)) == got
+
+
+START = "2026-01-05T10:00:00.000Z"
+LATER = "2026-01-05T10:01:30.000Z"
+
+
+@pytest.mark.parametrize(
+    ("times", "exact", "at_most"),
+    [
+        ({"status": "stopped", "finishedAt": LATER}, 90, None),
+        ({"status": "errored", "finishedAt": LATER}, 90, None),
+        ({"status": "errored", "finishedAt": None}, None, 90),
+        ({"status": "errored", "finishedAt": None, "startedAt": None}, None, None),
+        (
+            {
+                "status": "errored",
+                "finishedAt": None,
+                "updatedAt": "2026-01-05T09:00:00.000Z",
+            },
+            None,
+            None,
+        ),
+        (
+            {
+                "status": "errored",
+                "finishedAt": None,
+                "updatedAt": "2036-01-05T09:00:00.000Z",
+            },
+            None,
+            None,
+        ),
+        ({"status": "in-progress", "finishedAt": None}, None, None),
+    ],
+)
+def test_the_last_update_bounds_the_running_time_of_an_ended_session_without_an_end(
+    times: dict[str, str | None], exact: float | None, at_most: float | None
+) -> None:
+    session = Session.from_wire(
+        example_session(**{"startedAt": START, "updatedAt": LATER, **times})
+    )
+
+    assert (session.running_seconds, session.max_running_seconds) == (exact, at_most)

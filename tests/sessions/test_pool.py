@@ -14,7 +14,7 @@ from pytest_device.errors import (
     SessionTimeoutError,
     StopFailedError,
 )
-from pytest_device.sessions.breaker import Breaker
+from pytest_device.sessions.breaker import LocalBreaker
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import (
     Created,
@@ -29,7 +29,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
 from tests.sessions.world import Fault, World
 
@@ -153,7 +153,7 @@ def test_a_session_that_cannot_be_looked_up_is_used(house: House, world: World) 
 
 def test_a_lost_session_is_not_reused(house: House, world: World) -> None:
     (held,) = house.acquire(ANDROID)
-    held.unusable = True
+    house.pool.mark_unusable([held])
 
     house.pool.release([held], lambda _need: True)
 
@@ -186,9 +186,8 @@ def test_a_session_is_ready_when_its_controller_responds(
 
     (held,) = house.acquire(ANDROID)
 
-    assert (
-        world.clock() - began == 18
-    )  # a boot of 12 s, looked at every 5, and three times for the controller
+    # A boot of 12 s, looked at every 5, and three times for the controller.
+    assert world.clock() - began == 18
     assert world.kinds() == [Created, StateChanged, Ready]
     assert detail_of(world.events[1]) == "in-progress, but its daemon does not answer"
     assert held.ready_at == began + 10
@@ -256,10 +255,10 @@ def test_a_session_that_times_out_is_not_retried(
 
 
 def test_concurrent_boots_time_out_together(client: DeviceClient, world: World) -> None:
-    breaker = Breaker(2, world.clock)
+    breaker = LocalBreaker(2, world.clock)
     first, second = (
-        House(client, world, judge=breaker),
-        House(client, world, judge=breaker),
+        House(client, world, breaker=breaker),
+        House(client, world, breaker=breaker),
     )
 
     for house in (first, second):
@@ -288,9 +287,10 @@ def test_an_interrupt_leaves_nothing(house: House, world: World, at: str) -> Non
     house.pool.close()
 
     assert set(world.statuses()) <= {"stopped", "new"}
+    # Its answer is lost.
     assert sum(status == "new" for status in world.statuses()) == (
         1 if at == "create" else 0
-    )  # its answer is lost
+    )
 
 
 def test_if_one_of_several_fails_new_sessions_are_stopped_and_existing_ones_stay(
@@ -423,10 +423,11 @@ def test_each_devices_time_counts_from_when_it_was_ready(
         return httpx.Response(200, json={"data": data})
 
     both = [lambda _request, carry_out: carry_out()] * 5
+    # The first one is ready with the third look.
     world.faults["get"] = [
         *both,
         *[still_new] * 120,
-    ]  # the first one is ready with the third look
+    ]
 
     first, second = house.acquire(ANDROID, IOS)
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
-from pytest_device.sessions.attempt import WarmSession
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import WarmSession
 from pytest_device.sessions.events import (
     Created,
     Ready,
@@ -24,7 +24,7 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
 from tests.sessions.world import Fault, World, ref_of
 from tests.waiting import eventually
@@ -81,8 +81,8 @@ def busy(
     return httpx.Response(429, json={"error": {"code": "BUSY"}})
 
 
-class DeviceSession:
-    """A fault that blocks a call until it is released."""
+class BlockedCall:
+    """A fault that holds a call back from the service until the test lets it go."""
 
     def __init__(self) -> None:
         self.reached, self.may_go = threading.Event(), threading.Event()
@@ -124,7 +124,7 @@ def test_a_prefetched_session_is_available_immediately(
     assert world.clock() == began
     assert str(held.session.status) == "in-progress"
     assert world.requests.count("create") == 1
-    assert held.is_new
+    assert held.assignment.is_new
 
 
 def test_a_test_waits_for_a_prefetched_session_that_still_boots(
@@ -310,15 +310,15 @@ def test_a_starting_session_that_is_no_longer_needed_is_stopped_and_counted(
 def test_a_session_with_a_create_call_in_progress_is_stopped_without_waiting(
     house: House, world: World
 ) -> None:
-    held = DeviceSession()
-    world.faults["create"] = [held]
+    blocked = BlockedCall()
+    world.faults["create"] = [blocked]
     house.prefetch(ANDROID)
-    assert held.reached.wait(60)
+    assert blocked.reached.wait(60)
 
     house.pool.release([], lambda _need: False)
 
     assert world.statuses() == []
-    held.may_go.set()
+    blocked.may_go.set()
     assert answered(world, "stop", 1)
     assert world.statuses() == ["stopped"]
 
@@ -340,11 +340,11 @@ def test_a_ready_session_that_is_no_longer_needed_is_stopped_and_counted(
 def test_closing_stops_starting_sessions_and_waits_for_a_create_call_in_progress(
     house: House, world: World
 ) -> None:
-    held = DeviceSession()
-    world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
+    blocked = BlockedCall()
+    world.faults["create"] = [lambda _request, carry_out: carry_out(), blocked]
     house.prefetch(ANDROID, IOS)
-    assert held.reached.wait(60)
-    threading.Timer(0.1, held.may_go.set).start()
+    assert blocked.reached.wait(60)
+    threading.Timer(0.1, blocked.may_go.set).start()
 
     house.pool.close()
 
@@ -381,10 +381,10 @@ def test_the_thread_exists_only_while_something_boots(
 def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     house: House, world: World
 ) -> None:
-    held = DeviceSession()
-    world.faults["create"] = [held]
+    blocked = BlockedCall()
+    world.faults["create"] = [blocked]
     house.prefetch(ANDROID)
-    assert held.reached.wait(60)
+    assert blocked.reached.wait(60)
     main = threading.main_thread().ident
     assert main is not None
     threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
@@ -392,8 +392,8 @@ def test_an_interrupt_ends_the_wait_for_a_background_call_and_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         house.acquire(ANDROID)
 
-    assert not held.may_go.is_set()
-    held.may_go.set()
+    assert not blocked.may_go.is_set()
+    blocked.may_go.set()
     assert answered(world, "stop", 1)  # by the thread: nobody else has it
     house.use(ANDROID, again=False)
     assert world.statuses() == ["stopped", "stopped"]
@@ -415,15 +415,15 @@ def test_a_prefetched_session_replaces_a_spent_one(house: House, world: World) -
 def test_a_session_that_is_being_stopped_is_not_used(
     house: House, world: World
 ) -> None:
-    held = DeviceSession()
-    world.faults["create"] = [held]
+    blocked = BlockedCall()
+    world.faults["create"] = [blocked]
     house.prefetch(ANDROID)
-    assert held.reached.wait(60)
+    assert blocked.reached.wait(60)
     house.pool.release([], lambda _need: False)
 
     house.acquire(ANDROID)
 
-    held.may_go.set()
+    blocked.may_go.set()
     assert answered(world, "stop", 1)
     assert world.statuses() == ["in-progress", "stopped"]
 
@@ -540,7 +540,7 @@ def test_an_unusable_session_is_not_kept_warm(
 ) -> None:
     house = house_of(keep_warm=lambda _held: "12:34")
     (held,) = house.acquire(ANDROID)
-    held.unusable = how == "lost"
+    house.pool.mark_unusable([held] if how == "lost" else [])
     world.clock.sleep(19 * 60)
 
     house.pool.release([held], lambda _need: False)
@@ -601,9 +601,8 @@ def test_idle_sessions_make_room_if_the_service_has_no_capacity(
 
     house.acquire(IOS)
 
-    assert (
-        world.requests.count("create") == 5
-    )  # asked once more before anything is given up
+    # Asked once more before anything is given up.
+    assert world.requests.count("create") == 5
     assert world.statuses() == ["in-progress", "stopped", "in-progress"]
     assert str(kept.session.status) == "in-progress"
 
@@ -623,10 +622,11 @@ def test_a_process_that_waits_for_capacity_holds_no_session(
     world.faults["create"][5] = end_other
     taken = house.acquire(ANDROID, IOS)
 
+    # What was to be used beside what is refused again.
     assert full.seen[4] == [
         "in-progress",
         "stopped",
-    ]  # what was to be used beside what is refused again
+    ]
     assert [str(held.session.status) for held in taken] == [
         "in-progress",
         "in-progress",

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 import pytest
 
 from pytest_device import ConfigError, LeaseTimeoutError
-from pytest_device.report.verdict import Verdict, verdict_of
+from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.quota import Slot, Slots, slots, slots_directory
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
+from pytest_device.verdict import Verdict
 from tests.sessions.recorder import SILENT, Recorder
 from tests.waiting import eventually
 
@@ -451,10 +452,12 @@ def test_an_interrupted_wait_leaves_no_slot_taken(
 
 
 @pytest.mark.timing
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("held", [0, 1])
 def test_an_interrupt_at_any_point_leaves_no_slot_taken(
-    slots_of: MakeSlots, are_free: Callable[[int], bool], held: int
+    slots_of: MakeSlots, are_free: Callable[[int], bool], held: int, step: int
 ) -> None:
+    """In the gate at each seventh point: each takes as long as two acquisitions."""
     others = slots_of().acquire(2)
     release(others[: 2 - held])  # the first, so that it is taken and given back again
     point = 0
@@ -463,7 +466,7 @@ def test_an_interrupt_at_any_point_leaves_no_slot_taken(
     ):
         assert are_free(2 - held), f"not after the interrupt at point {point}"
         del interrupt  # only now, since what it refers to is freed with it
-        point += 1
+        point += step
 
     assert point > 100
     release(others)

@@ -31,7 +31,8 @@ from pytest_device.sessions.reporter import SilentReporter as Silent
 address, key, most = sys.argv[1:]
 if address.startswith("redis:"):
     from pytest_device.sessions.quota.redis_store import RedisStore, RedisConfig
-    place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), slot_seconds={SLOT_SECONDS}))
+    seconds = dict(slot_seconds={SLOT_SECONDS}, settle_seconds=0)
+    place = RedisStore(RedisConfig(address, "DEVICE_SLOTS_URL", key, Silent(), **seconds))
 else:
     place = Path(address)
 slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).acquire(1)
@@ -84,6 +85,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             str(tmp_path),
             SILENT,
             slot_seconds=SLOT_SECONDS,
+            settle_seconds=0,
         )
         clock = FakeClock()
 
@@ -241,9 +243,8 @@ def test_a_process_with_a_slot_in_use_is_served_before_those_without(
     in_use, more = process.acquire(1), list[Slot]()
     acts = (
         lambda: release(other),
-        lambda: more.extend(
-            process.acquire(1)
-        ),  # else both would wait until their time is over
+        # Else both would wait until their time is over.
+        lambda: more.extend(process.acquire(1)),
         lambda: release([*in_use, *more]),
     )
 

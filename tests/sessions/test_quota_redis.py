@@ -15,7 +15,7 @@ import redis
 import trustme
 
 from pytest_device import ConfigError, LeaseTimeoutError
-from pytest_device.sessions.breaker import Breaker, Gate
+from pytest_device.sessions.breaker import LocalBreaker, Permits
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
 from pytest_device.sessions.reporter import ProgressReporter
@@ -50,6 +50,7 @@ class Machine:
         key: str,
         *,
         slot_seconds: float = 30,
+        settle_seconds: float = 0,
         source: str = "DEVICE_SLOTS_URL",
         **more: Any,
     ) -> None:
@@ -63,6 +64,7 @@ class Machine:
             key,
             self.recorder,
             slot_seconds=slot_seconds,
+            settle_seconds=settle_seconds,
             reply_seconds=2,
             clock=self.clock,
             sleep=self._pause,
@@ -227,12 +229,91 @@ def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
     release(taken)
 
 
+SETTLE_SECONDS = 1.5
+"""Longer than a renewal on request takes, even on a busy machine."""
+
+
+def wait_for_slot(machine: Machine, holder: str = "run b") -> list[Slot]:
+    """Take the only slot, in real time."""
+    slots = Slots(machine.store, 1, holder=holder, timeout_seconds=60, reporter=SILENT)
+    return slots.acquire(1)
+
+
+@pytest.mark.parametrize(
+    "has_snapshot", [False, True], ids=["empty", "with an old snapshot"]
+)
+def test_a_server_that_restarted_gives_no_slot_until_others_have_renewed_theirs(
+    tmp_path: Path, *, has_snapshot: bool
+) -> None:
+    with redis_server(tmp_path) as server:
+        here = Machine(server.url, "key")
+        release(here.slots().acquire(1))
+        if has_snapshot:
+            with redis.Redis(port=server.port) as client:
+                client.save()  # the next start reads it: it has the marker of this one
+        held = here.slots().acquire(1)
+        server.stop()
+        server.start()
+
+        # A process that has lost no connection, since it had none.
+        there = Machine(server.url, "key", settle_seconds=SETTLE_SECONDS)
+        assert there.slots().try_acquire(1) is None
+        here.renew()
+        with redis.Redis(port=server.port, decode_responses=True) as client:
+            assert eventually(lambda: set(slots_on(client, "key")) == {"0"})
+
+        with pytest.raises(LeaseTimeoutError, match="in use: 1 by run a"):
+            Slots(
+                there.store,
+                1,
+                holder="run b",
+                timeout_seconds=2 * SETTLE_SECONDS,
+                reporter=SILENT,
+            ).acquire(1)
+        assert (held[0].is_held, here.warnings) == (True, [])
+
+        release(held)
+        release(wait_for_slot(there))
+
+
+def test_the_wait_begins_with_the_first_renewal(own_server: RedisServer) -> None:
+    Machine(own_server.url, "key", settle_seconds=0).store.renew(())
+
+    release(wait_for_slot(Machine(own_server.url, "key", settle_seconds=3600)))
+
+
+def test_a_slot_of_a_new_server_waits_and_says_why_once(
+    own_server: RedisServer,
+) -> None:
+    here = Machine(own_server.url, "key", settle_seconds=SETTLE_SECONDS)
+    reason = (
+        "the Redis server of DEVICE_SLOTS_URL is new, has restarted or has lost its data: for up to 1.5 s, runs "
+        "renew the slots that they hold"
+    )
+
+    with pytest.raises(
+        LeaseTimeoutError, match=f"in use: 1 by unknown, because {re.escape(reason)}"
+    ):
+        here.slots().acquire(1)
+    release(wait_for_slot(here))
+
+    assert here.warnings == [f"a session waited because {reason}"]
+    assert Machine(own_server.url, "key", settle_seconds=3600).slots().try_acquire(1)
+
+
+def test_an_account_that_may_not_read_the_servers_run_still_gets_slots(
+    tmp_path: Path,
+) -> None:
+    with redis_server(tmp_path, "--rename-command", "INFO", "") as server:
+        release(Machine(server.url, "key").slots().acquire(1))
+
+
 def test_an_unusable_response_costs_no_slot(machine: Callable[[], Machine]) -> None:
     here, other = machine(), machine().slots(3).acquire(1)
     first = here.store.look("a claim", 1, 3, "run a", "")
     release(other)
 
-    assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
+    assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1], 1]
 
 
 def test_a_withdrawn_claim_is_not_renewed(
@@ -308,7 +389,7 @@ def test_a_slot_released_with_its_queue_place_is_not_renewed(
     release(rest)
 
 
-def test_after_a_day_the_server_has_no_data(
+def test_after_a_day_the_server_has_no_data_but_its_marker(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
     held = machine().slots().acquire(1)
@@ -320,6 +401,8 @@ def test_after_a_day_the_server_has_no_data(
             key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")
         }
 
+    marker = left.pop(f"{{pytest-device:{tmp_path.name}}}:server")
+    assert 86_400 < marker <= 30 * 86_400
     assert len(left) == 2
     assert all(0 < seconds <= 86_400 for seconds in left.values())
     release(held)
@@ -398,8 +481,10 @@ def test_after_one_timeout_other_tests_do_not_wait_for_the_server(
 def test_after_one_timeout_other_processes_of_the_run_do_not_wait(
     own_server: RedisServer,
 ) -> None:
-    breaker = Breaker(2, FakeClock())
-    workers = [Machine(own_server.url, "key", gate=Gate(breaker)) for _ in range(2)]
+    breaker = LocalBreaker(2, FakeClock())
+    workers = [
+        Machine(own_server.url, "key", permits=Permits(breaker)) for _ in range(2)
+    ]
     for worker in workers:
         release(worker.slots().acquire(1))
     own_server.stop()
@@ -434,9 +519,8 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
     own_server.start()
     here.renew()
     with redis.Redis(port=own_server.port, decode_responses=True) as client:
-        assert eventually(
-            lambda: list(slots_on(client, "key")) == ["0"]
-        )  # taken up again
+        # Taken up again.
+        assert eventually(lambda: list(slots_on(client, "key")) == ["0"])
     assert len(here.warnings) == 1
 
     own_server.stop()

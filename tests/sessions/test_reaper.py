@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_device.sessions.ledger import STOPPED, Ledger
+from pytest_device.sessions.ledger import Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
     RUN,
@@ -59,7 +60,9 @@ def test_the_sessions_of_a_killed_process_group_are_stopped(
 
         assert eventually(lambda: service.statuses() == ["stopped"] * 3)
     ledger = Ledger(str(tmp_path / "runs" / RUN))
-    assert eventually(lambda: {entry.state for entry in ledger.read()[0]} == {STOPPED})
+    assert eventually(
+        lambda: {entry.state for entry in ledger.read()[0]} == {Phase.STOPPED}
+    )
     assert {entry.session_id for entry in ledger.read()[0]} == set(created)
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from pytest_device.errors import NoCapacityError, StatusError, StopDelayedError
 from pytest_device.sessions.events import CreateUnknown, Event
-from pytest_device.sessions.ledger import LOST, Entry, Ledger
+from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
     DETACHED,
@@ -81,7 +82,7 @@ def test_a_503_from_a_gateway_stays_in_the_ledger_as_lost(
             client.create(request_at(service))
 
         assert client.leaves_unknown(caught.value)
-        assert [entry.state for entry in entries(tmp_path)] == [LOST]
+        assert [entry.state for entry in entries(tmp_path)] == [Phase.LOST]
 
 
 def test_a_stop_is_not_retried_before_the_requested_time(

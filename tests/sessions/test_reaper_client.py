@@ -1,17 +1,22 @@
 """A process's sessions end, whatever happens to the calls, the reaper and the test."""
 
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from pytest_device.errors import (
+    ConfigError,
     ForbiddenError,
     NotFoundError,
     StopDelayedError,
@@ -19,6 +24,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import SessionConfig
 from pytest_device.sessions.events import (
     Gone,
     StopFailed,
@@ -26,8 +32,13 @@ from pytest_device.sessions.events import (
     detail_of,
     session_id_of,
 )
-from pytest_device.sessions.ledger import KEPT, LIVE, LOST, REQUESTED, Entry, Ledger
+from pytest_device.sessions.ledger import Entry, Ledger, time_of
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper_client import ReaperConfig
+from pytest_device.sessions.reporter import Net
+from pytest_device.sessions.request import DeviceRequirement
+from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
     DETACHED,
@@ -85,6 +96,11 @@ def kill_reaper(mark: str, former: int = 0) -> int:
     return session
 
 
+def has_replaced_reaper() -> bool:
+    """Return whether this process does the work of a reaper itself."""
+    return "pytest-device-sessions" in {thread.name for thread in threading.enumerate()}
+
+
 @either_way
 def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
@@ -94,7 +110,7 @@ def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
         (entry,) = entries(tmp_path)
         assert (entry.session_id, entry.state, entry.name) == (
             str(session.id),
-            LIVE,
+            Phase.LIVE,
             "my test",
         )
         assert (entry.service, entry.url, entry.minutes) == (
@@ -118,7 +134,7 @@ def test_a_session_is_in_the_ledger_before_its_create_call(
         creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
-        assert [entry.state for entry in entries(tmp_path)] == [REQUESTED]
+        assert [entry.state for entry in entries(tmp_path)] == [Phase.CREATING]
         creating.join(30)
 
 
@@ -187,7 +203,7 @@ def test_a_lost_create_response_stays_in_the_ledger_and_is_reported(
 
         assert lost.value.sent
         assert client.leaves_unknown(lost.value)
-        assert [entry.state for entry in entries(tmp_path)] == [LOST]
+        assert [entry.state for entry in entries(tmp_path)] == [Phase.LOST]
 
 
 @either_way
@@ -302,7 +318,7 @@ def test_a_session_is_looked_up_before_its_stop_counts_as_unconfirmed(
 
 @either_way
 @pytest.mark.parametrize(
-    ("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, LIVE])]
+    ("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, Phase.LIVE])]
 )
 def test_a_known_session_is_gone_after_a_minute_of_404(
     service: FaultyService,
@@ -382,9 +398,8 @@ def test_a_session_that_cannot_be_stopped_in_time_is_reported_with_its_possible_
     )
     assert "500" in detail_of(event)
     assert ref_of(event).minutes == 15
-    assert eventually(
-        lambda: service.statuses() == ["stopped"]
-    )  # the thread goes on for as long as this process
+    # The thread goes on for as long as this process.
+    assert eventually(lambda: service.statuses() == ["stopped"])
 
 
 @either_way
@@ -416,7 +431,7 @@ def test_a_kept_session_keeps_running_and_is_recorded_as_kept(
 
         assert client.close(5) == []
     assert [(entry.session_id, entry.state) for entry in entries(tmp_path)] == [
-        (str(session.id), KEPT)
+        (str(session.id), Phase.KEPT)
     ]
     assert ("stop", 200) not in service.requests()
 
@@ -434,7 +449,7 @@ def test_a_killed_reaper_is_replaced_by_one_that_stops_its_sessions(
         ]
 
     assert service.statuses() == ["stopped"]
-    assert recorder.notes == []
+    assert (recorder.notes, recorder.warnings) == ([], [])
     assert entries(tmp_path) == []
 
 
@@ -445,14 +460,35 @@ def test_a_reaper_killed_twice_is_not_replaced_again_and_that_is_reported(
     with reaper_client(service, tmp_path, reporter=recorder) as client:
         client.create(request_at(service))
         kill_reaper(mark, kill_reaper(mark))
-        assert eventually(lambda: recorder.notes != [])
+        assert eventually(has_replaced_reaper)
 
         client.create(request_at(service))
 
+        ((net, text),) = recorder.warnings
         assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
-    assert len(recorder.notes) == 1
-    assert "they run until their limits" in recorder.notes[0]
+    assert net is Net.REAPER
+    assert "they run until their limits" in text
+    assert len(recorder.warnings) == 1
+
+
+def test_without_a_required_reaper_no_session_is_created(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
+    with reaper_client(
+        service, tmp_path, ReaperConfig(requirement="--device-require-ledger")
+    ) as client:
+        client.create(request_at(service))
+        kill_reaper(mark, kill_reaper(mark))
+        assert eventually(has_replaced_reaper)
+
+        with pytest.raises(
+            ConfigError,
+            match="No session was requested, because --device-require-ledger is set",
+        ):
+            client.create(request_at(service))
+
+    assert service.statuses() == ["stopped"]
 
 
 def test_a_reaper_killed_during_a_create_call_leaves_its_result_unknown(
@@ -478,6 +514,23 @@ def test_a_reaper_killed_during_a_create_call_leaves_its_result_unknown(
         assert client.leaves_unknown(lost.value)
 
 
+def test_a_create_call_that_is_not_sent_because_the_run_ends_is_not_retried(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    with reaper_client(service, tmp_path) as client:
+        pool = Pool(SessionConfig(client, time.monotonic), sleep=time.sleep)
+        needs = [DeviceRequirement(request_at(service), sharing_key="")]
+        policy = WaitPolicy(poll_interval_seconds=1)
+        pool.release(pool.acquire(needs, policy), lambda _need: False)
+        client.on_termination()
+        began = time.monotonic()
+
+        with pytest.raises(TransportError, match="a signal is ending the run"):
+            pool.acquire(needs, policy)
+
+        assert time.monotonic() - began < 2
+
+
 def test_no_process_is_started_if_the_reaper_is_disabled(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
@@ -501,6 +554,94 @@ def test_an_unwritable_ledger_is_reported_once_and_prevents_no_stop(
             client.stop(session.id)
 
     assert service.statuses() == ["stopped"] * 2
-    assert [text.partition(" (")[0] for text in recorder.notes] == [
+    assert {text.partition(" (")[0] for _, text in recorder.warnings} == {
         "the ledger cannot be written"
-    ]
+    }
+
+
+def test_without_a_writable_ledger_a_session_is_created_after_a_warning(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    recorder = Recorder()
+    with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
+        shutil.rmtree(tmp_path / "state")
+        (tmp_path / "state").touch()
+        service.add_fault("create", "delay", seconds=0.5)
+        creating = threading.Thread(target=client.create, args=(request_at(service),))
+        creating.start()
+        assert eventually(lambda: ("create", None) in service.requests())
+        assert [net for net, _ in recorder.warnings] == [Net.LEDGER]
+        creating.join(30)
+
+    assert service.statuses() == ["stopped"]
+
+
+def test_without_a_required_ledger_no_session_is_created(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    config = ReaperConfig(requirement="--device-require-ledger")
+    with reaper_client(service, tmp_path / "state", config) as client:
+        shutil.rmtree(tmp_path / "state")
+        (tmp_path / "state").touch()
+
+        with pytest.raises(
+            ConfigError,
+            match="No session was requested, because --device-require-ledger is set",
+        ):
+            client.create(request_at(service))
+
+    assert service.requests() == []
+
+
+FREEZES: Final = """
+import datetime, random, secrets, uuid
+frozen = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+
+class Frozen(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None): return frozen
+
+datetime.datetime = Frozen
+uuid.uuid4 = lambda: uuid.UUID(int=1)
+secrets.token_hex = lambda size=16: "0" * 2 * size
+secrets.token_bytes = lambda size=16: bytes(size)
+random.seed(1)
+
+import json, sys
+from pathlib import Path
+from tests.sessions.reaper_clients import Served, reaper_client_at, request_at
+
+served = Served(**json.loads(sys.stdin.readline()))
+clients = [reaper_client_at(served, Path(sys.argv[1])) for _ in range(2)]
+for client in [*clients, *clients]:
+    client.create(request_at(served))
+print("created", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_entries_are_distinct_and_dated_in_a_suite_that_freezes_time_and_randomness(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", FREEZES, str(tmp_path)]
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+    }
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], **pipes) as process:
+        where = {"url": service.url, "token": service.token, "app_id": service.app_id}
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(where) + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "created\n"
+        found = entries(tmp_path)
+        process.kill()
+
+    assert {entry.session_id for entry in found} == {
+        session["id"] for session in service.sessions()
+    }
+    assert len(found) == 4
+    assert all(time_of(entry.asked_at).year > 2001 for entry in found)
+    assert eventually(lambda: service.statuses() == ["stopped"] * 4)

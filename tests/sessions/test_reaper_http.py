@@ -30,9 +30,8 @@ from tests.waiting import eventually
 
 TOKEN = "open-sesame-open"
 BODY: Final = b'{"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"}}'
-GZIPPED: Final = gzip.compress(
-    BODY, mtime=0
-)  # else the names of the tests depend on the time
+# Else the names of the tests depend on the time.
+GZIPPED: Final = gzip.compress(BODY, mtime=0)
 DEFLATED: Final = zlib.compress(BODY)
 BARE: Final = DEFLATED[2:-4]
 """As some servers send it."""

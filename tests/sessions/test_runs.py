@@ -1,10 +1,12 @@
 """An owner is alive as long as it holds its lock, whatever clocks and process IDs indicate."""
 
+import errno
 import os
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,13 @@ from uuid import uuid4
 import pytest
 
 from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.runs import OwnRun, PastRun, new_run, past_runs
+from pytest_device.sessions.runs import (
+    OwnRun,
+    PastRun,
+    new_run,
+    past_runs,
+    time_on_disk,
+)
 
 ENTRY = Entry(
     "0" * 32,
@@ -103,14 +111,12 @@ def test_checking_a_live_run_does_not_make_its_dead_owners_appear_alive(
     with PastRun(run.directory).claimed() as over:
         assert not over
         assert not PastRun(run.directory).has_living(owner)
-        assert run.pids_of_others() == []
     run.leave()
 
 
-def test_the_live_processes_of_a_run_know_each_other(tmp_path: Path) -> None:
+def test_the_processes_of_a_run_see_that_another_one_lives(tmp_path: Path) -> None:
     run = OwnRun.join(tmp_path, "a-run", "main")
-    with another_process(tmp_path) as (process, owner):
-        assert run.pids_of_others() == [process.pid]
+    with another_process(tmp_path) as (_process, owner):
         assert PastRun(run.directory).has_living(owner)
     run.leave()
 
@@ -212,3 +218,56 @@ def test_owners_that_join_during_a_sweep_keep_their_locks(tmp_path: Path) -> Non
 
 def test_no_two_runs_have_the_same_name() -> None:
     assert new_run() != new_run()
+
+
+def test_a_new_run_has_a_directory_of_its_own_even_if_its_name_is_taken(
+    tmp_path: Path,
+) -> None:
+    first, second = (OwnRun.start(tmp_path, "a-name", "main") for _ in range(2))
+
+    assert [first.name, second.name] == ["a-name", "a-name-1"]
+    for run in (first, second):
+        run.leave()
+    assert past_runs(tmp_path) == []
+
+
+def test_an_owner_never_has_the_name_of_a_dead_one_whose_sessions_are_left(
+    tmp_path: Path,
+) -> None:
+    dead = OwnRun.join(tmp_path, "a-run", "main")
+    dead.ledger.write(ENTRY)
+    dead.leave()
+
+    owner = OwnRun.join(tmp_path, "a-run", "main")
+
+    assert owner.owner != dead.owner
+    assert not owner.has_living(dead.owner)
+    owner.leave()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_an_error_and_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    import fcntl
+
+    def flock(_file: int, _operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+    with pytest.raises(OSError, match=os.strerror(code)):
+        OwnRun.start(tmp_path, "a-run", "main")
+
+    assert past_runs(tmp_path) == []
+
+
+def test_the_time_on_disk_does_not_depend_on_the_clock_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = time.time()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+
+    assert time_on_disk(tmp_path).timestamp() == pytest.approx(before, abs=60)
+    assert list(tmp_path.iterdir()) == []

@@ -1,8 +1,10 @@
 """Leftover sessions are stopped and reported once; those of live runs are left alone."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,9 +20,10 @@ from pytest_device.sessions.events import (
     detail_of,
     session_id_of,
 )
-from pytest_device.sessions.ledger import GONE, KEPT, LIVE, REQUESTED, STOPPED, Entry
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, account_of, past_runs
+from pytest_device.sessions.states import Phase
 from pytest_device.sessions.sweep import SweepResult, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import entry_of, request_at
@@ -58,6 +61,10 @@ class Past:
 
     def sweep(self) -> SweepResult:
         return sweep(self.state_dir, self.service, but="", timeout_seconds=5)
+
+    def account(self, token: str) -> str:
+        """Return what entries hold of a token."""
+        return account_of(self.state_dir, token)
 
     def entries(self) -> list[Entry]:
         return [
@@ -111,7 +118,7 @@ def test_without_leftover_sessions_nothing_is_reported(past: Past) -> None:
 
 
 def test_a_kept_session_stays_running_and_in_the_ledger(past: Past) -> None:
-    past.left(entry := past.entry(state=KEPT))
+    past.left(entry := past.entry(state=Phase.KEPT))
 
     swept = past.sweep()
 
@@ -121,7 +128,7 @@ def test_a_kept_session_stays_running_and_in_the_ledger(past: Past) -> None:
 
 
 def test_an_ended_kept_session_is_removed(past: Past) -> None:
-    past.left(entry := past.entry(state=KEPT))
+    past.left(entry := past.entry(state=Phase.KEPT))
     past.faults.expire(entry.session_id)
 
     assert past.sweep().kept == []
@@ -130,7 +137,7 @@ def test_an_ended_kept_session_is_removed(past: Past) -> None:
 
 
 def test_a_kept_session_that_the_service_no_longer_knows_is_removed(past: Past) -> None:
-    past.left(past.entry(state=KEPT)._replace(session_id=str(uuid4())))
+    past.left(past.entry(state=Phase.KEPT)._replace(session_id=str(uuid4())))
 
     assert past.sweep().kept == []
 
@@ -138,7 +145,7 @@ def test_a_kept_session_that_the_service_no_longer_knows_is_removed(past: Past) 
 
 
 def test_a_kept_session_that_cannot_be_looked_up_counts_as_running(past: Past) -> None:
-    past.left(entry := past.entry(state=KEPT))
+    past.left(entry := past.entry(state=Phase.KEPT))
     past.faults.add_fault("get", "reply", status=403, body="{}")
 
     assert past.sweep().kept == [entry]
@@ -161,7 +168,9 @@ def test_a_session_at_another_service_is_reported_and_left_alone(past: Past) -> 
 def test_a_create_call_without_a_response_is_reported_until_its_limit(
     past: Past,
 ) -> None:
-    answered = past.entry()._replace(session_id="", state=REQUESTED, name="lost one")
+    answered = past.entry()._replace(
+        session_id="", state=Phase.CREATING, name="lost one"
+    )
     past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
     past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
 
@@ -174,7 +183,7 @@ def test_a_create_call_without_a_response_is_reported_until_its_limit(
 def test_sessions_that_a_reaper_stopped_after_its_run_are_reported_once(
     past: Past,
 ) -> None:
-    past.left(past.entry(state=STOPPED), past.entry(state=GONE))
+    past.left(past.entry(state=Phase.STOPPED), past.entry(state=Phase.GONE))
 
     assert list(past.sweep().notes()) == [
         "already stopped: 1 session of interrupted runs",
@@ -234,25 +243,139 @@ def test_a_session_that_the_service_no_longer_knows_is_removed(past: Past) -> No
     assert past_runs(past.state_dir) == []
 
 
-@pytest.mark.parametrize("state", [LIVE, KEPT])
-def test_a_session_created_with_another_token_is_reported_and_left_alone(
-    past: Past, state: str
+def test_a_session_that_a_former_token_of_the_account_created_is_stopped(
+    past: Past,
 ) -> None:
-    account = account_of(past.state_dir, "another token")
-    past.left(entry := past.entry(state=state, asked_at=RECENTLY, account=account))
-    past.left(mine := past.entry(account=account_of(past.state_dir, past.faults.token)))
+    past.left(
+        entry := past.entry(asked_at=RECENTLY, account=past.account("a former token"))
+    )
 
-    notes = list(past.sweep().notes())
-
-    assert notes == [
-        f"stopped 1 session left by earlier runs: {mine.session_id}",
-        f"skipped 1 session of earlier runs that another access token created: {entry.session_id}",
+    assert list(past.sweep().notes()) == [
+        f"stopped 1 session left by earlier runs: {entry.session_id}"
     ]
+
+    assert past.faults.statuses() == ["stopped"]
+    assert past.entries() == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_session_that_is_refused_to_another_token_stays_in_the_ledger_and_is_named(
+    past: Past, status: int
+) -> None:
+    past.left(
+        mine := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
+    )
+    past.left(
+        entry := past.entry(asked_at=RECENTLY, account=past.account("another token"))
+    )
+    past.service = past.service._replace(token="a-token-of-neither")
+    past.faults.add_token(past.service.token)
+    hide(past, status, count=2)
+
+    first, second = past.sweep().notes(), past.sweep().notes()
+
+    for (note,) in (first, second):
+        assert note.startswith(
+            "could not stop 2 sessions of earlier runs that another access token created ("
+        )
+        assert f"(status {status})" in note
+        assert {*note.rpartition("pytest-device stop ")[2].split()} == {
+            mine.session_id,
+            entry.session_id,
+        }
+    assert {*past.entries()} == {mine, entry}
+    # Once in each sweep.
+    assert [operation for operation, _ in past.faults.requests()].count("stop") == 4
+
+
+def hide(past: Past, status: int, count: int) -> None:
+    """Let the service refuse its sessions to a token, so often that the second sweep finds the same."""
+    body = json.dumps({"errors": [{"code": "REFUSED"}]})
+    for operation in ("stop", "get"):
+        past.faults.add_fault(
+            operation, "reply", status=status, body=body, times=2 * count
+        )
+
+
+def test_a_token_of_another_account_stops_nothing(past: Past) -> None:
+    past.left(
+        entry := past.entry(asked_at=RECENTLY, account=past.account(past.faults.token))
+    )
+    past.service = past.service._replace(token="a-strangers-token")
+    past.faults.add_token(past.service.token, is_foreign=True)
+
+    (note,) = past.sweep().notes()
+
+    assert "(status 403)" in note
+    assert note.endswith(f"With that token: pytest-device stop {entry.session_id}")
     assert past.entries() == [entry]
-    assert past.faults.statuses().count("stopped") == 1
+    assert "stopped" not in past.faults.statuses()
 
 
-@pytest.mark.parametrize("state", [LIVE, KEPT])
+def test_a_page_that_refuses_another_tokens_session_is_not_the_services_last_word(
+    past: Past,
+) -> None:
+    past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
+    past.faults.add_fault("stop", "reply", status=403, body="<html>", times=2)
+
+    past.sweep()
+
+    assert past.faults.statuses() == ["stopped"]
+
+
+def test_a_page_refuses_another_tokens_session_a_few_times(past: Past) -> None:
+    past.left(
+        entry := past.entry(asked_at=RECENTLY, account=past.account("another token"))
+    )
+    past.faults.add_fault("stop", "reply", status=403, body="<html>", times=None)
+
+    (note,) = past.sweep().notes()
+
+    assert entry.session_id in note
+    stops = [operation for operation, _ in past.faults.requests()].count("stop")
+    # A lookup that was under way decides about an answer before it: one more.
+    assert stops in {3, 4}
+
+
+def test_a_failing_service_does_not_refuse_another_tokens_session(past: Past) -> None:
+    past.left(past.entry(asked_at=RECENTLY, account=past.account("a former token")))
+    past.faults.add_fault("stop", "reply", status=503, body="{}", times=3)
+
+    past.sweep()
+
+    assert past.faults.statuses() == ["stopped"]
+
+
+def test_a_session_that_another_token_kept_stays_running_and_in_the_ledger(
+    past: Past,
+) -> None:
+    past.left(
+        entry := past.entry(
+            state=Phase.KEPT, asked_at=RECENTLY, account=past.account("another token")
+        )
+    )
+
+    swept = past.sweep()
+
+    assert (swept.kept, list(swept.notes())) == ([entry], [])
+    assert past.entries() == [entry]
+
+
+def test_a_kept_session_is_not_removed_because_another_token_cannot_find_it(
+    past: Past,
+) -> None:
+    yesterday = (datetime.now(UTC) - timedelta(hours=20)).isoformat(timespec="seconds")
+    theirs = past.entry(
+        state=Phase.KEPT, asked_at=yesterday, account=past.account("another token")
+    )
+    past.left(theirs._replace(session_id=str(uuid4())))
+
+    past.sweep()
+
+    assert [entry.intent for entry in past.entries()] == [theirs.intent]
+
+
+@pytest.mark.parametrize("state", [Phase.LIVE, Phase.KEPT])
 def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
     past: Past, state: str
 ) -> None:
@@ -265,7 +388,7 @@ def test_an_unknown_session_stays_in_the_ledger_until_its_limit(
     notes = list(past.sweep().notes())
 
     assert past.entries() == [entry]
-    assert ["404" in note for note in notes] == ([True] if state == LIVE else [])
+    assert ["404" in note for note in notes] == ([True] if state == Phase.LIVE else [])
 
 
 def test_every_sweep_reports_a_damaged_file(past: Past) -> None:
@@ -297,8 +420,8 @@ def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
 ) -> None:
     left, stopped, kept = (
         past.entry(owner="gw0"),
-        past.entry(owner="gw1", state=STOPPED),
-        past.entry(state=KEPT),
+        past.entry(owner="gw1", state=Phase.STOPPED),
+        past.entry(state=Phase.KEPT),
     )
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
@@ -309,14 +432,14 @@ def test_sessions_of_a_dead_process_of_this_run_are_stopped_and_counted(
         stopped.session_id: Stopped,
         kept.session_id: Kept,
     }
-    assert [entry.state for entry in run.ledger.read()[0]] == [KEPT]
+    assert [entry.state for entry in run.ledger.read()[0]] == [Phase.KEPT]
     run.leave()
 
 
 def test_known_ends_of_a_dead_processs_sessions_are_not_reported_again(
     past: Past,
 ) -> None:
-    run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
+    run = past.live(entry := past.entry(owner="gw0", state=Phase.STOPPED))
 
     assert (
         reconcile(
@@ -335,9 +458,24 @@ def test_sessions_of_a_live_process_are_not_reconciled_by_others(past: Past) -> 
     assert reconcile(run, past.service, known=(), until=time.monotonic() + 5) == []
 
     assert len(past.faults.statuses()) == 1
-    assert (
-        "stopped" not in past.faults.statuses()
-    )  # the requests may have a late one of the test before
+    # The requests may have a late one of the test before.
+    assert "stopped" not in past.faults.statuses()
+    run.leave()
+
+
+def test_a_create_call_that_its_process_has_reported_is_not_waited_for(
+    past: Past,
+) -> None:
+    run = past.live(
+        past.entry(owner="gw0")._replace(
+            session_id="", state=Phase.CREATING, name="late one"
+        )
+    )
+    began = time.monotonic()
+
+    assert reconcile(run, past.service, known={"late one"}, until=began + 30) == []
+
+    assert time.monotonic() - began < 15
     run.leave()
 
 
@@ -346,7 +484,7 @@ def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(
 ) -> None:
     run = past.live(
         past.entry(owner="gw0")._replace(
-            session_id="", state=REQUESTED, name="lost one"
+            session_id="", state=Phase.CREATING, name="lost one"
         )
     )
 

@@ -8,12 +8,17 @@ import pytest
 from pytest_device.errors import (
     LeaseTimeoutError,
     NoCapacityError,
+    NotAttemptedError,
+    NotFoundError,
+    ServiceError,
     SessionTimeoutError,
     StatusError,
+    UnauthorizedError,
 )
-from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.breaker import LocalBreaker, Permits
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -25,8 +30,9 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.pool import Pool
+from pytest_device.sessions.reporter import Relay
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World, ref_of
 
@@ -54,7 +60,7 @@ class Watched:
     def __init__(self, client: DeviceClient, world: World) -> None:
         self.client, self.world = client, world
         self.times: dict[str, list[float]] = {}
-        self._began = world.clock()
+        self.began = world.clock()
 
     def fault(self, operation: str, *faults: Fault) -> None:
         """Inject faults in turn; record the times of all such requests."""
@@ -64,7 +70,7 @@ class Watched:
             def strike(
                 request: httpx.Request, carry_out: Callable[[], httpx.Response]
             ) -> httpx.Response:
-                times.append(self.world.clock() - self._began)
+                times.append(self.world.clock() - self.began)
                 return fault(request, carry_out)
 
             return strike
@@ -286,6 +292,168 @@ def test_a_truncated_refusal_is_not_trusted(watched: Watched) -> None:
     assert watched.world.kinds() == [CreateUnknown]
 
 
+PAGE_503 = answer(503, HTML, after="5")
+BLOCKED = "<html><title>no such page</title>"
+
+
+def unreachable(
+    _request: httpx.Request, _carry_out: Callable[[], httpx.Response]
+) -> httpx.Response:
+    raise httpx.ConnectError("no route")
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_create_call_that_a_gateway_refuses_with_its_page_is_sent_again_after_15_and_30_seconds(
+    watched: Watched, status: int
+) -> None:
+    watched.fault("create", *[answer(status, BLOCKED)] * 2)
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 15, 45]
+    assert "asking again in 15 s" in watched.states()[0]
+    assert watched.world.statuses() == ["stopped"]
+
+
+def test_a_page_that_stays_is_raised_after_three_calls(watched: Watched) -> None:
+    watched.fault("create", *[answer(404, BLOCKED)] * 9)
+
+    with pytest.raises(NotFoundError):
+        watched.lease()
+
+    assert watched.times["create"] == [0, 15, 45]
+
+
+def test_a_pause_does_not_outlast_the_wait_timeout(watched: Watched) -> None:
+    watched.fault("create", *[answer(404, BLOCKED)] * 9)
+
+    with pytest.raises(NotFoundError):
+        watched.lease(timeout_seconds=40)
+
+    assert watched.times["create"] == [0, 15]
+    assert watched.world.clock() - watched.began == 15
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (503, HTML),
+        (502, BLOCKED),
+        (504, BLOCKED),
+        (500, BLOCKED),
+        (302, BLOCKED),
+        (403, "{}"),
+    ],
+)
+def test_a_create_call_is_not_sent_again_after_any_other_page_or_refusal(
+    watched: Watched, status: int, body: str
+) -> None:
+    watched.fault("create", *[answer(status, body)] * 9)
+
+    with pytest.raises(StatusError):
+        watched.lease()
+
+    assert watched.times["create"] == [0]
+
+
+def pool_of(
+    client: DeviceClient, world: World, breaker: LocalBreaker | None = None
+) -> Pool:
+    permits = Permits(breaker or LocalBreaker(2, world.clock), verdict_of=verdict_of)
+    config = SessionConfig(
+        client, world.clock, Relay(Recorder(world.events)), permits=permits
+    )
+    return Pool(config, sleep=world.clock.sleep)
+
+
+def fresh(pool: Pool) -> None:
+    """Use a session of its own."""
+    need = DeviceRequirement(REQUEST, sharing_key="")
+    used = pool.acquire([need], WaitPolicy(jitter=0))
+    pool.release(used, lambda _need: False)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    # A call that was never sent is repeated twice at once.
+    [
+        [answer(401, "{}")],
+        [unreachable] * 3,
+    ],
+    ids=["401", "unreachable"],
+)
+def test_a_call_that_contradicts_earlier_ones_is_sent_again(
+    watched: Watched, faults: list[Fault]
+) -> None:
+    pool = pool_of(watched.client, watched.world)
+    fresh(pool)
+    watched.fault("create", *faults)
+    before = watched.world.clock()
+
+    fresh(pool)
+
+    assert watched.times["create"][-1] - (before - watched.began) >= 15
+    assert watched.world.statuses() == ["stopped"] * 2
+
+
+@pytest.mark.parametrize(
+    "fault", [answer(401, "{}"), unreachable], ids=["401", "unreachable"]
+)
+def test_what_has_never_worked_fails_at_once(watched: Watched, fault: Fault) -> None:
+    watched.fault("create", *[fault] * 9)
+
+    with pytest.raises(ServiceError):
+        watched.lease()
+
+    assert watched.world.clock() - watched.began < 5
+
+
+def test_a_token_that_no_longer_works_is_final_after_three_calls(
+    watched: Watched,
+) -> None:
+    pool = pool_of(watched.client, watched.world)
+    fresh(pool)
+    watched.fault("create", *[answer(401, "{}")] * 9)
+    with pytest.raises(UnauthorizedError):
+        fresh(pool)
+
+    with pytest.raises(NotAttemptedError):
+        fresh(pool)
+
+    assert len(watched.times["create"]) == 3
+
+
+def test_during_a_deployment_two_tests_fail_and_the_third_gets_its_device(
+    watched: Watched,
+) -> None:
+    pool = pool_of(watched.client, watched.world)
+    # Each may have created a session: neither call is repeated.
+    watched.fault("create", *[PAGE_503] * 2)
+
+    for _ in range(2):
+        with pytest.raises(StatusError):
+            fresh(pool)
+    fresh(pool)
+
+    assert watched.times["create"] == [0, 15, 45]
+
+
+def test_a_pause_that_lasts_longer_than_the_wait_ends_it_at_once(
+    watched: Watched,
+) -> None:
+    pool = pool_of(watched.client, watched.world)
+    watched.fault("create", *[PAGE_503] * 9)
+    with pytest.raises(StatusError):
+        fresh(pool)
+
+    with pytest.raises(NotAttemptedError, match="503"):
+        pool.acquire(
+            [DeviceRequirement(REQUEST, sharing_key="")], WaitPolicy(timeout_seconds=10)
+        )
+
+    assert watched.world.clock() == watched.began
+
+
 def test_an_error_after_a_refusal_is_raised(watched: Watched) -> None:
     watched.fault("create", answer(429, after="5"), answer(403))
 
@@ -441,8 +609,8 @@ def test_polls_are_spread_by_a_tenth(
     assert watched.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
 
 
-def test_polls_follow_past_boots_if_learned(client: DeviceClient, world: World) -> None:
-    policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
+def test_polls_follow_past_boots_by_default(client: DeviceClient, world: World) -> None:
+    policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
         client,
         REQUEST,
@@ -463,7 +631,7 @@ def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
     client: DeviceClient, world: World
 ) -> None:
     world.faults["create"] = [answer(429, after="100")]
-    policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
+    policy = WaitPolicy(past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
     with lease(
         client,
         REQUEST,
@@ -481,7 +649,7 @@ def test_polls_follow_past_boots_from_the_creation_even_after_a_wait(
 def test_past_boots_change_nothing_with_fixed_polling(
     client: DeviceClient, world: World
 ) -> None:
-    policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
+    policy = WaitPolicy(learned=False, past_boots=[12.0] * 20, jitter=0)
     with lease(
         client,
         REQUEST,

@@ -15,9 +15,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
 from pytest_device.sessions.events import (
     Created,
     Event,
@@ -32,15 +31,15 @@ from pytest_device.sessions.events import (
     session_id_of,
 )
 from pytest_device.sessions.inventory import Choice, opened, stop_known
-from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
+from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Relay, SilentReporter
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.states import Phase
 from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import WarmConfig, WarmStore, left_warm, request_digest
 from pytest_device.testing import FaultyService
@@ -75,7 +74,9 @@ class Run:
         *,
         has_room: bool = True,
         has_ledger: bool = True,
+        token: str = "",
     ) -> None:
+        token = token or at.token
         self.recorder = Recorder()
         self.events = self.recorder.events
         self.problem: str | None = None
@@ -84,8 +85,8 @@ class Run:
         self._at = at
         self.run = OwnRun.join(state_dir, uuid4().hex, "main")
         self.owner = ReaperClient(
-            DeviceClient(at.url, at.token),
-            Endpoint(at.url, at.token),
+            DeviceClient(at.url, token),
+            Endpoint(at.url, token),
             vendor="vendor",
             run=self.run if has_ledger else None,
             config=watched,
@@ -153,8 +154,11 @@ class Runs:
         *,
         has_room: bool = True,
         watched: ReaperConfig = DETACHED,
+        token: str = "",
     ) -> Run:
-        run = Run(self.at, self.state_dir, minutes, watched, has_room=has_room)
+        run = Run(
+            self.at, self.state_dir, minutes, watched, has_room=has_room, token=token
+        )
         self._open.callback(run.end)
         return run
 
@@ -208,9 +212,8 @@ class Runs:
 def runs(
     service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[Runs]:
-    monkeypatch.setenv(
-        "PATH", f"{os.environ['PATH']}:{tmp_path}"
-    )  # by which the reapers of this test are known
+    # By which the reapers of this test are known.
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
     with ExitStack() as open_:
         yield Runs(service, tmp_path / "state", open_)
     for reaper in reapers(str(tmp_path)):
@@ -242,7 +245,7 @@ def test_the_next_run_with_an_equal_requirement_takes_over_the_session(
 ) -> None:
     first = runs.start()
     session_id = first.use(need)
-    assert runs.states() == [WARM]
+    assert runs.states() == [Phase.WARM]
     assert first.close() == []
     second = runs.start()
 
@@ -251,7 +254,7 @@ def test_the_next_run_with_an_equal_requirement_takes_over_the_session(
     assert str(held.session.id) == session_id
     assert [
         (entry.session_id, entry.owner, entry.state) for entry in runs.entries()
-    ] == [(session_id, second.run.owner, LIVE)]
+    ] == [(session_id, second.run.owner, Phase.LIVE)]
     assert (first.kinds(), second.kinds()) == ([Created, KeptWarm], [TakenOver])
     assert runs.at.statuses() == ["in-progress"]
 
@@ -306,7 +309,7 @@ def test_a_test_with_a_fresh_device_neither_keeps_nor_takes_over_one(
 def test_a_lost_session_is_not_kept_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.acquire(need)
-    held.unusable = True
+    run.pool.mark_unusable([held])
 
     run.pool.release([held], lambda _need: False)
 
@@ -442,7 +445,7 @@ def test_only_one_of_many_claims_on_an_entry_succeeds(tmp_path: Path) -> None:
     assert sorted(had) == [False] * 7 + [True]
     assert [
         entry.state for ledger in [warm, *others] for entry in ledger.read()[0]
-    ] == [LIVE]
+    ] == [Phase.LIVE]
 
 
 def test_the_reaper_of_a_finished_run_stops_an_expired_warm_session_and_ends(
@@ -528,7 +531,7 @@ def test_the_successor_of_a_killed_reaper_leaves_claimed_sessions_alone(
     assert eventually(lambda: len(set(reapers(str(tmp_path))) - {former}) == 1)
 
     assert run.close() == []
-    assert runs.states() == [LIVE]
+    assert runs.states() == [Phase.LIVE]
     assert runs.at.statuses() == ["in-progress"]
 
 
@@ -578,6 +581,81 @@ def test_a_sweep_stops_an_expired_warm_session(
     assert [session_id_of(event) for event in swept.stopped] == (
         [session_id] if status == "stopped" else []
     )
+
+
+def test_a_run_with_another_token_of_the_account_takes_over_a_warm_session(
+    runs: Runs, need: DeviceRequirement
+) -> None:
+    session_id = runs.left(need)
+    runs.at.add_token("rotated")
+
+    assert runs.start(token="rotated").use(need) == session_id
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_warm_session_that_a_token_cannot_look_up_is_left_to_its_owner(
+    runs: Runs, need: DeviceRequirement, *, has_room: bool
+) -> None:
+    runs.left(need)
+    runs.at.add_token("theirs", is_foreign=True)
+
+    assert runs.start(token="theirs", has_room=has_room).warm.claim(need, list) is None
+
+    assert runs.states() == [Phase.WARM]
+    assert runs.at.statuses() == ["in-progress"]
+
+
+def test_with_a_session_limit_a_warm_session_of_a_former_token_makes_room(
+    runs: Runs, need: DeviceRequirement
+) -> None:
+    runs.left(need)
+    runs.at.add_token("rotated")
+
+    runs.start(token="rotated", has_room=False).warm.claim(
+        need_at(runs.at, platform="ios"), list
+    )
+
+    assert runs.at.statuses() == ["stopped"]
+
+
+def test_an_expired_warm_session_is_swept_by_a_token_that_sees_it_only(
+    runs: Runs, need: DeviceRequirement
+) -> None:
+    session_id = runs.ending(need, SOON, watched=IN_THE_RUN)
+    assert eventually(
+        lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until)
+    )
+    runs.at.add_token("theirs", is_foreign=True)
+    runs.at.add_token("rotated")
+
+    (note,) = sweep(
+        runs.state_dir, Endpoint(runs.at.url, "theirs"), but="", timeout_seconds=5
+    ).notes()
+
+    assert note.endswith(
+        f"(this access token cannot look it up). With that token: pytest-device stop {session_id}"
+    )
+    assert runs.states() == [Phase.WARM]
+    swept = sweep(
+        runs.state_dir, Endpoint(runs.at.url, "rotated"), but="", timeout_seconds=5
+    )
+    assert [session_id_of(event) for event in swept.stopped] == [session_id]
+    assert runs.entries() == []
+
+
+def test_a_warm_session_that_a_token_cannot_look_up_is_not_stopped_on_request(
+    runs: Runs, need: DeviceRequirement
+) -> None:
+    session_id = runs.left(need)
+    runs.at.add_token("theirs", is_foreign=True)
+
+    outcome = stop_known(runs.state_dir, Endpoint(runs.at.url, "theirs"), Choice(), 5)
+
+    (problem,) = outcome.problems()
+    assert problem.endswith(
+        f"another access token created it: with that token, run pytest-device stop {session_id}"
+    )
+    assert runs.states() == [Phase.WARM]
 
 
 def test_a_session_claimed_by_a_dead_run_is_swept(
@@ -804,7 +882,7 @@ def test_the_time_of_use_counts_from_the_takeover(
     runs.left(need)
     run = runs.start()
     held = run.acquire(need)
-    held.unusable = True
+    run.pool.mark_unusable([held])
     before = time.monotonic()
 
     run.pool.release([held], lambda _need: False)
@@ -829,9 +907,8 @@ def test_the_ledger_reveals_nothing_of_a_request(runs: Runs) -> None:
         if path.is_file()
     )
     (entry,) = runs.entries()
-    assert entry.request_digest != request_digest(
-        secret, runs.state_dir.parent
-    )  # another user's key
+    # Another user's key.
+    assert entry.request_digest != request_digest(secret, runs.state_dir.parent)
     assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 
@@ -842,5 +919,5 @@ def test_a_kept_session_is_not_taken_over(runs: Runs, need: DeviceRequirement) -
     run.pool.keep(held)
     run.close()
 
-    assert runs.states() == [KEPT]
+    assert runs.states() == [Phase.KEPT]
     assert left_warm(runs.state_dir, runs.at.url, datetime.now(UTC)) == []

@@ -211,6 +211,8 @@ def pushes(
     device_notifications.schedule(
         {"content": {"title": "News"}, "trigger": DailyTrigger(9, 30)}
     )
+    with pytest_device.device_step("reply"):
+        device_push.tap(device_push.wait_shown("News"))
     DailyTrigger("9", 30)  # type: ignore[arg-type]
     return device_push.wait_opened("/notes/7")
 

@@ -17,12 +17,16 @@ from pytest_device.updates import (
     NotSpecified,
     Offer,
     Rejected,
+    Signature,
     Update,
     UpdateSettings,
 )
+from tests.updates.rows import reference_signing
 
 SCOPE: Final = "https://u.example/manifest"
 GOOD: Final = (Asset("bundle", "h", "h", True),)
+CERTIFICATE: Final = reference_signing().certificate
+VALID: Final = Signature.valid(CERTIFICATE)
 
 
 def day(month: int) -> datetime:
@@ -35,7 +39,7 @@ def update(name: str, month: int, **facts: Any) -> Update:
         "platform": "ios",
         "scope": SCOPE,
         "assets": GOOD,
-        "signature": "valid",
+        "signature": VALID,
     }
     return Update(name, created_at=day(month), **{**known, **facts})
 
@@ -47,8 +51,8 @@ UPDATES: Final = {
         update("v2", 5),
         update("old", 1),  # older than what the build has
         update("for 2", 6, runtime_version="2"),
-        update("unsigned", 7, signature="missing"),
-        update("forged", 7, signature="invalid"),
+        update("unsigned", 7, signature=Signature.missing()),
+        update("forged", 7, signature=Signature.invalid(CERTIFICATE)),
         update("damaged", 7, assets=(Asset("bundle", "h", "i", True),)),
         update("foreign", 4, scope="https://other.example"),
         update("android", 7, platform="android"),
@@ -56,10 +60,20 @@ UPDATES: Final = {
 }
 BUILDS: Final = {
     "build 1": Build(
-        "ios", "1", None, update("embedded 1", 2, signature="missing"), SCOPE
+        "ios",
+        "1",
+        None,
+        update("embedded 1", 2, signature=Signature.missing()),
+        SCOPE,
+        CERTIFICATE,
     ),
     "build 2": Build(
-        "ios", "2", None, update("embedded 2", 4, runtime_version="2"), SCOPE
+        "ios",
+        "2",
+        None,
+        update("embedded 2", 4, runtime_version="2"),
+        SCOPE,
+        CERTIFICATE,
     ),
 }
 LOADS: Final = {"1": {"old", "v1", "v2", "embedded 1"}, "2": {"for 2", "embedded 2"}}

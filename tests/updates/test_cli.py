@@ -1,6 +1,7 @@
 """``pytest-device updates check`` and the fixture of the service."""
 
 import json
+import os
 import sys
 import tarfile
 import zipfile
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_device.cli import main
+from pytest_device.cli.updates import _RULES
+from pytest_device.updates import Code, generate_code_signing
 from tests.app.rows import project_files, put
 from tests.updates.rows import export, reference_signing
 
@@ -24,6 +27,8 @@ CONFIG: dict[str, Any] = {
 }
 MANIFEST = {"id": ID, "commitTime": 1767225600000, "assets": []}
 Run = Callable[..., tuple[int, str, str]]
+NEW = generate_code_signing("New", 1)
+"""The signing of a project whose key was replaced."""
 
 
 def in_build(config: object = CONFIG, manifest: object = MANIFEST) -> dict[str, str]:
@@ -166,22 +171,187 @@ def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
     assert "1 error," in out
 
 
-def test_the_signing_key_must_match_the_certificate(run: Run, tmp_path: Path) -> None:
-    key, certificate = reference_signing()
-    signed = {
-        **CONFIG,
-        "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"},
-    }
-    put(tmp_path / "app", {**project_files(signed), "cert.pem": certificate})
-    put(tmp_path, {"key.pem": key, "broken.pem": "x"})
+SIGNED = {
+    **CONFIG,
+    "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"},
+}
 
-    assert run("--build", apk(tmp_path))[0] == 2
-    assert run("--build", apk(tmp_path), "--private-key", "key.pem")[0] == 0
-    status, out, err = run("--build", apk(tmp_path), "--private-key", "broken.pem")
+
+def with_one_certificate(root: Path, certificate: str) -> Path:
+    """Write builds with a certificate in their native configuration, in a form that their tools write."""
+    plist = f"<plist><dict><key>Own</key><string>{certificate}</string></dict></plist>"
+    return zipped(
+        root / "signed.ipa",
+        {"Payload/Notes.app/Own.plist": plist, **_config_files("Payload/Notes.app")},
+    )
+
+
+def _config_files(directory: str) -> dict[str, str]:
+    return {
+        f"{directory}/Own.bundle/{name}": content
+        for name, content in in_build().items()
+    }
+
+
+def android_with(encoding: str, line_end: str = "\n") -> Callable[[Path, str], Path]:
+    def make(root: Path, certificate: str) -> Path:
+        strings = f"a.b.KEY\0{certificate.replace(chr(10), line_end)}\0c".encode(
+            encoding
+        )
+        path = zipped(root / "signed.apk", _config_files("assets"))
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("AndroidManifest.xml", b"\3\0\x08\0" + strings)
+        return path
+
+    return make
+
+
+def xcode_build(root: Path, certificate: str) -> Path:
+    with_one_certificate(root, "")
+    put(
+        root,
+        {
+            "Notes.app/Info.plist": f"bplist00 {certificate} x",
+            **_config_files("Notes.app"),
+        },
+    )
+    return root / "Notes.app"
+
+
+def facts_with(root: Path, certificate: str) -> Path:
+    put(root, {"builds/old.pem": certificate})
+    return facts(root, certificate="builds/old.pem")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        with_one_certificate,
+        android_with("utf-8"),
+        android_with("utf-16-le"),
+        android_with("utf-8", "&#xD;&#xA;"),
+        android_with("utf-8", " "),
+        xcode_build,
+        facts_with,
+    ],
+    ids=["ipa", "utf-8", "utf-16", "escaped line ends", "one line", "app", "json"],
+)
+def test_the_signing_key_must_match_the_certificate_in_the_build(
+    make: Callable[[Path, str], Path], run: Run, tmp_path: Path
+) -> None:
+    old, new = reference_signing(), NEW
+    put(tmp_path / "app", {**project_files(SIGNED), "cert.pem": new.certificate})
+    put(tmp_path, {"old.pem": old.private_key, "new.pem": new.private_key})
+    build = make(tmp_path, old.certificate)
+
+    assert run("--build", build, "--private-key", "old.pem")[0] == 0
+    status, out, err = run("--build", build, "--private-key", "new.pem")
+    assert status == 1
+    assert "[update-signature-invalid]" in out
+    assert (
+        "the build's certificate: the certificate does not match the private key" in err
+    )
+
+
+def test_the_projects_certificate_does_not_stand_for_the_builds(
+    run: Run, tmp_path: Path
+) -> None:
+    key, certificate = reference_signing()
+    put(tmp_path / "app", {**project_files(SIGNED), "cert.pem": certificate})
+    put(tmp_path, {"key.pem": key})
+
+    status, out, _ = run("--build", apk(tmp_path), "--private-key", "key.pem")
+
+    assert status == 2
+    assert "missing information: the signature of the update" in out
+
+
+def test_of_several_certificates_in_a_build_none_is_the_certificate(
+    run: Run, tmp_path: Path
+) -> None:
+    old, new = reference_signing(), NEW
+    put(tmp_path / "app", {**project_files(SIGNED), "cert.pem": new.certificate})
+    put(tmp_path, {"new.pem": new.private_key})
+
+    both = android_with("utf-8")(tmp_path, old.certificate + new.certificate)
+
+    assert run("--build", both, "--private-key", "new.pem")[0] == 2
+
+
+def test_a_key_that_cannot_be_used_is_reported(run: Run, tmp_path: Path) -> None:
+    certificate = reference_signing().certificate
+    put(tmp_path, {"broken.pem": "x"})
+    os.mkfifo(tmp_path / "pipe.pem")
+    build = android_with("utf-8")(tmp_path, certificate)
+
+    assert run("--build", build)[0] == 2
+    status, out, err = run("--build", build, "--private-key", "broken.pem")
     assert status == 1
     assert "[update-signature-invalid]" in out
     assert "must be an unencrypted RSA key" in err
-    assert run("--build", apk(tmp_path), "--private-key", "none.pem")[0] == 2
+    for name in ("none.pem", "pipe.pem", "app"):
+        status, _, err = run("--build", build, "--private-key", name)
+        assert status == 2
+        assert f"{name} cannot be read" in err
+
+
+def with_asset(root: Path, content: str | None) -> Path:
+    """Change or delete the asset of the export, and return a build."""
+    (asset,) = (root / "dist" / "assets").iterdir()
+    if content is None:
+        asset.unlink()
+    else:
+        asset.write_text(content)
+    return facts(root)
+
+
+REASONS: dict[str, Callable[[Path], Path]] = {
+    "disabled": lambda root: facts(root, updates={"url": URL, "enabled": False}),
+    "url-missing": lambda root: facts(root, updates={}, scope=URL),
+    "url-invalid": lambda root: facts(root, updates={"url": "x"}, scope=URL),
+    "platform": lambda root: facts(root, platform="web"),
+    "runtime-version": lambda root: facts(root, runtimeVersion="9"),
+    "scope": lambda root: facts(root, scope="https://other.example"),
+    "signature-invalid": lambda root: facts_with(root, reference_signing().certificate),
+    "asset-missing": lambda root: with_asset(root, None),
+    "asset-hash": lambda root: with_asset(root, "changed"),
+    "not-newer": lambda root: facts(
+        root, running={"id": ID, "createdAt": "2100-01-01T00:00:00Z"}
+    ),
+    "unknown": lambda root: facts(root, running=None),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_each_reason_is_printed_in_each_format(
+    name: str, form: str, run: Run, tmp_path: Path
+) -> None:
+    put(tmp_path, {"new.pem": NEW.private_key})
+
+    status, out, err = run(
+        "--build", REASONS[name](tmp_path), "--private-key", "new.pem", "--format", form
+    )
+
+    assert status == (2 if name == "unknown" else 1), err
+    assert f"update-{name}" in out
+    if form == "sarif":
+        [scan] = json.loads(out)["runs"]
+        rules = {
+            rule["id"]: rule["shortDescription"]["text"]
+            for rule in scan["tool"]["driver"]["rules"]
+        }
+        assert all(rules[result["ruleId"]] for result in scan["results"])
+
+
+def test_each_reason_of_a_check_has_a_rule_and_a_fix() -> None:
+    of_the_model = {Code.FAILED_BEFORE, Code.ROLLED_BACK}
+
+    assert set(_RULES) == set(Code) - of_the_model
+    # No option says so.
+    assert {name.replace("-", "_") for name in REASONS} == set(_RULES) - {
+        Code.SIGNATURE_MISSING
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,17 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.updates import (
+    NOTHING,
+    Build,
     Offer,
     Reply,
+    Signature,
     UpdateRequest,
+    UpdateSettings,
     published_protocol_v1,
     sign,
     signature_header,
+    will_load,
 )
 from pytest_device.updates.protocol import (
     Answer,
@@ -74,7 +79,7 @@ def test_both_readers_read_an_update_as_written(takes_parts: bool) -> None:  # n
         "ios",
         "scope",
     )
-    assert (update.created_at, update.signature) == (NOW, "valid")
+    assert (update.created_at, update.signature) == (NOW, Signature.valid(CERTIFICATE))
     assert [(one.key, one.hash, one.present) for one in update.assets or ()] == [
         ("bundle", "h1", None),
         ("logo", "h2", None),
@@ -127,10 +132,14 @@ def state_of(
     written: Reply,
     request: UpdateRequest = REQUEST,
     certificate: str | None = CERTIFICATE,
-) -> str | None:
+) -> str:
     update = PROTOCOL.read_reply(written, request, certificate).update
     assert update
-    return update.signature
+    assert update.signature
+    assert update.signature.certificate == (
+        certificate if update.signature.state in ("valid", "invalid") else None
+    )
+    return update.signature.state
 
 
 def test_a_signature_is_valid_invalid_missing_or_not_verified() -> None:
@@ -144,7 +153,7 @@ def test_a_signature_is_valid_invalid_missing_or_not_verified() -> None:
         == "invalid"
     )
     assert state_of(PROTOCOL.write_reply(UPDATE, REQUEST, lambda _: None)) == "missing"
-    assert "sig=" in (state_of(reply(), certificate=None) or "")
+    assert state_of(reply(), certificate=None) == "unverified"
     with pytest.raises(UpdateError) as caught:
         PROTOCOL.read_reply(
             PROTOCOL.write_reply(ServedRollBack(NOW), REQUEST, lambda _: None),
@@ -152,6 +161,24 @@ def test_a_signature_is_valid_invalid_missing_or_not_verified() -> None:
             CERTIFICATE,
         )
     assert caught.value.code == "signature_missing"
+
+
+@pytest.mark.parametrize("claim", ["valid", "missing", 'sig="valid"', ""])
+def test_a_reply_proves_nothing_with_the_words_of_its_signature(claim: str) -> None:
+    plain = reply(request=replace(REQUEST, takes_parts=False, keyid=None))
+    forged = replace(plain, headers={**plain.headers, "vendor-signature": claim})
+
+    update = PROTOCOL.read_reply(forged, REQUEST).update
+    assert update
+    assert update.signature == Signature.unverified(claim)
+    build = Build(
+        "ios", "1.0", UpdateSettings(url="scope"), NOTHING, "scope", CERTIFICATE
+    )
+    reasons = will_load(replace(update, assets=[]), build).reasons
+    assert [reason.code for reason in reasons if "signature" in reason.detail] == [
+        "unknown"
+    ]
+    assert state_of(forged) == "invalid"
 
 
 def test_a_signature_header_has_the_key_and_the_algorithm() -> None:
@@ -250,6 +277,24 @@ def test_a_malformed_request_is_a_typed_error(
 ) -> None:
     with pytest.raises(UpdateError, match=problem):
         PROTOCOL.read_request({**PROTOCOL.request_headers(REQUEST), **changes})
+
+
+def test_headers_above_their_limit_are_refused() -> None:
+    long = f'sig, keyid="{"a" * 9000}"'
+    with pytest.raises(
+        UpdateError, match="a structured field is longer than 8192 characters"
+    ):
+        PROTOCOL.read_request(
+            {**PROTOCOL.request_headers(REQUEST), "vendor-expect-signature": long}
+        )
+
+    body = reply().body.replace(
+        b"content-disposition", b"x: " + b"a" * 70_000 + b"\r\ncontent-disposition"
+    )
+    with pytest.raises(
+        UpdateError, match="the headers of a part are larger than 64 kB"
+    ):
+        PROTOCOL.read_reply(reply(body=body), REQUEST, CERTIFICATE)
 
 
 VALUES: Final[tuple[Any, ...]] = (

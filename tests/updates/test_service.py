@@ -15,6 +15,7 @@ from pytest_device.updates import (
     LaunchModel,
     Offer,
     Reply,
+    Signature,
     Update,
     UpdateRequest,
     published_protocol_v1,
@@ -189,12 +190,16 @@ def test_both_readers_detect_a_broken_signature(
 
     states = [read(http.get(service.url, headers=SIGNED)).update for _ in range(3)]
     # Both kinds are due at the first request: a signature that is missing is not wrong.
-    assert [one.signature for one in states if one] == ["missing", "missing", "valid"]
+    assert [one.signature for one in states if one] == [
+        Signature.missing(),
+        Signature.missing(),
+        Signature.valid(CERTIFICATE),
+    ]
     service.fail("wrong_signature")
     answer = http.get(service.url, headers=SIGNED)
     update, part = read(answer).update, second_reader.read(answer)
     assert update
-    assert update.signature == "invalid"
+    assert update.signature == Signature.invalid(CERTIFICATE)
     assert part
     with pytest.raises(InvalidSignature):
         second_reader.is_signed(part, CERTIFICATE, "main")
@@ -356,9 +361,9 @@ def test_an_invalid_update_cannot_be_published(
         ),
         (lambda: service.publish(export(tmp_path), 1), "runtime_version 1 is invalid"),  # type: ignore[arg-type]
         (
-            lambda: service.publish(export(tmp_path), "1", share="1"),
+            lambda: service.publish(export(tmp_path), "1", share="1"),  # type: ignore[arg-type]
             "share='1' must be",
-        ),  # type: ignore[arg-type]
+        ),
         (
             lambda: service.roll_back_to_embedded(".1"),
             "runtime_version '.1' is invalid",

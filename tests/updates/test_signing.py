@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -124,6 +124,29 @@ def of_another_algorithm() -> tuple[str, str]:
     )
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode(), pem.decode()
+
+
+def test_a_short_key_neither_signs_nor_verifies() -> None:
+    key, name = (
+        rsa.generate_private_key(65537, 1024),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")]),
+    )
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, NOW, NOW + timedelta(days=9)
+    )
+    certificate = builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    for use in (
+        lambda: validate_certificate(certificate, now=NOW),
+        lambda: verify(b"", "", certificate, now=NOW),
+        lambda: sign(b"", pem),
+    ):
+        with pytest.raises(
+            CertificateError, match="1024 bits, must have at least 2048"
+        ) as caught:
+            use()
+        assert caught.value.code == "weak_key"
 
 
 def test_anything_but_a_certificate_or_key_is_malformed(signing: CodeSigning) -> None:

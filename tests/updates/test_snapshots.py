@@ -56,9 +56,9 @@ def test_constants_are_read_as_an_app_reports_them() -> None:
         Constants.read({"createdAt": 1767225600000}).created_at == constants.created_at
     )
     assert (
-        Constants.read({"createdAt": datetime(2026, 1, 1)}).created_at
+        Constants.read({"createdAt": datetime(2026, 1, 1)}).created_at  # noqa: DTZ001
         == constants.created_at
-    )  # noqa: DTZ001
+    )
     assert broken_rules(constants) == []
     assert differences(constants_of(MODEL), constants) == []
 

@@ -15,18 +15,33 @@ from pytest_device.updates import (
     Asset,
     Build,
     DisabledReason,
+    Signature,
+    SignatureState,
     Update,
     UpdateSettings,
+    generate_code_signing,
     will_load,
 )
-from tests.updates.rows import ASSET, BUILD, EMBEDDED, SETTINGS, UPDATE, URL
+from tests.updates.rows import (
+    ASSET,
+    BUILD,
+    EMBEDDED,
+    SETTINGS,
+    UPDATE,
+    URL,
+    reference_signing,
+    renewal_of,
+)
 
-SIGNED = replace(
+WITH_PATH = replace(
     BUILD,
     settings=UpdateSettings.from_config(
         {"updates": {"url": URL, "codeSigningCertificate": "cert.pem"}}
     ),
 )
+CERTIFICATE = reference_signing().certificate
+SIGNED = replace(WITH_PATH, certificate=CERTIFICATE)
+OTHER = generate_code_signing("Other", 1)
 
 
 def codes(update: Update, build: Build) -> list[str]:
@@ -41,7 +56,7 @@ def codes(update: Update, build: Build) -> list[str]:
 
 def test_an_update_loads_unless_there_is_a_reason_against_it() -> None:
     assert codes(UPDATE, BUILD) == []
-    assert codes(replace(UPDATE, signature="valid"), SIGNED) == []
+    assert codes(replace(UPDATE, signature=Signature.valid(CERTIFICATE)), SIGNED) == []
     assert codes(replace(UPDATE, assets=[]), replace(BUILD, running=NOTHING)) == []
 
 
@@ -70,8 +85,18 @@ def with_settings(**updates: object) -> Build:
         (replace(UPDATE, platform="android"), BUILD, "platform"),
         (replace(UPDATE, runtime_version="1.0.0"), BUILD, "runtime_version"),
         (replace(UPDATE, scope="https://other.example"), BUILD, "scope"),
-        (replace(UPDATE, signature="missing"), SIGNED, "signature_missing"),
-        (replace(UPDATE, signature="invalid"), SIGNED, "signature_invalid"),
+        (replace(UPDATE, signature=Signature.missing()), SIGNED, "signature_missing"),
+        (UPDATE, replace(BUILD, certificate=CERTIFICATE), "signature_missing"),
+        (
+            replace(UPDATE, signature=Signature.invalid(CERTIFICATE)),
+            SIGNED,
+            "signature_invalid",
+        ),
+        (
+            replace(UPDATE, signature=Signature.valid(OTHER.certificate)),
+            SIGNED,
+            "signature_invalid",
+        ),
         (
             replace(UPDATE, assets=[ASSET, Asset("logo", "h", None, False)]),
             BUILD,
@@ -105,8 +130,10 @@ UNKNOWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"assets": [Asset("logo", "h", "h", None)]}, {}),
     ({"assets": [Asset("logo", None, "h", True)]}, {}),
     ({"assets": [Asset("logo", "h", None, True)]}, {}),
-    ({"signature": None}, {"settings": SIGNED.settings}),
-    ({"signature": "c2lnbmF0dXJl"}, {"settings": SIGNED.settings}),
+    ({"signature": None}, {"settings": WITH_PATH.settings}),
+    ({"signature": Signature.valid(CERTIFICATE)}, {"settings": WITH_PATH.settings}),
+    ({"signature": Signature.invalid(OTHER.certificate)}, {"certificate": CERTIFICATE}),
+    ({"signature": Signature.unverified("valid")}, {"certificate": CERTIFICATE}),
     ({}, {"running": replace(EMBEDDED, created_at=None)}),
 ]
 
@@ -118,6 +145,41 @@ def test_a_missing_fact_is_unknown(
     assert codes(replace(UPDATE, **of_update), replace(BUILD, **of_build)) == [
         "unknown"
     ]
+
+
+def test_a_renewed_certificate_with_the_same_key_verifies_the_same_signatures() -> None:
+    renewed = renewal_of(OTHER)
+    update = replace(UPDATE, signature=Signature.valid(renewed))
+
+    assert renewed != OTHER.certificate
+    assert codes(update, replace(BUILD, certificate=OTHER.certificate)) == []
+    assert codes(update, replace(BUILD, certificate=CERTIFICATE)) == [
+        "signature_invalid"
+    ]
+
+
+def test_a_certificate_with_other_line_ends_is_the_same() -> None:
+    update = replace(
+        UPDATE, signature=Signature.valid(CERTIFICATE.replace("\n", "\r\n"))
+    )
+
+    assert codes(update, SIGNED) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "certificate"),
+    [
+        ("valid", None),
+        ("invalid", None),
+        ("missing", CERTIFICATE),
+        ("unverified", CERTIFICATE),
+    ],
+)
+def test_a_verified_signature_names_its_certificate(
+    state: str, certificate: str | None
+) -> None:
+    with pytest.raises(ConfigError, match=f"a signature in the state '{state}'"):
+        Signature(SignatureState(state), certificate)
 
 
 def test_without_facts_all_are_unknown() -> None:
@@ -137,9 +199,9 @@ def test_times_with_and_without_a_zone_compare() -> None:
 
 
 def test_a_creation_time_can_be_an_iso_8601_string() -> None:
-    assert Update("u", created_at="2026-01-01T00:00:00Z") == Update(
+    assert Update("u", created_at="2026-01-01T00:00:00Z") == Update(  # type: ignore[arg-type]
         "u", created_at=EMBEDDED.created_at
-    )  # type: ignore[arg-type]
+    )
     for wrong in ("today", 1767225600000):
         with pytest.raises(ConfigError, match="must be a datetime"):
             Update("u", created_at=wrong)  # type: ignore[arg-type]
@@ -157,6 +219,8 @@ def test_an_asset_of_the_wrong_type_is_refused() -> None:
     [
         lambda: Build("ios", settings={"url": URL}),  # type: ignore[arg-type]
         lambda: Build("ios", running="e"),  # type: ignore[arg-type]
+        lambda: Build("ios", certificate=b"-----BEGIN CERTIFICATE-----"),  # type: ignore[arg-type]
+        lambda: Update("u", signature="valid"),  # type: ignore[arg-type]
         lambda: will_load({"id": "u"}, BUILD),  # type: ignore[arg-type]
         lambda: will_load(UPDATE, {"platform": "ios"}),  # type: ignore[arg-type]
     ],

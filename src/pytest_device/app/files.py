@@ -1,10 +1,12 @@
-"""Reading a project's text files, with every failure reported as a ProjectError."""
+"""Reading files of a project or a build, which may be pipes or links to nowhere."""
 
+import errno
 import os
 import stat
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from pytest_device.errors import ProjectError
 
@@ -39,13 +41,22 @@ def read_existing(path: Path) -> str | None:
     return None
 
 
-def open_file(path: Path) -> IO[bytes]:
-    """Open a regular file; raise OSError for anything else, since reading a pipe without a writer would block."""
-    file = open(
+def open_file(path: Path) -> BufferedReader:
+    """Open a regular file; raise OSError for anything else, since reading a pipe without a writer would block.
+
+    A name that no file can have, with a zero byte or a lone surrogate, is an OSError, too.
+    """
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise OSError(errno.EINVAL, "its name cannot be encoded") from None
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name contains a zero byte")
+    file = open(  # noqa: SIM115  # returned
         path,
         "rb",
         opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)),
-    )  # noqa: SIM115  # returned
+    )
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError("it is not a regular file")

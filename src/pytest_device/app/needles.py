@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from pytest_device.app.document import Json
+from pytest_device.redact import is_secret_name
 
 MIN_LENGTH = 8
 """Minimum length, in bytes; shorter values occur in any build by chance."""
 
-_SECRET_NAME: Final = re.compile(
-    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)",
-    re.IGNORECASE,
+_NEVER_SHIPS: Final = re.compile(
+    r"secret|passw(?:or)?d|passphrase|private_?key|credential|token", re.IGNORECASE
 )
-"""Names of secrets, except public or publishable tokens, which are meant to ship with apps."""
+"""Of the names of secrets, those that no app may contain; keys of map services and the like are in every app."""
 SECRETS: Final = (
     re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
     re.compile(
@@ -23,6 +23,18 @@ SECRETS: Final = (
         re.IGNORECASE,
     ),
 )
+
+
+def named_texts(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all texts in a value with the nearest key above each."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from named_texts(member, key)
+    elif isinstance(value, list):
+        for element in value:
+            yield from named_texts(element, name)
 
 
 def secret_trails(
@@ -42,9 +54,9 @@ def secret_trails(
 
 
 def is_secret(name: str, value: str) -> bool:
-    return bool(
-        _SECRET_NAME.match(name) or any(pattern.search(value) for pattern in SECRETS)
-    )
+    """Return whether a value must not ship with an app."""
+    is_named = _NEVER_SHIPS.search(name) and is_secret_name(name)
+    return bool(is_named or any(pattern.search(value) for pattern in SECRETS))
 
 
 def spellings(value: str) -> set[bytes]:
@@ -71,9 +83,9 @@ def _escaped(value: str) -> Iterator[str]:
     yield value.replace("\\", "\\\\").replace("'", "\\'")
     yield value.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
     yield "".join(
-        f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"
+        f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"  # noqa: PLR2004
         for sign in value
-    )  # noqa: PLR2004
+    )
     yield "".join(f"\\u{ord(sign):04x}" for sign in value)
 
 

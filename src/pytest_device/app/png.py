@@ -5,7 +5,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
+
+from pytest_device.app.files import open_file
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 MAX_BYTES: Final = 1024 * 1024
@@ -67,7 +69,7 @@ class Colors:
 
 def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
     """Return the header of an image, and its colors if it has the size. Raises PngError, OSError."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         header = _header(file)
         if (header.width, header.height) != size:
             return header, None
@@ -77,7 +79,7 @@ def read_png(path: Path, size: tuple[int, int]) -> tuple[Header, Colors | None]:
     return header, _colors(header, dict(_chunks(content)))
 
 
-def _header(file: BinaryIO) -> Header:
+def _header(file: IO[bytes]) -> Header:
     start = file.read(len(SIGNATURE) + 25)
     if (
         not start.startswith(SIGNATURE)

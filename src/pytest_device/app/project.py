@@ -21,7 +21,7 @@ from pytest_device.app.document import (
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
 from pytest_device.app.keys import typed_config
-from pytest_device.app.needles import is_secret, secret_trails
+from pytest_device.app.needles import is_secret, named_texts, secret_trails
 from pytest_device.app.package import (
     PackageConfig,
     read_package,
@@ -32,6 +32,8 @@ from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import NEWEST_SDK, AppConfig
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.redact import named_secrets
+from pytest_device.secret_registry import SECRETS
 
 Dynamic: TypeAlias = Literal["auto", "never", "node"]
 
@@ -150,10 +152,6 @@ class Project:
             self.config, *(path or f"extra.{self.vendor.word}.projectId").split(".")
         )
 
-    def full_name(self, username: str | None = None) -> str:
-        """Return the generated name ``@username/slug``; the owner takes precedence over the user."""
-        return f"@{text_at(self.config, 'owner') or username or 'anonymous'}/{text_at(self.config, 'slug')}"
-
     @property
     def app_directory(self) -> Path | None:
         """Routes directory, or None."""
@@ -184,7 +182,8 @@ def load_project(
 ) -> Project:
     """Load the project in a directory; a dynamic configuration runs the project's code in Node.js.
 
-    ``dynamic="never"`` reads only static files, ``"node"`` lifts the limits on the code. ``public`` drops the keys that
+    ``dynamic="never"`` reads only static files: use it for a project that you don't trust. ``"node"`` omits Node's
+    permission flags. ``public`` drops the keys that
     must not ship with the app. ``mode`` selects the environment files (default: ``NODE_ENV``, else development);
     ``refused`` names further variables that they must not set. Raises ProjectError and ConfigError.
     """
@@ -203,6 +202,7 @@ def load_project(
     static = Document.read(static_path) if static_path else None
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
+    SECRETS.learn(*named_secrets(named_texts(raw)))
     mode = mode or environ.get("NODE_ENV") or "development"
     environ = {**environ, "NODE_ENV": mode}  # for the project's code
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
@@ -272,16 +272,17 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
         "packageJsonPath": str(project.package.document.path),
         "config": project.config,
     }
-    environ = {
-        name: value
-        for name, value in project.env.values.items()
-        if not name.startswith("DEVICE_")
-    }
     evaluation = Evaluation(
-        path, project.vendor.word, context, environ, readable, _secrets(project)
+        path,
+        project.vendor.word,
+        context,
+        project.env.for_programs(),
+        readable,
+        _secrets(project),
     )
     evaluated = evaluation.run(LIMIT_SECONDS if how == "auto" else UNLIMITED_SECONDS)
     config, _ = _section(evaluated.config, project.vendor, path)
+    SECRETS.learn(*named_secrets(named_texts(config)))
     return replace(
         project,
         config=with_defaults(config, project.package),

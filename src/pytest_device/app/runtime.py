@@ -112,17 +112,16 @@ def _fingerprint(project: Project, platform: str) -> str:
             f"the policy 'fingerprint' needs the package {name}: install it",
             path=project.root,
         )
-    environ = {
-        one: value
-        for one, value in project.env.values.items()
-        if not one.startswith("DEVICE_")
-    }
     try:
         done = subprocess.run(  # noqa: S603  # the project's own command, on the user's request
             [command, "fingerprint:generate", "--platform", platform],
-            cwd=project.root, env=environ, capture_output=True, timeout=FINGERPRINT_SECONDS, check=True,
+            cwd=project.root,
+            env=project.env.for_programs(),
+            capture_output=True,
+            timeout=FINGERPRINT_SECONDS,
+            check=True,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         fingerprint = text_at(json.loads(done.stdout), "hash")
     except subprocess.TimeoutExpired:
         raise ProjectError(

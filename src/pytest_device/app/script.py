@@ -29,7 +29,7 @@ _TAG: Final = re.compile(
     r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL
 )
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
-_CLOSING: Final = re.compile(r"</\s*([\w$.:-]*)\s*>")
+_CLOSING: Final = re.compile(r"</\s*+([\w$.:-]*+)\s*+>")
 _OPENING: Final = re.compile(r"<([\w$.:-]*+)[^<>{}()=;]*?(/?>)|<([\w$.:-]++)[\s/]")
 _BEFORE_EXPRESSIONS: Final = frozenset(
     (

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
 
+from pytest_device.auth.secret_values import learn_url
 from pytest_device.auth.urls import is_redirect
 from pytest_device.errors import AuthConfigError
 
@@ -25,6 +26,9 @@ class BrowserResult:
 
     type: BrowserOutcome
     url: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        learn_url(self.url)
 
 
 @dataclass(frozen=True, slots=True)

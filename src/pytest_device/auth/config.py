@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
+from pytest_device.auth.secret_values import learn_sent
 from pytest_device.errors import AuthConfigError
 
 Environment: TypeAlias = Literal["standalone", "bare", "store_client", "web"]
@@ -26,6 +27,7 @@ _T = TypeVar("_T")
 @dataclass(frozen=True, slots=True)
 class _Config:
     def __post_init__(self) -> None:
+        learn_sent({one.name: getattr(self, one.name) for one in fields(self)})
         for one in fields(self):
             if (value := getattr(self, one.name)) is not None:
                 _check(one.name, value)
@@ -122,6 +124,7 @@ def read(kind: type[_T], given: object) -> _T:
     if isinstance(given, kind):
         return given
     values = python_names(given, kind.__name__)
+    learn_sent(values)  # before any error: a traceback shows what was given
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
     if unknown := sorted(values.keys() - set(known)):
         raise AuthConfigError(

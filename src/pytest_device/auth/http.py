@@ -2,12 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pytest_device.auth.secret_values import learn_received, learn_sent
 from pytest_device.auth.urls import check_secure, form_encoded
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.errors import AuthConfigError, TransportError, UnexpectedReplyError
 from pytest_device.redact import shown, uses_tls
 
@@ -44,6 +46,7 @@ class Reply:
             raise UnexpectedReplyError(
                 f"{shown(self.url)} returned {self.status} without a JSON object"
             )
+        learn_received(cast("object", found))
         return cast("dict[str, Any]", found)
 
 
@@ -99,6 +102,8 @@ def send(
     """
     import httpx
 
+    learn_sent(headers)
+    learn_sent(form or {})
     check_secure(url, "endpoint")
     if unfit := [
         name for name, value in headers.items() if not _is_header_value(value)
@@ -120,9 +125,7 @@ def send(
                 follow_redirects=False,
             ) as response,
         ):
-            body = b"".join(
-                _bounded(response, url, used.timeout.read or TIMEOUT_SECONDS)
-            )
+            body = _body_of(response, url, used.timeout.read or TIMEOUT_SECONDS)
     except (httpx.InvalidURL, UnicodeError):
         raise AuthConfigError(f"endpoint {shown(url)!r} must be a URL") from None
     except httpx.DecodingError:
@@ -147,16 +150,15 @@ def _is_header_value(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
-def _bounded(response: "httpx.Response", url: str, seconds: float) -> Iterator[bytes]:
-    size, deadline = 0, time.monotonic() + seconds
-    for chunk in response.iter_bytes():
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise UnexpectedReplyError(
-                f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB"
-            )
-        if time.monotonic() > deadline:
+def _body_of(response: "httpx.Response", url: str, seconds: float) -> bytes:
+    deadline = time.monotonic() + seconds
+    try:
+        return read_body(response.iter_bytes(), MAX_BYTES, deadline=deadline)
+    except BodyLimitError as error:
+        if error.is_late:
             raise TransportError(
                 f"the reply of {shown(url)} took more than {seconds:g} s", sent=True
-            )
-        yield chunk
+            ) from None
+        raise UnexpectedReplyError(
+            f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB"
+        ) from None

@@ -2,22 +2,26 @@
 
 import base64
 import json
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import get_json
 from pytest_device.errors import AuthConfigError, AuthError
+from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
+    from joserfc.jwk import Key
 
 LEEWAY_SECONDS: Final = 60
 """Maximum clock skew."""
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
 """Accepted asymmetric algorithms: neither ``none`` nor HMAC, whose secret would be in every copy of an app."""
+MIN_RSA_BITS: Final = 2048
 _DOTS: Final = 2
 """Number of dots in a signed token, which has three parts."""
 
@@ -57,6 +61,7 @@ def verify_id_token(
 
     ``now`` is a Unix time in seconds. Raises AuthError with the code ``invalid_id_token``; AuthConfigError.
     """
+    SECRETS.learn(id_token)
     found = read(DiscoveryDocument, discovery)
     require_id_tokens(found)
     metadata = found.discovery_document
@@ -69,12 +74,13 @@ def verify_id_token(
 
 def check_same_subject(claims: Mapping[str, Any], id_token: str) -> None:
     """Raise AuthError if ``sub`` differs from that of a verified ID token (OpenID Connect Core section 5.3.2)."""
+    SECRETS.learn(id_token)
     payload = id_token.split(".")[1] if id_token.count(".") == _DOTS else ""
     try:
         known = json.loads(base64.urlsafe_b64decode(f"{payload}==")).get("sub")
     except (ValueError, AttributeError):
         known = None
-    if known is None or claims.get("sub") != known:
+    if not isinstance(known, str) or claims.get("sub") != known:
         raise _invalid("the reply is about another user")
 
 
@@ -84,12 +90,49 @@ def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
     from joserfc.jwk import KeySet
 
     try:
-        key_set = KeySet.import_key_set({"keys": keys["keys"]})
-        return dict(jwt.decode(id_token, key_set, algorithms=list(ALGORITHMS)).claims)
+        usable = KeySet(_usable(keys["keys"]))
+        return dict(jwt.decode(id_token, usable, algorithms=list(ALGORITHMS)).claims)
     except (JoseError, ValueError, KeyError, TypeError) as error:
         raise _invalid(
             f"its signature cannot be verified: {type(error).__name__}"
         ) from None
+
+
+def _usable(keys: "Sequence[Any]") -> "list[Key]":
+    """Return the keys that may verify signatures.
+
+    A key of a kind that this machine does not know is ignored, as RFC 7517 section 5 asks: providers publish keys for
+    other purposes, too. So is an RSA key of fewer than 2048 bits (RFC 7518 section 3.3), which can be factored.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from joserfc.errors import JoseError
+    from joserfc.jwk import JWKRegistry
+
+    usable: list[Key] = []
+    for parameters in keys:
+        try:
+            if _is_short_rsa_key(parameters):
+                continue
+            key = JWKRegistry.import_key(parameters)
+            _ = key.public_key  # some keys are only checked when they are used
+        except (
+            JoseError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            UnsupportedAlgorithm,
+        ):
+            continue
+        usable.append(key)
+    return usable
+
+
+def _is_short_rsa_key(parameters: Mapping[str, Any]) -> bool:
+    if parameters["kty"] != "RSA":
+        return False
+    modulus = base64.urlsafe_b64decode(f"{parameters['n']}==")
+    return int.from_bytes(modulus).bit_length() < MIN_RSA_BITS
 
 
 def _problem(
@@ -104,22 +147,34 @@ def _problem(
     audiences = (
         cast("list[object]", audience) if isinstance(audience, list) else [audience]
     )
-    expires, issued = claims.get("exp"), claims.get("iat")
+    subject = claims.get("sub")
+    expires, issued, begins = (_time_of(claims, name) for name in ("exp", "iat", "nbf"))
     problems = {
         "it has another issuer": claims.get("iss") != issuer,
-        "it does not name a user": not claims.get("sub"),
+        "it does not name a user": not isinstance(subject, str) or not subject,
         "it is for another client": client_id not in audiences,
         "it was issued to another client": claims.get(
             "azp", client_id if len(audiences) == 1 else None
         )
         != client_id,
-        "it has expired": not isinstance(expires, int | float)
-        or now >= expires + LEEWAY_SECONDS,
-        "it was issued in the future": not isinstance(issued, int | float)
-        or issued > now + LEEWAY_SECONDS,
+        "it has expired": expires is None or now >= expires + LEEWAY_SECONDS,
+        "it was issued in the future": issued is None or issued > now + LEEWAY_SECONDS,
+        "it is not valid yet": "nbf" in claims
+        and (begins is None or begins > now + LEEWAY_SECONDS),
         "it has another nonce": nonce is not None and claims.get("nonce") != nonce,
     }
     return next((problem for problem, is_so in problems.items() if is_so), "")
+
+
+def _time_of(claims: Mapping[str, Any], name: str) -> float | None:
+    """Return a time, None unless it is a finite number: JSON parsers of Python accept NaN and Infinity."""
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer with hundreds of digits
+        return None
 
 
 def _invalid(problem: str) -> AuthError:

@@ -21,12 +21,14 @@ from pytest_device.auth.discovery import resolve_discovery
 from pytest_device.auth.id_token import require_id_tokens, require_joserfc
 from pytest_device.auth.token import Discovery, TokenResponse
 from pytest_device.auth.urls import (
+    Returned,
     check_secure,
     form_encoded,
     is_redirect,
     return_params,
 )
 from pytest_device.errors import AuthConfigError, AuthError
+from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
@@ -100,6 +102,7 @@ class AuthRequest:
         """Return the configuration with the state and, with PKCE, the code challenge, which is generated only once."""
         if self._config.use_pkce and self.code_verifier is None:
             self.code_verifier = _random_text(VERIFIER_LENGTH, self._random_bytes)
+            # Registers the verifier.
             self.code_challenge = derive_challenge(self.code_verifier)
         return replace(
             self._config, state=self.state, code_challenge=self.code_challenge
@@ -130,9 +133,18 @@ class AuthRequest:
         return self.url
 
     def parse_return_url(self, url: str) -> AuthSessionResult:
-        """Parse the redirect of the identity provider. Raises AuthConfigError for a malformed URL."""
-        params, error_code = return_params(url)
+        """Parse the redirect of the identity provider; parameters of its fragment take precedence over its query.
+
+        Raises AuthConfigError for a malformed URL.
+        """
+        return self._parsed(url, return_params(url))
+
+    def _parsed(self, url: str, returned: Returned) -> AuthSessionResult:
+        params, error_code = returned.params, returned.error_code
         error = self._error(params, error_code)
+        if returned.repeated:
+            what = f"The response contains {' and '.join(returned.repeated)} more than once (RFC 6749 section 3.1)."
+            error = _error("repeated_parameter", what)
         has_tokens = "access_token" in params and not error
         return AuthSessionResult(
             "error" if error else "success",
@@ -183,7 +195,15 @@ class AuthRequest:
                     "The browser returned to a URL other than redirect_uri.",
                 ),
             )
-        return self.parse_return_url(result.url)
+        returned = return_params(result.url)
+        if returned.overridden:
+            # `parse_return_url` follows the document, where the fragment wins. A provider sends its response in one
+            # of the two, so what the other adds comes from someone else.
+            what = "The query and the fragment of the response contradict each other."
+            return AuthSessionResult(
+                "error", result.url, error=_error("repeated_parameter", what)
+            )
+        return self._parsed(result.url, returned)
 
     def _params(self, config: AuthRequestConfig) -> dict[str, str]:
         """Return the parameters in the order of the document; extra parameters never override those of the request."""
@@ -240,6 +260,7 @@ def derive_challenge(verifier: str) -> str:
 
     Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
     """
+    SECRETS.learn(verifier)
     if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
         raise AuthConfigError(
             f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}"

@@ -31,9 +31,11 @@ from pytest_device.auth.id_token import (
     require_id_tokens,
     verify_id_token,
 )
+from pytest_device.auth.secret_values import learn_received
 from pytest_device.auth.urls import component
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 from pytest_device.redact import shown
+from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
@@ -79,9 +81,14 @@ class TokenResponse:
         default=None, repr=False, compare=False
     )
 
+    def __post_init__(self) -> None:
+        SECRETS.learn(self.access_token, self.refresh_token, self.id_token)
+        learn_received(self.raw_response)
+
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
         """Create a response from parameters. Raises UnexpectedReplyError for a value of the wrong type."""
+        learn_received(params)  # before any error: a traceback shows what was given
         known: dict[str, Any] = {name: text_of(params, name) for name in _TEXTS}
         known |= {
             name: seconds_of(params, name) for name in ("expires_in", "issued_at")
@@ -316,9 +323,8 @@ class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
             raise AuthConfigError("the discovery document has no revocation_endpoint")
         headers, body = self.get_headers(), self.get_query_body()
         if "Authorization" in headers:
-            body.pop(
-                "client_secret", None
-            )  # RFC 6749 section 2.3: one authentication method per request
+            # RFC 6749 section 2.3: one authentication method per request.
+            body.pop("client_secret", None)
         send("POST", endpoint, headers, client, form=body)
         return True
 

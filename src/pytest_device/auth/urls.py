@@ -1,14 +1,20 @@
 """Encoding and parsing of URLs and forms as in browsers, and checks that URLs are secure."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
+from pytest_device.auth.secret_values import learn_url
 from pytest_device.errors import AuthConfigError
 from pytest_device.redact import is_loopback, shown
 
 MAX_URL_LENGTH: Final = 256 * 1024
 """Maximum length of a returned URL in characters, which limits the parsing time; browsers truncate longer URLs."""
+
+ONCE: Final = ("state", "code", "iss")
+"""Parameters that a response must not contain more than once (RFC 6749 section 3.1)."""
+_BLANK: Final = " \t\r\n"
 
 
 def form_encoded(params: Mapping[str, str]) -> str:
@@ -37,11 +43,20 @@ def _quoted(encode: Callable[[str, str], str], text: object, safe: str) -> str:
         ) from None
 
 
-def return_params(url: str) -> tuple[dict[str, str], str | None]:
-    """Return the parameters and the ``errorCode`` of a returned URL; its fragment takes precedence over its query.
+class Returned(NamedTuple):
+    """The parameters of a returned URL."""
 
-    Raises AuthConfigError if the URL is too long, malformed or no string.
-    """
+    params: dict[str, str]
+    """Those of the query and the fragment, which takes precedence."""
+    error_code: str | None
+    repeated: tuple[str, ...]
+    """Names in `ONCE` that the query or the fragment contains twice."""
+    overridden: tuple[str, ...]
+    """Names that the query and the fragment contain with different values."""
+
+
+def return_params(url: str) -> Returned:
+    """Return the parameters of a returned URL. Raises AuthConfigError if it is too long, malformed or no string."""
     if not isinstance(cast("object", url), str):
         raise AuthConfigError(
             f"the returned URL must be a string, not {type(url).__name__}"
@@ -50,20 +65,30 @@ def return_params(url: str) -> tuple[dict[str, str], str | None]:
         raise AuthConfigError(
             f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}"
         )
+    learn_url(url.strip(" \t\r\n"))
     try:
-        parts = urlsplit(url.strip(" \t\r\n"))  # as browsers do
+        parts = urlsplit(url.strip(_BLANK))  # as browsers do
     except ValueError as error:
         raise AuthConfigError(f"the returned URL is malformed: {error}") from None
+
     query = parse_qsl(parts.query, keep_blank_values=True)
+    fragment = parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)
     error_code = next((value for name, value in query if name == "errorCode"), None)
     params = {name: value for name, value in query if name != "errorCode"}
-    return params | dict(
-        parse_qsl(parts.fragment.removeprefix("?"), keep_blank_values=True)
-    ), error_code
+    later = dict(fragment)
+    counts = [Counter(name for name, _ in pairs) for pairs in (query, fragment)]
+    repeated = tuple(name for name in ONCE if any(count[name] > 1 for count in counts))
+    overridden = tuple(
+        name for name in params if later.get(name, params[name]) != params[name]
+    )
+    return Returned(params | later, error_code, repeated, overridden)
 
 
 def is_redirect(url: str, redirect_uri: str) -> bool:
     """Return whether a URL is the redirect URI, with or without additional parameters (RFC 6749 section 3.1.2)."""
+    url = url.strip(_BLANK)
+    if not is_plain(url):
+        return False
     try:
         found, expected = urlsplit(url), urlsplit(redirect_uri)
     except ValueError:
@@ -74,6 +99,11 @@ def is_redirect(url: str, redirect_uri: str) -> bool:
         expected.path or "/",
     )
     return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
+
+
+def is_plain(url: str) -> bool:
+    """Return whether a URL has no tabs and line ends: parsers of URLs drop them, so that another URL looks the same."""
+    return not any(sign in url for sign in "\t\r\n")
 
 
 def check_secure(url: str, name: str) -> str:

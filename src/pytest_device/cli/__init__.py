@@ -12,8 +12,10 @@ from pytest_device.cli.command import USAGE_ERROR, Command, examples_of
 from pytest_device.cli.doctor import DOCTOR
 from pytest_device.cli.init import INIT
 from pytest_device.cli.masked import masked
+from pytest_device.cli.report import REPORT
 from pytest_device.cli.serve import SERVE
 from pytest_device.cli.sessions import SESSIONS, STOP
+from pytest_device.cli.trace import TRACE
 from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
@@ -26,6 +28,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     STOP,
     APP,
     UPDATES,
+    TRACE,
+    REPORT,
 )
 INTERRUPTED: Final = 130
 """The shells' exit status for a program ended by SIGINT."""

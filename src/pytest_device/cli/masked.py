@@ -2,9 +2,9 @@
 
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 from pytest_device.escape import escaped
 from pytest_device.redact import Redactor
@@ -21,6 +21,21 @@ def masked(*secrets: str) -> Generator[None]:
         yield
 
 
+def print_annotations(lines: Iterable[str]) -> None:
+    """Print annotations for the log of a GitHub job, which elsewhere would be escaped; the rest is left out.
+
+    Each must be one line whose texts are encoded, so that no test can add a command of its own.
+    """
+    stream: Any = sys.stdout
+    for line in lines:
+        if _ANNOTATION.match(line):
+            if isinstance(stream, _Masked):
+                stream.write_command(line)
+            else:
+                stream.write(f"{line}\n")
+
+
+_ANNOTATION: Final = re.compile(r"::(?:error|warning|notice)[ :]")
 _COLOR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 """Color codes, which doctor and argparse write to terminals."""
 
@@ -35,6 +50,11 @@ class _Masked:
             "".join(part if _COLOR.fullmatch(part) else escaped(part) for part in parts)
         )
         return len(text)
+
+    def write_command(self, line: str) -> None:
+        """Write a line that begins with a command of a CI service."""
+        text = escaped(f"_{self._redactor.text(line)}").removeprefix("_")
+        self._stream.write(f"{text}\n")
 
     def flush(self) -> None:
         self._stream.flush()

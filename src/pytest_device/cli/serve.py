@@ -16,7 +16,7 @@ from pytest_device.cli.command import Command, add_json, add_state_dir, state_di
 from pytest_device.cli.masked import masked
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
-from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.options import TOKEN_VARIABLE, Option, Options
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 from pytest_device.spec import STATES, Status
@@ -69,6 +69,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default=bool(os.environ.get(Options.local_real.variable)),
         help=f"use real emulators and simulators only, never a browser (default: {Options.local_real.variable})",
     )
+    parser.add_argument(
+        "--require-isolation",
+        action="store_true",
+        default=_is_on(Options.local_require_isolation),
+        help="refuse sessions if other users of this machine could reach ports of their programs "
+        f"(default: {Options.local_require_isolation.variable})",
+    )
     for option in (Options.avd, Options.simulator, Options.appium_allow_insecure):
         parser.add_argument(
             f"--{option.word.replace('_', '-')}",
@@ -78,6 +85,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         )
     add_state_dir(parser, "directory for its state, used by one service at a time")
     add_json(parser)
+
+
+def _is_on(option: Option[bool]) -> bool:
+    text = os.environ.get(option.variable)
+    return option.parse(text) if text else False
 
 
 def _argument(
@@ -116,7 +128,8 @@ _directory = _argument(
 
 def _run(parsed: argparse.Namespace) -> int:
     try:
-        from pytest_device.service.config import ServiceConfig, cache_directory
+        from pytest_device.programs import cache_directory
+        from pytest_device.service.config import ServiceConfig
         from pytest_device.service.server import Changed, Progress, Ready, serve
     except ModuleNotFoundError as error:
         raise ConfigError(
@@ -136,6 +149,7 @@ def _run(parsed: argparse.Namespace) -> int:
         builds_dir=parsed.builds_dir,
         max_sessions=parsed.max_sessions,
         real_only=parsed.real_only,
+        require_isolation=parsed.require_isolation,
         avd=parsed.avd,
         simulator=parsed.simulator,
         allow_insecure=Options.appium_allow_insecure.parse(
@@ -148,9 +162,8 @@ def _run(parsed: argparse.Namespace) -> int:
             case Progress(text):
                 print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Changed(session):
-                with suppress(
-                    OSError
-                ):  # nobody reads it: the session is stopped anyway
+                # Nobody reads it: the session is stopped anyway.
+                with suppress(OSError):
                     line = _line_of(session, time.strftime("%H:%M:%S"))
                     print(
                         line, flush=True, file=sys.stderr if parsed.json else sys.stdout
@@ -201,11 +214,11 @@ In another terminal:
 
 def _write_privately(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
-    with open(
+    with open(  # noqa: PTH123
         os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600),
         "w",
         encoding="ascii",
-    ) as file:  # noqa: PTH123
+    ) as file:
         file.write(text)
 
 

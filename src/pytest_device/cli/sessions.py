@@ -131,9 +131,9 @@ def _stop(parsed: argparse.Namespace) -> int:
             f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
         )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
-    variable, unset = Options.stop_timeout_seconds.variable, dict[str, str]().get
+    variable = Options.stop_timeout_seconds.variable
     by_environment = resolve(
-        unset, {variable: os.environ.get(variable, "")}, unset
+        {}, {variable: os.environ.get(variable, "")}, {}
     ).stop_timeout_seconds
     choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     try:
@@ -190,8 +190,11 @@ def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
         }
     for entry in outcome.other_services:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
-    for entry in outcome.other_tokens:
-        yield {**_facts(entry), "reason": "created with another access token"}
+    for event in outcome.left_to_other_tokens:
+        yield {
+            **_facts(event.session),
+            "reason": f"{detail_of(event)}; another access token created it",
+        }
     for session_id in outcome.unknown_ids:
         reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}

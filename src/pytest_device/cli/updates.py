@@ -12,26 +12,74 @@ from pytest_device.cli.command import Command, group
 from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_device.app import Finding, Project
     from pytest_device.app.checks.finding import Severity
-    from pytest_device.updates import Build, Reason, Update, UpdateSettings
+    from pytest_device.updates import Build, Reason, Signature, Update
     from pytest_device.updates.export import Export
 
 UNKNOWN: Final = 2
-_FIXES: Final = {
-    "disabled": "set updates.enabled to true and build again",
-    "url_missing": "set updates.url and build again",
-    "url_invalid": "correct updates.url and build again",
-    "platform": "export for the platform of the build",
-    "runtime_version": "ship a new build, or publish for its runtime version",
-    "scope": "publish at the URL that the build checks",
-    "signature_missing": "sign the update: --private-key",
-    "signature_invalid": "sign with the key of the build's certificate",
-    "asset_missing": "export again",
-    "asset_hash": "export again, and don't change the files afterwards",
-    "not_newer": "export again: only newer updates load",
-    "unknown": "supply it, for example in a JSON file for --build",
+_MAX_KEY_BYTES: Final = 1024 * 1024
+_RULES: Final["Mapping[str, tuple[Severity, str, str]]"] = {
+    "disabled": (
+        "error",
+        "updates must be enabled in the build",
+        "set updates.enabled to true and build again",
+    ),
+    "url_missing": (
+        "error",
+        "the build must have the URL of an update service",
+        "set updates.url and build again",
+    ),
+    "url_invalid": (
+        "error",
+        "the URL of the update service must be valid",
+        "correct updates.url and build again",
+    ),
+    "platform": (
+        "error",
+        "the update must be for the platform of the build",
+        "export for the platform of the build",
+    ),
+    "runtime_version": (
+        "error",
+        "the update must have the runtime version of the build",
+        "ship a new build, or publish for its runtime version",
+    ),
+    "scope": (
+        "error",
+        "the update must be published where the build looks",
+        "publish at the URL that the build checks",
+    ),
+    "signature_missing": (
+        "error",
+        "an update for a build with a certificate must be signed",
+        "sign the update: --private-key",
+    ),
+    "signature_invalid": (
+        "error",
+        "the update must be signed with the key of the build's certificate",
+        "sign with the key of the build's certificate, or ship a build with the new one",
+    ),
+    "asset_missing": ("error", "each file of the update must exist", "export again"),
+    "asset_hash": (
+        "error",
+        "each file of the update must have its hash",
+        "export again, and don't change the files afterwards",
+    ),
+    "not_newer": (
+        "error",
+        "the update must be newer than the one that the build runs",
+        "export again: only newer updates load",
+    ),
+    "unknown": (
+        "warning",
+        "all facts about the update and the build should be known",
+        "supply it, for example in a JSON file for --build",
+    ),
 }
+"""Severity, rule and fix of each reason against an update, by code."""
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +103,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "--private-key",
         type=Path,
         metavar="FILE",
-        help="PEM of the key that will sign the update",
+        help="PEM of the key that will sign the update, compared with the certificate in the build",
     )
     add_format(parser)
 
@@ -71,12 +119,12 @@ def _check(parsed: argparse.Namespace) -> int:
         build, update = _pair(path, project, exports, parsed)
         verdict = will_load(update, build)
         verdicts[str(path)] = verdict.ok
-        findings += [_finding(one, parsed.update, path) for one in verdict.reasons]
-    failed = report(
-        findings,
-        parsed.format,
-        loads={name: _WORDS[ok] for name, ok in verdicts.items()},
-    )
+        findings += [
+            _finding(reason, parsed.update, path) for reason in verdict.reasons
+        ]
+    rules = {_id(code): rule for code, (_, rule, _) in _RULES.items()}
+    loads = {name: _WORDS[ok] for name, ok in verdicts.items()}
+    failed = report(findings, parsed.format, rules, loads=loads)
     return failed or (UNKNOWN if None in verdicts.values() else 0)
 
 
@@ -89,7 +137,12 @@ def _pair(
     exports: "dict[str, Export]",
     parsed: argparse.Namespace,
 ) -> "tuple[Build, Update]":
-    """Return a build, with the project's certificate if it states none, and the update that it would be offered."""
+    """Return a build and the update that it would be offered.
+
+    The app config that ships in a build leaves the certificate out. If the build's native configuration has none that
+    could be found, the project's stands for the fact that signatures are required, but verifies nothing: it may have
+    been replaced since the build.
+    """
     from pytest_device.app import resolve_runtime_version
     from pytest_device.updates import UpdateSettings
     from pytest_device.updates.builds import read_build
@@ -97,55 +150,53 @@ def _pair(
     build = read_build(path, vendor=parsed.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
-    if (
-        build.settings and build.settings.code_signing_certificate is None
-    ):  # left out of the config that ships
+    if build.settings and not build.requires_signature:
         certificate = ours.code_signing_certificate
         build = replace(
             build,
             settings=replace(build.settings, code_signing_certificate=certificate),
         )
+
     version = resolve_runtime_version(project, platform)
-    signature = _signature(ours, project, parsed.private_key)
+    signature = _signature(build, parsed.private_key)
     return build, exports[platform].update(version, scope=ours.url, signature=signature)
 
 
-def _signature(
-    settings: "UpdateSettings", project: "Project", key: Path | None
-) -> str | None:
-    """Return the state of the update's signature; None (unknown) without the key or the certificate."""
-    from pytest_device.updates import CertificateError, validate_certificate
+def _signature(build: "Build", key: Path | None) -> "Signature | None":
+    """Return the state of a signature by the key; None (unknown) without the key or the build's certificate."""
+    from pytest_device.app.files import open_file
+    from pytest_device.updates import CertificateError, Signature, validate_certificate
 
-    if key is None or settings.code_signing_certificate is None:
+    if key is None or build.certificate is None:
         return None
     try:
-        certificate = (project.root / settings.code_signing_certificate).read_bytes()
-        validate_certificate(certificate, key.read_bytes())
+        with open_file(key) as file:
+            validate_certificate(build.certificate, file.read(_MAX_KEY_BYTES))
     except OSError as error:
-        raise ConfigError(
-            f"{error.filename} cannot be read: {error.strerror}"
-        ) from None
+        raise ConfigError(f"{key} cannot be read: {error.strerror or error}") from None
     except CertificateError as error:
-        print(f"note: {error}", file=sys.stderr)
-        return "invalid"
-    return "valid"
+        print(f"note: the build's certificate: {error}", file=sys.stderr)
+        return Signature.invalid(build.certificate)
+    return Signature.valid(build.certificate)
+
+
+def _id(code: str) -> str:
+    return f"update-{code.replace('_', '-')}"
 
 
 def _finding(reason: "Reason", update: Path, build: Path) -> "Finding":
     from pytest_device.app import Finding
-    from pytest_device.updates import Code
 
-    severity: Severity = "warning" if reason.code is Code.UNKNOWN else "error"
-    rule = f"{build}: {reason.detail}"
+    severity, _, fix = _RULES[reason.code]
     return Finding(
-        f"update-{reason.code.replace('_', '-')}",
+        _id(reason.code),
         severity,
         "failed",
         update,
         0,
         0,
-        rule,
-        _FIXES[reason.code],
+        f"{build}: {reason.detail}",
+        fix,
     )
 
 

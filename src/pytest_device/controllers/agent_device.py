@@ -1,20 +1,29 @@
 """The commands of agent-device on a session in progress."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_device.controllers.client import as_mapping
 from pytest_device.controllers.daemon import Daemon
 from pytest_device.controllers.snapshot import Node, Snapshot
-from pytest_device.errors import AgentDeviceError
+from pytest_device.errors import AgentDeviceError, ControllerError
+
+if TYPE_CHECKING:
+    from pytest_device.trace.recorder import DeviceRecorder
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
 WAIT_SECONDS: Final = 10.0
 SLACK_SECONDS: Final = 60.0
 """Extra time, in seconds, for the response of a wait."""
+
+PICTURE_SECONDS: Final = 20.0
+"""Maximum seconds for each picture of a trace."""
+_PICTURE: Final = {"path": "screenshot.png"}
+_logger: Final = logging.getLogger("pytest_device")
 
 _NO_MATCH: Final = frozenset({"predicate_failed", "selector_not_found"})
 
@@ -197,13 +206,27 @@ class AgentDevice(Daemon):
 
     def screenshot(self, path: Path | None = None, **flags: Any) -> bytes:
         """Return a screenshot as PNG, and write it to ``path`` if given."""
-        taken = self.command(
-            "screenshot", is_read=True, artifacts={"path": "screenshot.png"}, **flags
-        )
+        taken = self.command("screenshot", is_read=True, artifacts=_PICTURE, **flags)
         ((_name, picture),) = self._artifacts(taken)
+        if recorder := self._recorder_in_use():
+            recorder.picture(picture)
         if path is not None:
             path.write_bytes(picture)
         return picture
+
+    def _show(self, recorder: "DeviceRecorder") -> None:
+        from pytest_device.trace.agent_device import elements_of
+
+        try:
+            taken = self._sent("screenshot", (), {}, True, PICTURE_SECONDS, _PICTURE)
+            ((_name, picture),) = self._artifacts(taken)
+            recorder.picture(picture, recorder.last)
+            shown = self._sent("snapshot", (), {}, True, PICTURE_SECONDS, None)
+            recorder.elements(
+                elements_of(shown.get("nodes")), "", "text/plain", recorder.last
+            )
+        except ControllerError as error:
+            _logger.info("no picture of the device: %s", error)
 
     def start_recording(self, **flags: Any) -> None:
         """Start recording the screen."""

@@ -1,11 +1,12 @@
 """Calls the tools of argent by name, over HTTP, on a session in progress."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from pytest_device.controllers.client import OK, Client, as_mapping, config_of
@@ -13,6 +14,9 @@ from pytest_device.controllers.schema import problems_of
 from pytest_device.errors import ArgentError, ControllerError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import ArgentConfig
+
+if TYPE_CHECKING:
+    from pytest_device.trace.recorder import DeviceRecorder
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -22,6 +26,9 @@ _READS: Final = frozenset(
 """The tools that can be retried without a response."""
 _DEVICE: Final = "udid"
 _RUNNING: Final = frozenset({"running", "booted", "connected", "device"})
+PICTURE_SECONDS: Final = 20.0
+"""Maximum seconds for each picture of a trace."""
+_logger: Final = logging.getLogger("pytest_device")
 _FIND_ATTEMPTS: Final = 20
 _FIND_PAUSE_SECONDS: Final = 0.5
 
@@ -88,7 +95,41 @@ class Argent(Client):
                 code="INVALID_ARGUMENTS",
                 issues=issues,
             )
-        return self._called(tool, arguments, timeout_seconds)
+        recorder = self._recorder_in_use()
+        if recorder is None:
+            return self._called(tool, arguments, timeout_seconds)
+
+        from pytest_device.trace.argent import call_of, elements_of
+
+        call = call_of(tool, arguments)
+        data = recorder.record(
+            call,
+            f"/tools/{quote(tool, safe='')}",
+            lambda: self._called(tool, arguments, timeout_seconds),
+        )
+        if tool == "describe":
+            description = str(as_mapping(data).get("description", ""))
+            recorder.elements(elements_of(description), description, "text/plain")
+        if call.is_acting and recorder.takes_pictures:
+            self._show(recorder)
+        return data
+
+    def _show(self, recorder: "DeviceRecorder") -> None:
+        """Record what the device shows now; a failure does not matter to the test."""
+        from pytest_device.trace.argent import elements_of
+
+        try:
+            device = {_DEVICE: self.device_id}
+            taken = as_mapping(self._called("screenshot", device, PICTURE_SECONDS))
+            image = as_mapping(taken.get("image"))
+            recorder.picture(self.artifact(str(image.get("id", ""))), recorder.last)
+            shown = as_mapping(self._called("describe", device, PICTURE_SECONDS))
+            description = str(shown.get("description", ""))
+            recorder.elements(
+                elements_of(description), description, "text/plain", recorder.last
+            )
+        except ControllerError as error:
+            _logger.info("no picture of the device: %s", error)
 
     def devices(self) -> tuple[Mapping[str, Any], ...]:
         """Return the devices that the server reports."""
@@ -105,9 +146,8 @@ class Argent(Client):
     def device(self) -> Mapping[str, Any]:
         """Return the session's device; raise ArgentError if none or more than one is running."""
         running = self._running()
-        for _attempt in range(
-            _FIND_ATTEMPTS
-        ):  # the server may not have detected it yet
+        # The server may not have detected it yet.
+        for _attempt in range(_FIND_ATTEMPTS):
             if running:
                 break
             self._sleep(_FIND_PAUSE_SECONDS)
@@ -126,6 +166,8 @@ class Argent(Client):
             as_mapping(self.call("screenshot", **arguments)).get("image")
         )
         picture = self.artifact(str(image.get("id", "")))
+        if recorder := self._recorder_in_use():
+            recorder.picture(picture)
         if path is not None:
             path.write_bytes(picture)
         return picture

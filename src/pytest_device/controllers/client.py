@@ -4,18 +4,21 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.controllers.environment import environment_of
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.interference import protect_from_mocks
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.network import verification
+from pytest_device.sessions.network import protect_from_mocks, verification
 from pytest_device.sessions.remote_config import RemoteConfig
+
+if TYPE_CHECKING:
+    from pytest_device.trace.recorder import DeviceRecorder
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -60,6 +63,8 @@ class Client:
     """A connection to one controller, closed at the end of its ``with`` block; reads are retried, actions never."""
 
     controller: ClassVar[str]
+    recorder: "DeviceRecorder | None" = None
+    """Records the commands of this client, if there is one."""
 
     def __init__(
         self,
@@ -81,19 +86,19 @@ class Client:
         )
         self._shown = Redactor([base_url, token]).text
         """Returns a text without the controller's URL and token."""
-        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(
-            base_url, path
-        )  # no attribute shows it
+        # No attribute shows it.
+        self._url_of: Callable[[str], httpx.URL] = lambda path: url_of(base_url, path)
         try:
             self._http = http_client(
                 base_url, token, limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS)
             )
+        # Also raised for invalid proxy variables.
         except (
             httpx.InvalidURL,
             ImportError,
             OSError,
             ValueError,
-        ) as error:  # also raised for invalid proxy variables
+        ) as error:
             what = f"{self.controller} cannot be called: {type(error).__name__}"
             raise ControllerError(f"{what} ({self._page})") from None
 
@@ -106,6 +111,11 @@ class Client:
     def disconnect(self) -> None:
         """Close the connection; a session of agent-device stays open."""
         self._http.close()
+
+    def _recorder_in_use(self) -> "DeviceRecorder | None":
+        """Return the recorder if anybody wants its values."""
+        recorder = self.recorder
+        return recorder if recorder is not None and recorder.is_active else None
 
     def artifact(self, artifact_id: str) -> bytes:
         """Return a file created by a call, by the ID of its artifact; agent-device returns it once."""
@@ -164,9 +174,8 @@ class Client:
         try:
             reply = send()
         except httpx.HTTPError as error:
-            if not pauses or isinstance(
-                error, httpx.ReadTimeout
-            ):  # the time limit is reached
+            # The time limit is reached.
+            if not pauses or isinstance(error, httpx.ReadTimeout):
                 late = isinstance(error, httpx.TimeoutException)
                 raise self._lost(
                     f"does not respond{' in time' if late else f': {reason_of(error)}'}"
@@ -180,21 +189,24 @@ class Client:
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
-        url, until, received = (
-            self._url_of(path),
-            time.monotonic() + seconds,
-            bytearray(),
-        )
+        url = self._url_of(path)
+        deadline = time.monotonic() + seconds
+
         with self._http.stream(
             method, url, content=body, headers=headers, timeout=timeout
         ) as reply:
-            for chunk in reply.iter_bytes():
-                received += chunk
-                if len(received) > MAX_REPLY_BYTES:
-                    raise self._lost(f"returned more than {MAX_REPLY_BYTES} bytes")
-                if time.monotonic() > until:  # httpx's timeouts only limit each pause
-                    raise self._lost("does not finish its response in time")
-            return Reply(reply.status_code, bytes(received))
+            try:
+                received = read_body(
+                    reply.iter_bytes(), MAX_REPLY_BYTES, deadline=deadline
+                )
+            except BodyLimitError as error:
+                if error.is_late:
+                    raise self._lost("does not finish its response in time") from None
+                raise self._lost(
+                    f"returned more than {MAX_REPLY_BYTES} bytes"
+                ) from None
+
+            return Reply(reply.status_code, received)
 
 
 def url_of(base_url: str, path: str = "") -> httpx.URL:

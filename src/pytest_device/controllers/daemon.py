@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from shutil import which
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pytest_device.controllers.client import (
@@ -22,6 +22,9 @@ from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig
+
+if TYPE_CHECKING:
+    from pytest_device.trace.recorder import DeviceRecorder
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -71,6 +74,63 @@ class Daemon(Client):
 
         ``is_read`` allows retries. ``artifacts`` names the files to keep for ``artifact``.
         """
+
+        def send() -> Mapping[str, Any]:
+            return self._sent(
+                name, positionals, flags, is_read, timeout_seconds, artifacts
+            )
+
+        recorder = self._recorder_in_use()
+        if recorder is None:
+            return send()
+        return self._recorded(recorder, name, positionals, flags, send)
+
+    def _recorded(
+        self,
+        recorder: "DeviceRecorder",
+        name: str,
+        positionals: Sequence[str],
+        flags: Mapping[str, Any],
+        send: Callable[[], Mapping[str, Any]],
+    ) -> Mapping[str, Any]:
+        """Send a command and record it, with what the device shows afterwards if that is wanted."""
+        from pytest_device.trace.agent_device import command_of, elements_of
+
+        command = command_of(
+            name,
+            positionals,
+            flags,
+            masks_all=recorder.recorder.typed_text == "all",
+            attributes_of=self._attributes_of,
+        )
+        data = recorder.record(command, "/rpc", send)
+        if name == "snapshot":
+            nodes = data.get("nodes")
+            recorder.elements(elements_of(nodes), "", "text/plain")
+        if command.is_acting and recorder.takes_pictures:
+            self._show(recorder)
+        return data
+
+    def _attributes_of(self, target: Sequence[str]) -> Mapping[str, Any]:
+        """Return the attributes of a target without recording the question; empty if there are none."""
+        try:
+            found = self._sent("get", ("attrs", *target), {}, True, None, None)
+        except ControllerError:
+            return {}
+        return as_mapping(found.get("node"))
+
+    def _show(self, recorder: "DeviceRecorder") -> None:
+        """Record what the device shows now; a failure does not matter to the test."""
+
+    def _sent(
+        self,
+        name: str,
+        positionals: Sequence[str],
+        flags: Mapping[str, Any],
+        is_read: bool,  # noqa: FBT001
+        timeout_seconds: float | None,
+        artifacts: Mapping[str, str] | None,
+    ) -> Mapping[str, Any]:
         request_id = uuid4().hex[:16]
         params = {
             "session": self.name,

@@ -1,65 +1,89 @@
 """Collects evidence from a device whose test failed, through agent-device and argent."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.controllers.agent_device import AgentDevice
+from pytest_device.controllers.appium.evidence import ALL_SECONDS, EVIDENCE_SECONDS
 from pytest_device.controllers.argent import Argent
-from pytest_device.errors import ControllerError
+from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
+from pytest_device.trace.screen import Screen
+from pytest_device.trace.screen_parsers import from_description, from_snapshot
 
-EVIDENCE_SECONDS: Final = 20.0
-"""Maximum seconds for each piece of evidence."""
+if TYPE_CHECKING:
+    from pytest_device.trace.recorder import DeviceRecorder
 
 _logger: Final = logging.getLogger("pytest_device")
 
+Piece = bytes | Screen
+"""Of evidence: the content of a file, or the elements of the screen."""
+
 
 def evidence_on(
-    session: Session, environment: Mapping[str, str]
-) -> Iterator[tuple[str, bytes]]:
-    """Yield what the device shows now, by file name; failed reads are logged and skipped.
+    session: Session,
+    environment: Mapping[str, str],
+    *,
+    recorder: "DeviceRecorder | None" = None,
+    seconds: float = ALL_SECONDS,
+    missing: Callable[[str], object] = _logger.warning,
+) -> Iterator[tuple[str, Piece]]:
+    """Yield what the device shows now, by file name.
 
-    ``environment`` names the agent-device session of the test.
+    Ends when the controller is gone, and after ``seconds``. ``environment`` names the agent-device session of the test.
+    ``recorder`` records what is read. ``missing`` is called with a line for each piece that can't be read.
     """
+    limit = min(EVIDENCE_SECONDS, seconds)
+
     match session.type:
         case SessionType.AGENT_DEVICE:
-            with AgentDevice(
-                session, environment, timeout_seconds=EVIDENCE_SECONDS
-            ) as device:
-                yield from _collected(
-                    {
-                        "screenshot.png": device.screenshot,
-                        "snapshot.txt": device.snapshot,
-                    }
-                )
+            with AgentDevice(session, environment, timeout_seconds=limit) as device:
+                device.recorder = recorder
+                pieces: Mapping[str, Callable[[], Piece]] = {
+                    "screenshot.png": device.screenshot,
+                    "screen.txt": lambda: _snapshot(device),
+                }
+                yield from _collected(pieces, seconds, missing)
         case SessionType.ARGENT:
-            with Argent(
-                session, environment, timeout_seconds=EVIDENCE_SECONDS
-            ) as argent:
-                yield from _collected(
-                    {
-                        "screenshot.png": argent.screenshot,
-                        "describe.txt": argent.describe,
-                    }
-                )
+            with Argent(session, environment, timeout_seconds=limit) as argent:
+                argent.recorder = recorder
+                pieces = {
+                    "screenshot.png": argent.screenshot,
+                    "screen.txt": lambda: from_description(argent.describe()),
+                }
+                yield from _collected(pieces, seconds, missing)
         case _:
             pass
 
 
+def _snapshot(device: AgentDevice) -> Screen:
+    nodes = device.command("snapshot", is_read=True).get("nodes")
+    listed = cast("list[object]", nodes) if isinstance(nodes, list) else []
+    return from_snapshot(
+        cast("Mapping[str, Any]", node) for node in listed if isinstance(node, Mapping)
+    )
+
+
 def _collected(
-    pieces: Mapping[str, Callable[[], object]],
-) -> Iterator[tuple[str, bytes]]:
+    pieces: Mapping[str, Callable[[], Piece]],
+    seconds: float,
+    missing: Callable[[str], object],
+) -> Iterator[tuple[str, Piece]]:
+    until = time.monotonic() + seconds
+
     for name, read in pieces.items():
+        if time.monotonic() >= until:
+            missing(f"no {name} of the device: no time is left")
+            continue
         try:
-            content = read()
+            piece = read()
         except ControllerError as error:
-            _logger.warning(
-                "no %s of the device: %s", name, str(error).partition("\n")[0]
-            )
+            reason = str(error).partition("\n")[0]
+            missing(f"no {name} of the device: {reason}")
+            if isinstance(error, ControllerLostError):
+                return
         else:
-            yield (
-                name,
-                content if isinstance(content, bytes) else f"{content}\n".encode(),
-            )
+            yield name, piece

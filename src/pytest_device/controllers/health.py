@@ -7,6 +7,7 @@ from typing import Final
 
 import httpx
 
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.controllers.client import (
     OK,
     http_client,
@@ -15,15 +16,18 @@ from pytest_device.controllers.client import (
     url_of,
 )
 from pytest_device.sessions.compression import unpacked
-from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import (
+    Sockets,
+    check_sent,
+    naming_intercepting_plugin,
+)
 from pytest_device.sessions.remote_config import (
     AgentDeviceConfig,
     AppiumConfig,
     ArgentConfig,
     RemoteConfig,
 )
-from pytest_device.sessions.sockets import Sockets
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
@@ -103,12 +107,13 @@ def _probed(
         if isinstance(error, httpx.TimeoutException):
             late.set()
         return f"does not respond: {reason_of(error)}"
+    # Or invalid proxy variables.
     except (
         httpx.InvalidURL,
         ImportError,
         OSError,
         ValueError,
-    ) as error:  # or invalid proxy variables
+    ) as error:
         return f"cannot be checked: {type(error).__name__}"
 
 
@@ -119,14 +124,14 @@ def _answer(
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)
-        body = bytearray()
-        for chunk in reply.iter_raw():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                return f"returned more than {MAX_REPLY_BYTES} bytes"
+        try:
+            body = read_body(reply.iter_raw(), MAX_REPLY_BYTES)
+        except BodyLimitError:
+            return f"returned more than {MAX_REPLY_BYTES} bytes"
+
     try:
         plain = unpacked(
-            bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES
+            body, reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES
         )
         is_alive = _is_alive(probe.path, json.loads(plain))
     except (ValueError, RecursionError):  # ValueErrors are those of compression, too

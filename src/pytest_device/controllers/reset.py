@@ -42,15 +42,13 @@ def reset_argent(argent: Argent, start_url: str) -> str:
     last_url = str(device.get("url"))
     if _has_storage(last_url):
         _clear_page(argent, at)
-    if start_url != last_url and _has_storage(
-        start_url
-    ):  # storage can only be cleared on its own page
+    # Storage can only be cleared on its own page.
+    if start_url != last_url and _has_storage(start_url):
         argent.call("open-url", url=start_url, **at)
         _clear_page(argent, at)
     argent.call("open-url", url=start_url or last_url, **at)
-    argent.call(
-        "describe", **at
-    )  # measures the page again: a measurement during loading can make the next tap miss
+    # Measures the page again: a measurement during loading can make the next tap miss.
+    argent.call("describe", **at)
     return ""
 
 

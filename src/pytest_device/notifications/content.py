@@ -1,8 +1,9 @@
 """Notification content, requests, responses, actions, categories and handlers."""
 
+import difflib
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import (
@@ -118,11 +119,16 @@ class NotificationContent:
 
     @classmethod
     def read(cls, given: "Self | Mapping[str, Any]") -> Self:
-        """Return content from a typed value or a mapping with the documented names. Raises ConfigError."""
+        """Return content from a typed value or a mapping with the documented names.
+
+        Raises ConfigError, also for a name that differs from a documented one by a few characters; other names are
+        kept in ``others``.
+        """
         if isinstance(given, cls):
             return given
         known = cls.spellings()
         given = mapping("content", given)
+        _check_spelling(given, known)
         values = {known[name]: value for name, value in given.items() if name in known}
         if values.get("data") is None:
             values.pop("data", None)
@@ -321,6 +327,17 @@ class NotificationCategory:
     identifier: str
     actions: tuple[NotificationAction, ...]
     options: Mapping[str, Any] | None = None
+
+
+def _check_spelling(given: Mapping[str, Any], known: Collection[str]) -> None:
+    for name in given:
+        if name in known:
+            continue
+        # 0.8 finds titel, Title and category_identifier, but not the undocumented subtitle.
+        for close in difflib.get_close_matches(name, known, 1, 0.8):
+            raise ConfigError(
+                f"content has an unknown name {name!r}: did you mean {close!r}?"
+            )
 
 
 def camel(name: str) -> str:

@@ -3,13 +3,15 @@
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
+from pytest_device.body_limit import BodyLimitError, read_body_async
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.tokens import PATH, PushToken
-from pytest_device.serving import Failure, Journal, Service, app_of, body_of, need_extra
+from pytest_device.secret_registry import SECRETS
+from pytest_device.serving import Failure, Journal, Service, app_of, need_extra
 from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
@@ -40,16 +42,11 @@ class PushEndpoint(Service[Journal]):
         need_extra("PushEndpoint", "starlette", "uvicorn")
         super().__init__(Journal(), port)
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
-        self._hide: Callable[..., None] = lambda *_secrets: None
 
     @property
     def base_url(self) -> str:
         """Base URL for token requests. Raises ConfigError if the port is in use."""
         return f"{self._server.url}/"
-
-    def hide_with(self, hide: Callable[..., None]) -> None:
-        """Pass each device token and push token to a function that masks it: a token allows anyone to push."""
-        self._hide = hide
 
     @property
     def requests(self) -> tuple[TokenRequest, ...]:
@@ -96,7 +93,6 @@ class PushEndpoint(Service[Journal]):
         self._tokens[app] = PushToken(
             f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]"
         )
-        self._hide(self._tokens[app].data)
         return self._tokens[app]
 
     def _app(self) -> "Starlette":
@@ -109,9 +105,8 @@ class PushEndpoint(Service[Journal]):
         failure = self._journal.take_failure(PATH)
         kind = failure.kind if failure else None
         if kind == "hang":
-            await (
-                asyncio.Event().wait()
-            )  # until the client disconnects or the endpoint stops
+            # Until the client disconnects or the endpoint stops.
+            await asyncio.Event().wait()
         response = self._reply(body, kind)
         self._journal.add(TokenRequest(body, response.status_code))
         return response
@@ -133,7 +128,8 @@ class PushEndpoint(Service[Journal]):
                 "failure requested by the test",
                 500 if failure == "server_error" else 200,
             )
-        self._hide(body["deviceToken"])
+        # Whoever has it can send messages to the device.
+        SECRETS.learn(body["deviceToken"])
         app = tuple(
             body[name] for name in ("projectId", "appId", "deviceId", "deviceToken")
         )
@@ -146,7 +142,9 @@ class PushEndpoint(Service[Journal]):
 
 async def _read(request: "Request") -> Mapping[str, Any]:
     try:
-        found: Any = json.loads(await body_of(request, MAX_REQUEST_BYTES) or b"")
-    except (ValueError, RecursionError):
+        found: Any = json.loads(
+            await read_body_async(request.stream(), MAX_REQUEST_BYTES)
+        )
+    except (BodyLimitError, ValueError, RecursionError):
         return {}
     return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}

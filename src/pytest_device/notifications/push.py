@@ -135,9 +135,9 @@ class AppiumPush:
 
 def _run(command: Sequence[str]) -> str:
     try:
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603  # adb
             command, capture_output=True, text=True, timeout=30, check=True
-        )  # noqa: S603  # adb
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConfigError(f"{' '.join(command[:4])} failed: {error}") from None
     return done.stdout

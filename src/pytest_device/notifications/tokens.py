@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.content import checked_text
 from pytest_device.notifications.errors import NotificationError
 from pytest_device.notifications.triggers import Platform, check_platform
 from pytest_device.redact import shown
+from pytest_device.secret_registry import SECRETS
 from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ class DevicePushToken:
     data: str = field(repr=False)
     type: Platform
 
+    def __post_init__(self) -> None:
+        SECRETS.learn(self.data)
+
 
 @dataclass(frozen=True, slots=True)
 class PushToken:
@@ -39,6 +45,9 @@ class PushToken:
 
     data: str = field(repr=False)
     type: Literal["vendor"] = VENDOR
+
+    def __post_init__(self) -> None:
+        SECRETS.learn(self.data)
 
 
 class PushTokenRequest:
@@ -155,6 +164,7 @@ def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]
     )
     found = given if isinstance(cast("object", given), Mapping) else {}
     kind, data = found.get("type"), found.get("data")
+    SECRETS.learn(data)
     if not isinstance(kind, str) or not data:
         raise ConfigError(
             "device_push_token must have type and data, for example type 'android' and the token"
@@ -179,12 +189,10 @@ def _missing(code: str, name: str, fix: str) -> NotificationError:
 
 
 def _start_of(response: "httpx.Response") -> bytes:
-    content = b""
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > MAX_REPLY_BYTES:
-            break
-    return content
+    content = bytearray()
+    with suppress(BodyLimitError):  # the start is enough for an error message
+        read_body(response.iter_bytes(), MAX_REPLY_BYTES, into=content)
+    return bytes(content)
 
 
 def _token_in(content: bytes, url: str) -> str:

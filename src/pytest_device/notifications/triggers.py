@@ -161,8 +161,9 @@ class CalendarTrigger(Trigger):
 
 
 def parse_trigger(
-    input: Mapping[str, Any] | None, platform: Platform
-) -> Trigger | None:  # noqa: A002  # documented
+    input: Mapping[str, Any] | None,  # noqa: A002  # documented
+    platform: Platform,
+) -> Trigger | None:
     """Parse a trigger; return None to present immediately. Raises TriggerError."""
     check_platform(platform)
     if input is None:
@@ -194,11 +195,12 @@ def zone_of(tz: object) -> tzinfo:
     if isinstance(tz, str):
         try:
             return ZoneInfo(tz)
+        # Null bytes, '..', directories, unknown names.
         except (
             ValueError,
             OSError,
             KeyError,
-        ):  # null bytes, '..', directories, unknown names
+        ):
             pass
     raise TriggerError(
         f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'"

@@ -14,6 +14,7 @@ from pytest_device.plugin.selection import (
     add_package_marks,
     requests_device,
 )
+from pytest_device.secret_registry import SECRETS
 
 pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
@@ -22,6 +23,12 @@ _MARKER_LINE = (
     "request in snake_case: platform='android', 'ios' or a list of both, type='agent-device' (default), 'appium', "
     "'argent' or 'web-preview-only'; share='run', 'module', 'class' or 'test' sets which tests share a session"
 )
+
+_QUARANTINE_LINE = (
+    'device_quarantine(until="2027-01-31", reason="..."): run and report the test with its device, but let the run '
+    "pass if it fails, up to and including that day (UTC)"
+)
+_OWNER_LINE = "owner(name): who is responsible for the test; the report adds up device minutes by owner"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,41 +45,56 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(
-    wrapper=True, tryfirst=True
-)  # before pytest-xdist decides whether to start workers
+# Before pytest-xdist decides whether to start workers.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
     """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``."""
-    if (
-        config.getoption("dist", default=None) is not None
-    ):  # pytest-xdist is active, under whatever name
+    # Pytest-xdist is active, under whatever name.
+    if config.getoption("dist", default=None) is not None:
         from pytest_device.plugin.options import note_distribution
 
         note_distribution(config)
-    return (yield)
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        from pytest_device.plugin.output.secrets import mask_error
+
+        mask_error(config, error)
+        raise
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker; hide the token."""
-    config.addinivalue_line("markers", _MARKER_LINE)
+    """Register the marker; mask the token, and all secrets that this process learns; check the ini file."""
+    for line in (_MARKER_LINE, _QUARANTINE_LINE, _OWNER_LINE):
+        config.addinivalue_line("markers", line)
+    _check_ini_file(config)
     # Secrets exist from now on, also in test names.
     if os.environ.get(TOKEN_VARIABLE) or os.environ.get(Options.slots_url.variable):
         from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)
 
+    def on_secrets(*secrets: str) -> None:
+        from pytest_device.plugin.output.secrets import redactor_of
 
-@pytest.hookimpl(
-    tryfirst=True
-)  # after pytest-xdist was configured, and before it starts its workers
+        redactor_of(config).add_recent(*secrets)
+
+    config.add_cleanup(SECRETS.follow(on_secrets))
+
+
+# After pytest-xdist was configured, and before it starts its workers.
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the coordinator plugin in a pytest-xdist run."""
+    """Register the coordinator plugin in a pytest-xdist run; load the app's project, which may contain secrets."""
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.xdist.coordinator import Coordinator
 
         session.config.pluginmanager.register(
             Coordinator(session.config), "device-coordinator"
         )
+    from pytest_device.plugin.options import load_project
+
+    load_project(session.config)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -93,9 +115,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc)
 
 
-@pytest.hookimpl(
-    wrapper=True, tryfirst=True
-)  # around hooks that deselect and reorder tests
+# Around hooks that deselect and reorder tests.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
@@ -115,3 +136,16 @@ def pytest_collection_modifyitems(
         from pytest_device.plugin.collection import begin_without
 
         begin_without(config, items)
+
+
+def _check_ini_file(config: pytest.Config) -> None:
+    """Raise UsageError if the value of one of our options made pytest read another ini file."""
+    is_worker = hasattr(config, "workerinput")
+    arguments = (*config.invocation_params.args, os.environ.get("PYTEST_ADDOPTS", ""))
+    if is_worker or not any("--device-" in str(argument) for argument in arguments):
+        return
+
+    from pytest_device.plugin.options import usage_error, values_read_as_paths
+
+    if problems := list(values_read_as_paths(config)):
+        raise usage_error(problems)

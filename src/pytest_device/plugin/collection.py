@@ -1,7 +1,8 @@
 """Turns collected tests into requirements and orders them; reports all mistakes at once."""
 
-import os
-from collections.abc import Collection, Iterator, Mapping
+import inspect
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
@@ -9,8 +10,10 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.plugin.budget import check_budget
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
+    NODES,
     PLATFORM_ARGUMENT,
     SINGLE,
     Names,
@@ -18,16 +21,20 @@ from pytest_device.plugin.markers import (
     devices_of,
     marks_of,
     need_of,
+    parameters_of,
     platforms_of,
 )
 from pytest_device.plugin.options import (
-    is_dry_run,
     misspelled,
     settings_of,
     usage_error,
     will_run,
 )
-from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
+from pytest_device.plugin.quarantine import (
+    Quarantine,
+    begin_quarantines,
+    read_quarantine,
+)
 from pytest_device.plugin.selection import (
     MULTI_DEVICE,
     SCOPED_DRIVERS,
@@ -39,6 +46,7 @@ from pytest_device.plugin.state import (
     ARGUMENTS,
     NEEDS,
     PROBLEMS,
+    definitions_of,
     history_of,
     needs_of,
     several_devices,
@@ -47,12 +55,13 @@ from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import Use, sized
 from pytest_device.scheduling.test_plan import TestPlan, in_order
-from pytest_device.spec import Platform, SessionType
+from pytest_device.spec import Platform, SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.run import DeviceRun
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement
     from pytest_device.settings import Settings
+
 
 _TYPES: Final = {
     **dict.fromkeys(
@@ -65,6 +74,19 @@ _TYPES: Final = {
 }
 """The session type that each fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
+_SCOPES: Final = ("function", "class", "module", "package", "session")
+"""From the narrowest to the widest."""
+_SHARES: Final = {
+    "class": (Share.CLASS, Share.MODULE, Share.RUN),
+    "module": (Share.MODULE, Share.RUN),
+}
+"""Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
+_XUNIT: Final = (
+    "_unittest_setUpClass_fixture_",
+    "_xunit_setup_class_fixture_",
+    "_xunit_setup_module_fixture_",
+)
+"""Prefixes of pytest's names for the setup of classes and modules."""
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -79,9 +101,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return  # reported with all other mistakes
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
-    if settings.spread and settings.is_of_this_run(
-        "platform"
-    ):  # tests for other platforms are deselected
+    # Tests for other platforms are deselected.
+    if settings.spread and settings.is_of_this_run("platform"):
         platforms = (
             tuple(platform for platform in platforms if platform in settings.platform)
             or platforms
@@ -112,12 +133,17 @@ def begin(
 
     try:
         settings = settings_of(config)
-        run = DeviceRun(config, settings)
+        grouping = Grouping()
+        run = DeviceRun(config, settings, grouping)
+        is_dry_run = settings.dry_run or settings.plan
+        needs_service = will_run(config) and not is_dry_run
         problems = [
             *_rivals(config),
+            *_forked(config, wanted),
             *misspelled(config),
-            *run.missing(),
+            *(run.missing() if needs_service else ()),
             *_read(wanted, run),
+            *_read_quarantines(items, wanted),
         ]
         if not problems:
             may_order = (
@@ -126,26 +152,25 @@ def begin(
                 and not config.getoption("stepwise", default=False)
             )
             _choose(config, items, settings)
-            grouping = Grouping()
             if may_order:
                 _order(config, items, grouping)
-            if not _register_dry_run(config, settings):
-                run.register(items if may_order else (), grouping)
+            if is_dry_run and will_run(config):
+                _register_dry_run(config, settings)
+            else:
+                check_budget(config, items, settings, run.note)
+                run.register(items if may_order else ())
             return
     except ConfigError as error:
         problems = list(error.problems)
     _report_problems(config, items, problems)
 
 
-def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
-    """Replace the run with a dry run or plan if requested; return whether it was."""
-    if not (will_run(config) and is_dry_run(config)):
-        return False
+def _register_dry_run(config: pytest.Config, settings: "Settings") -> None:
+    """Replace the run with a dry run or plan."""
     from pytest_device.plugin.output.plan import DryRunReporter
 
     if not config.pluginmanager.has_plugin("device-dry-run"):
         config.pluginmanager.register(DryRunReporter(settings), "device-dry-run")
-    return True
 
 
 def _report_problems(
@@ -163,7 +188,8 @@ def _choose(
 ) -> None:
     """Deselect tests that this run should skip, and size the sessions of the others."""
     _deselect(config, items, settings)
-    select(config, items, settings)
+    if settings.shard:
+        select(config, items, settings.shard, settings.source("shard"))
     if settings.size_durations:
         _size(config, items, settings)
 
@@ -172,11 +198,13 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the shard, or register the dry run, of a suite without device tests; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
-        select(config, items, settings)
+        if settings.shard:
+            select(config, items, settings.shard, settings.source("shard"))
     except ConfigError as error:
         _report_problems(config, items, list(error.problems))
         return
-    _register_dry_run(config, settings)
+    if (settings.dry_run or settings.plan) and will_run(config):
+        _register_dry_run(config, settings)
     if link := WorkerLink.of(config):  # the coordinator has the terminal
         link.send_plan(TestPlan((), (), (), may_order=False))
 
@@ -213,16 +241,46 @@ def _rivals(config: pytest.Config) -> list[str]:
     ]
 
 
+def _forked(config: pytest.Config, wanted: list[pytest.Item]) -> Iterator[str]:
+    """Yield a problem if pytest-forked runs device tests: each in a child of this process, which owns the devices."""
+    forks_all = config.getoption("forked", default=None)
+    if forks_all is None:  # without pytest-forked, its marker does nothing
+        return
+    for item in wanted:
+        if forks_all or item.get_closest_marker("forked"):
+            yield (
+                f"pytest-forked runs {item.nodeid} in a forked process, which can't use the run's devices: "
+                "run tests with devices without --forked and @pytest.mark.forked"
+            )
+            return
+
+
 def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
-    names, sharing = Names(os.environ, run.name[:8]), DriverSharing()
+    sharing = _DriverSharing()
     problems: list[str] = []
     for item in wanted:
         try:
-            _read_one(item, run.settings, names)
+            _read_one(item, run.settings, run.names)
             sharing.check(item, needs_of(item))
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
     return list(dict.fromkeys(problems))  # a parametrized test repeats its mistakes
+
+
+def _read_quarantines(items: list[pytest.Item], wanted: list[pytest.Item]) -> list[str]:
+    """Let the quarantines of tests begin; return all mistakes."""
+    with_device = set(wanted)
+    problems: list[str] = []
+    quarantines: list[tuple[pytest.Item, Quarantine]] = []
+    for item in items:
+        try:
+            quarantine = read_quarantine(item, has_device=item in with_device)
+        except ConfigError as error:
+            problems += [f"{_place(item)}: {problem}" for problem in error.problems]
+        else:
+            if quarantine:
+                quarantines.append((item, quarantine))
+    return list(dict.fromkeys(problems)) or begin_quarantines(quarantines)
 
 
 def _place(item: pytest.Item) -> str:
@@ -265,7 +323,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
     if isinstance(item, pytest.Function):
-        item.fixturenames = set_up_order(item)
+        item.fixturenames = _set_up_order(item)
 
 
 def _wrong_fixtures(
@@ -276,7 +334,8 @@ def _wrong_fixtures(
     if not isinstance(item, pytest.Function):
         yield "device() requires a test function: tests of this kind have no fixtures"
         return
-    yield from too_narrow(item)
+    yield from _too_narrow(item)
+    yield from _arguments_of_unittest(item)
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
     if SINGLE not in devices:
@@ -297,6 +356,35 @@ def _wrong_fixtures(
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
     if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
+
+
+def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
+    """Yield a problem for a method of a ``unittest.TestCase`` with arguments: unittest calls it without any."""
+    unittest = sys.modules.get("unittest")
+    if (
+        unittest is None
+        or item.cls is None
+        or not issubclass(item.cls, unittest.TestCase)
+    ):
+        return
+    # Not that of a wrapped method: a decorator such as mock.patch passes arguments itself.
+    parameters = list(
+        inspect.signature(item.obj, follow_wrapped=False).parameters.values()
+    )
+    if not inspect.ismethod(item.obj):  # before pytest 8.2 it is not bound yet
+        parameters = parameters[1:]
+
+    required = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if required:
+        yield (
+            f"a method of a unittest.TestCase can't request {', '.join(required)} as an argument, because unittest "
+            "calls it without arguments: set an attribute in an autouse fixture, or use a class without TestCase"
+        )
 
 
 def _deselect(
@@ -323,10 +411,130 @@ def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) 
     plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all device tests are deselected
         return
-    history = (
-        History(None) if hasattr(config, "workerinput") else history_of(config)
-    )  # workers must agree on the order
+    # Workers must agree on the order.
+    history = History(None) if hasattr(config, "workerinput") else history_of(config)
     items[:] = [
         items[place]
         for place in in_order(plan, [item.nodeid for item in items], history)
     ]
+
+
+def _too_narrow(item: pytest.Function) -> Iterator[str]:
+    """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
+    for name, definitions in definitions_of(item).items():
+        for definition in definitions:
+            at = _SCOPES.index(definition.scope)
+            for requested in sorted(WITH_DEVICE.intersection(definition.argnames)):
+                scope = SCOPED_DRIVERS.get(requested, "function")
+                if _SCOPES.index(scope) < at:
+                    yield (
+                        f"the {definition.scope}-scoped fixture {name} can't request {requested}, which is "
+                        f"{scope}-scoped: {_instead(requested, at)}"
+                    )
+
+
+def _instead(requested: str, at: int) -> str:
+    if requested == "device_driver" or requested in SCOPED_DRIVERS:
+        wide = next(
+            name for name, scope in SCOPED_DRIVERS.items() if _SCOPES.index(scope) >= at
+        )
+        return f"request {wide}"
+    return "make it function-scoped, or create a session for it with device_lease"
+
+
+class _DriverSharing:
+    """Finds tests that request a shared driver but cannot share it."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str, object], tuple[str, DeviceRequirement]] = {}
+
+    def check(
+        self, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]"
+    ) -> None:
+        """Raise ConfigError if a test cannot use the shared driver; tests on several platforms have one for each."""
+        names: Sequence[str] = getattr(item, "fixturenames", ())
+        wide = [name for name in SCOPED_DRIVERS if name in names]
+        problems = [
+            problem
+            for fixture in wide
+            for need in needs.values()
+            for problem in self._differing(item, fixture, need)
+        ]
+        drivers = [
+            *wide,
+            *(
+                {"device_driver", "device_drivers"}.intersection(names)
+                and ["device_driver"]
+            ),
+        ]
+        if len(drivers) > 1:
+            problems.append(
+                f"{' and '.join(drivers)} can't be used in one test, because a device has one driver"
+            )
+        if problems:
+            raise ConfigError(*problems)
+
+    def _differing(
+        self, item: pytest.Item, fixture: str, need: "DeviceRequirement"
+    ) -> Iterator[str]:
+        shares, share = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,)), need.share
+        if share not in shares:
+            rule = " or ".join(repr(str(one)) for one in shares)
+            yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
+            return
+        scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
+        node = item.getparent(scope) or item
+        platform = parameters_of(item).get(PLATFORM_ARGUMENT)
+        other, first = self._first.setdefault(
+            (node.nodeid, fixture, platform), (item.nodeid, need)
+        )
+        if first != need:
+            pairs = zip(first.request, need.request, strict=True)
+            fields = [
+                name for (name, one), (_, another) in pairs if one != another
+            ] or ["share"]
+            yield (
+                f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
+                "between them: use the same marker, or device_driver"
+            )
+
+
+def _set_up_order(item: pytest.Function) -> list[str]:
+    """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
+
+    Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
+    similar methods come after the other fixtures of their scope, so that they find a shared driver.
+    """
+    names, definitions = item.fixturenames, definitions_of(item)
+    # A copy, since pytest shares the list among the items of a function.
+    if "device_sessions" not in names:
+        names = [*names, "device_sessions"]
+    if not SCOPED_DRIVERS.keys().isdisjoint(names):
+        scopes = {
+            name: _SCOPES.index(of_name[-1].scope)
+            for name, of_name in definitions.items()
+            if of_name
+        }
+        return sorted(
+            names, key=lambda name: (-scopes.get(name, 0), name.startswith(_XUNIT))
+        )
+    if "device_drivers" in names:
+        place = next(
+            index for index, name in enumerate(names) if _has_session(name, definitions)
+        )
+        names = [*names[:place], "device_appium_options", *names[place:]]
+    return names
+
+
+def _has_session(
+    name: str,
+    definitions: Mapping[str, Sequence[Any]],
+    seen: frozenset[str] = frozenset(),
+) -> bool:
+    """Return whether a fixture requests the test's sessions, directly or through others."""
+    if name == "device_sessions" or name in seen or not definitions.get(name):
+        return name == "device_sessions"
+    return any(
+        _has_session(one, definitions, seen | {name})
+        for one in definitions[name][-1].argnames
+    )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.client import SessionClient
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.requirement import DeviceArguments, DeviceLease
+    from pytest_device.sessions.request import DeviceArguments, DeviceLease
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -61,8 +61,9 @@ def device_sessions(
     request: pytest.FixtureRequest,
     device_request_defaults: "DeviceArguments",
     device_wait_policy: "WaitPolicy",
-) -> "Mapping[str, Session]":
+) -> "Generator[Mapping[str, Session]]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
+    from pytest_device.plugin.output.trace import waiting_for_device
     from pytest_device.plugin.provider.drivers import check_early
     from pytest_device.plugin.provider.timeouts import timer_paused
     from pytest_device.plugin.state import check_policy, providing
@@ -77,9 +78,18 @@ def device_sessions(
         if "device_appium_options" in request.fixturenames
         else None
     )
-    with providing(request.node), timer_paused(request.node):
+    with (
+        providing(request.node),
+        devices.reporting_once(request.node),
+        timer_paused(request.node),
+        waiting_for_device(request.config),
+    ):
         check_policy(device_wait_policy, "device_wait_policy", WaitPolicy)
-        return devices.acquire(request.node, defaults, device_wait_policy, check)
+        sessions = devices.acquire(request.node, defaults, device_wait_policy, check)
+
+    yield sessions
+
+    devices.release_early()  # pytest has torn down all fixtures that depend on this one
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Groups tests by the devices and shared fixtures that they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement
 
 
 class Grouping:
@@ -33,21 +34,23 @@ class Grouping:
     def _place(self, item: pytest.Item) -> tuple[int, int]:
         """Return the group and the bond of a test."""
         needs = tuple(needs_of(item).values())
-        if needs not in self._group_of:
-            self._group_of[needs] = self._groups[self._group(needs)]
+        group = self._group_of.get(needs)
+        if group is None:
+            group = self._group_of[needs] = self._groups[self._group(needs)]
+
         bond = _bond(item)
-        place = self._known[item] = (
-            self._group_of[needs],
-            NO_BOND if bond is None else self._bonds[bond],
-        )
+        place = group, NO_BOND if bond is None else self._bonds[bond]
+        self._known[item] = place
         return place
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
-        needs = sorted(needs, key=self.needs.__getitem__)
-        shares = {need.share for need in needs}
+        numbered = sorted(
+            ((self.needs[need], need) for need in needs), key=itemgetter(0)
+        )
+        shares = {need.share for _, need in numbered}
         return DeviceGroup(
-            tuple(self.needs[need] for need in needs),
-            tuple(self._models[need.request.boot_key] for need in needs),
+            tuple(number for number, _ in numbered),
+            tuple(self._models[need.request.boot_key] for _, need in numbered),
             is_shareable=shares <= {Share.RUN},
             is_unshared=Share.TEST in shares,
         )
@@ -67,9 +70,8 @@ def _bond(item: pytest.Item) -> str | None:
     for (
         scope,
         node_type,
-    ) in (
-        NODES.items()
-    ):  # fixtures of these scopes are torn down before a test of another node
+        # Fixtures of these scopes are torn down before a test of another node.
+    ) in NODES.items():
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {platform}"
     return None

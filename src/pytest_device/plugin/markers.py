@@ -1,6 +1,8 @@
 """Turns marker arguments into the requirements of a test's devices."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -8,7 +10,6 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.project import opened
-from pytest_device.plugin.selection import add_package_marks
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     NAME_MAX_LENGTH,
@@ -19,7 +20,7 @@ from pytest_device.spec import (
 )
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement
     from pytest_device.settings import Settings
 
 Arguments = Mapping[str, Any]
@@ -44,31 +45,31 @@ NODES: Final[_Nodes] = {
 SINGLE: Final = ""
 """Device name in a test with one device."""
 
+_SEPARATOR: Final = " · "
+"""Separates the parts of a session's name."""
+_OF_ROUTE: Final = frozenset({"open_route", "route_params"})
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     """Return the device markers of a test, closest first: those of its parameter set before its own."""
-    add_package_marks(node)
     if node.get_closest_marker("device") is None:
         return []
     callspec = getattr(node, "callspec", None)
     given: list[pytest.Mark] = [
         mark for mark in (callspec.marks if callspec else ()) if mark.name == "device"
     ]
-    marks = [
-        mark for parent in reversed(node.listchain()) for mark in _own_marks(parent)
-    ]
+    marks: list[pytest.Mark] = []
+    for parent in reversed(node.listchain()):
+        own = [mark for mark in parent.own_markers if mark.name == "device"]
+        if own and isinstance(parent, pytest.Class):
+            own = _closest_first(own, parent)
+        marks += own
     return [*given, *(mark for mark in marks if not any(mark is one for one in given))]
 
 
-def _own_marks(node: object) -> list[pytest.Mark]:
-    """Return the markers of a node, closest first; pytest lists those of a class's bases before its own."""
-    marks: list[pytest.Mark] = [
-        mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"
-    ]
-    if not isinstance(node, pytest.Class):
-        return marks
+def _closest_first(marks: list[pytest.Mark], node: pytest.Class) -> list[pytest.Mark]:
+    """Return the markers of a class, its own first: pytest lists those of its bases before them."""
     bases = cast("type", node.obj).__mro__
     written = [
         [one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one
@@ -140,9 +141,8 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
             return (platform,)
         case platforms if isinstance(platforms, list | tuple):
             return tuple(dict.fromkeys(map(str, cast("Iterable[object]", platforms))))
-        case platforms if isinstance(
-            platforms, set | frozenset
-        ):  # sorted, so that all processes agree
+        # Sorted, so that all processes agree.
+        case platforms if isinstance(platforms, set | frozenset):
             return tuple(sorted(map(str, cast("Iterable[object]", platforms))))
         case other:
             return (str(other),)
@@ -159,6 +159,10 @@ class Names:
         self.needs: dict[str, DeviceRequirement] = {}
         """The requirements so far: many tests share them."""
 
+    def distinct(self) -> "DistinctNames":
+        """Return what distinguishes the sessions of this process."""
+        return DistinctNames(self._worker)
+
     def holder(self) -> str:
         """Return this process's name as the holder of a session."""
         return f"run {self._run} {self._worker}".strip()
@@ -173,10 +177,33 @@ class Names:
         )
         sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
         parts = [*sharing, item.config.rootpath.name, self._worker, self._ci_run]
-        name = " · ".join(filter(None, parts))[:NAME_MAX_LENGTH]
-        return name.encode(
-            errors="replace"
-        ).decode()  # file names may contain undecodable bytes
+        name = _SEPARATOR.join(filter(None, parts))[:NAME_MAX_LENGTH]
+        # File names may contain undecodable bytes.
+        return name.encode(errors="replace").decode()
+
+
+class DistinctNames:
+    """Distinguishes the sessions that a process creates under one name: those of tests that share, and retries.
+
+    ``process`` is added to names that lack it, so that no other process of the run uses the same ones.
+    """
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()  # sessions are also created in the background
+
+    def __call__(self, name: str) -> str:
+        """Return the name unchanged for its first session, with a number for later ones."""
+        with self._lock:
+            self._counts[name] += 1
+            number = self._counts[name]
+
+        is_part = not self._process or self._process in name.split(_SEPARATOR)
+        suffix = "" if is_part else f"{_SEPARATOR}{self._process}"
+        if number > 1:
+            suffix += f"{_SEPARATOR}{number}"
+        return name[: NAME_MAX_LENGTH - len(suffix)] + suffix
 
 
 def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
@@ -235,14 +262,21 @@ def need_of(
     defaults: Arguments | None = None,
 ) -> "DeviceRequirement":
     """Return the requirement for arguments, then ``defaults``, then the settings; raises ConfigError."""
-    from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import (
+        SHARING,
+        DeviceRequirement,
+        SessionRequest,
+        in_minutes,
+    )
 
-    given = {name: whole_minutes(value) for name, value in arguments.items()}
+    given = in_minutes(arguments)
     sharing: dict[str, Any] = {
         name: given.pop(name) for name in SHARING if name in given
     }
-    given = opened(item.config, _merge(defaults or {}, given))
+    given = _merge(defaults or {}, given)
+    # A project completes any request; without one, a route is an error.
+    if settings.app_root or not _OF_ROUTE.isdisjoint(given):
+        given = opened(item.config, given)
     share, problems = _share(sharing, settings)
     sharing_key, name = _sharing_key(item, share), names.of(item, share)
     key = repr((sharing_key, name, sharing, given))
@@ -359,16 +393,18 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
     if not any(arguments.get(source) for source in SOURCES):
         fallback["build_id"] = settings.build_id
         fallback["application_archive_url"] = settings.application_archive_url
-    return {**fallback, **dict(_bounds(fallback | dict(arguments), settings))}
+    return {**fallback, **_bounds(fallback | dict(arguments), settings)}
 
 
-def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, object]]:
-    """Yield the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
+def _bounds(arguments: Arguments, settings: "Settings") -> dict[str, object]:
+    """Return the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
     longest = arguments.get(
         "max_duration_minutes",
         settings.duration_with(arguments.get("max_idle_time_minutes")),
     )
-    yield "max_duration_minutes", longest
     idle = settings.idle_within(longest)
+
+    bounds: dict[str, object] = {"max_duration_minutes": longest}
     if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and idle is not None:
-        yield "max_idle_time_minutes", idle
+        bounds["max_idle_time_minutes"] = idle
+    return bounds

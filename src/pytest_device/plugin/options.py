@@ -1,13 +1,27 @@
 """The options in pytest: reads command line and ini file into Settings."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 
+_INI_FILES: Final = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pyproject.toml": "[tool.pytest",
+    "tox.ini": "[pytest]",
+    "setup.cfg": "[tool:pytest]",
+}
+"""The files that pytest reads, the first one in a directory, and what they contain if they are meant for it."""
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
 if TYPE_CHECKING:
@@ -49,6 +63,73 @@ def add(parser: pytest.Parser) -> None:
         parser.addini(option.ini, option.help, default=None)
 
 
+def values_read_as_paths(config: pytest.Config) -> Iterator[str]:
+    """Yield each of our options whose value made pytest read another ini file than that of the tests.
+
+    pytest looks for its ini file before it loads plugins: it doesn't know our options then, and takes a value after a
+    blank for a path of tests if there is such a path.
+    """
+    directory = config.invocation_params.dir
+    values = [
+        (flag, value)
+        for flag, value in _separate_values(config)
+        if _exists(directory / value)
+    ]
+    if not values or config.getoption("inifilename"):
+        return
+
+    tests: list[str] = config.getoption("file_or_dir") or []
+    paths = [
+        path for name in tests if _exists(path := directory / name.partition("::")[0])
+    ] or [directory]
+    meant = _nearest_ini(paths)
+    used = config.inipath
+    if (meant and meant.parent) == (used and used.parent):
+        return
+    if (
+        meant is None
+        and used
+        and any(used.parent in (path, *path.parents) for path in paths)
+    ):
+        return  # pytest looks above each path, if there is none above all
+
+    instead = f"reads {used}" if used else "reads no ini file"
+    for flag, value in values:
+        yield (
+            f"pytest took {value!r}, the value of {flag}, for a path of tests, and so it {instead}"
+            f"{f' instead of {meant}' if meant else ''}: write {flag}={value}"
+        )
+
+
+def _separate_values(config: pytest.Config) -> Iterator[tuple[str, str]]:
+    """Yield our options on the command line whose value is an argument of its own."""
+    added = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    arguments = [*added, *map(str, config.invocation_params.args)]
+    flags = {option.flag for option in OPTIONS if not isinstance(option.default, bool)}
+    for flag, value in pairwise(arguments):
+        if flag in flags:
+            yield flag, value
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _nearest_ini(paths: Sequence[Path]) -> Path | None:
+    """Return the ini file that pytest finds for paths: the nearest one above all of them."""
+    above = Path(os.path.commonpath([os.path.abspath(path) for path in paths]))  # noqa: PTH100  # keeps links, as pytest
+    for directory in (above, *above.parents):
+        for name, section in _INI_FILES.items():
+            path = directory / name
+            with suppress(OSError, UnicodeDecodeError):
+                if section in path.read_text(encoding="utf-8"):
+                    return path
+    return None
+
+
 def will_run(config: pytest.Config) -> bool:
     """Return whether the tests will run: some pytest options only list them."""
     return not any(config.getoption(option, default=False) for option in _LOOKING)
@@ -71,34 +152,54 @@ def settings_of(config: pytest.Config) -> "Settings":
 
 
 def _resolved(config: pytest.Config) -> "Settings":
-    from pytest_device.plugin.project import completed
     from pytest_device.settings import resolve
 
-    settings = resolve(
-        lambda name: _text(config.getoption(name)),
-        os.environ,
-        lambda name: _from_ini(config, name),
-    )
-    return completed(config, settings)
+    command_line = {option.ini: config.getoption(option.ini) for option in OPTIONS}
+    ini = dict(_in_ini_file(config))
+
+    for option in (Options.builds_dir, Options.app_root):
+        if text := ini.get(option.ini):
+            ini[option.ini] = str(config.rootpath / text)  # as pytest's own paths
+
+    settings = resolve(_as_texts(command_line), os.environ, ini)
+    if settings.app_root is None:
+        return settings
+
+    from pytest_device.plugin.project import completed
+
+    return completed(config, settings, settings.app_root)
 
 
-def _from_ini(config: pytest.Config, name: str) -> str | None:
-    """Return a value of the ini file; paths are relative to the rootdir, as pytest's own."""
-    text = _ini(config, name)
-    return (
-        str(config.rootpath / text)
-        if text and name in (Options.builds_dir.ini, Options.app_root.ini)
-        else text
-    )
+def _in_ini_file(
+    config: pytest.Config, options: Iterable[Option[Any]] = OPTIONS
+) -> Mapping[str, str]:
+    """Return the texts of the options that the ini file sets, by key."""
+    written: Mapping[str, object] = vars(config).get("_inicfg", {})
+    values: dict[str, object] = {}
+
+    for option in options:
+        value: object = getattr(written.get(option.ini), "value", None)
+        # A number, a switch or a list in TOML is used as it is, since pytest refuses it.
+        if value is None or isinstance(value, str):
+            value = config.getini(option.ini)
+        values[option.ini] = value
+
+    return _as_texts(values)
+
+
+def _as_texts(values: Mapping[str, object]) -> Mapping[str, str]:
+    """Return those of the values that are set, as text."""
+    return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def misspelled(config: pytest.Config) -> Iterator[str]:
     """Yield each undeclared key of the ini file that resembles one of ours."""
     from difflib import get_close_matches
 
+    # The old name warns.
     given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
         "inicfg", {}
-    )  # the old name warns
+    )
     for key in given:
         near = get_close_matches(
             key, [option.ini for option in OPTIONS], n=1, cutoff=0.8
@@ -113,6 +214,15 @@ def _is_declared(config: pytest.Config, key: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def load_project(config: pytest.Config) -> None:
+    """Load the app's project, if one is set, before the collection: its secrets may be in names of tests."""
+    if _is_set(config, Options.app_root):
+        from pytest_device.errors import ConfigError
+
+        with suppress(ConfigError):  # reported in full if a test needs a device
+            settings_of(config)
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -150,6 +260,15 @@ def _facts(settings: "Settings") -> Iterator[str]:
     yield f"sessions up to {limit} (idle {settings.idle_within(longest) or 'none'})"
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"
+    if settings.local:
+        from pytest_device.local import why_not_isolated
+
+        reason = why_not_isolated()
+        yield (
+            f"browser not isolated from other users ({reason})"
+            if reason
+            else "browser isolated from other users"
+        )
 
 
 def _sources(settings: "Settings") -> Iterator[str]:
@@ -160,8 +279,8 @@ def _sources(settings: "Settings") -> Iterator[str]:
 
 def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
-    if not may_be_dry_run(config):
-        return False
+    if _SETTINGS not in config.stash and not may_be_dry_run(config):
+        return False  # without loading the settings, which most runs never need
     from pytest_device.errors import ConfigError
 
     try:
@@ -236,23 +355,16 @@ def usage_error(problems: Iterable[str]) -> pytest.UsageError:
 
 def _is_set(config: pytest.Config, *options: Option[Any]) -> bool:
     """Return whether any of the options is set, without loading the settings, which most runs never need."""
-    return any(
-        config.getoption(option.ini)
-        or os.environ.get(option.variable)
-        or _ini(config, option.ini)
+    is_given = any(
+        config.getoption(option.ini) or os.environ.get(option.variable)
         for option in options
     )
+    return is_given or any(_in_ini_file(config, options).values())
 
 
-def _ini(config: pytest.Config, name: str) -> str | None:
-    """Return a value of the ini file as text, also a number, a switch or a list in TOML: pytest refuses those."""
-    value = getattr(vars(config).get("_inicfg", {}).get(name), "value", None)
-    return _text(
-        config.getini(name) if value is None or isinstance(value, str) else value
+def _text(value: object) -> str:
+    return (
+        ",".join(map(str, cast("list[object]", value)))
+        if isinstance(value, list)
+        else str(value)
     )
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, list):
-        return ",".join(map(str, cast("list[object]", value)))
-    return None if value is None else str(value)

@@ -27,18 +27,16 @@ _INSTALLED: Final = {
 _CHOSEN: Final = ("bundleId", "appPackage", "browserName")
 
 
-def completed(config: pytest.Config, settings: "Settings") -> "Settings":
-    """Load the project at ``device_app_root``, and use its project ID as the default app ID. Raises ConfigError."""
+def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Settings":
+    """Load the project at ``app_root``, and use its project ID as the default app ID. Raises ConfigError."""
     __tracebackhide__ = True
-    if settings.app_root is None:
-        return settings
     from pytest_device.app.project import load_project
     from pytest_device.settings import LOCAL_APP_ID
 
     how = cast("Dynamic", settings.app_dynamic)
     try:
         project = config.stash[_PROJECT] = load_project(
-            settings.app_root, vendor=settings.vendor, dynamic=how
+            app_root, vendor=settings.vendor, dynamic=how
         )
     except ConfigError as error:
         raise ConfigError(
@@ -198,9 +196,8 @@ def installed_app(
     given = {name.rpartition(":")[2]: value for name, value in capabilities.items()}
     if project is None or "app" in given or any(map(given.get, _CHOSEN)):
         return {}
-    if not config.stash[
-        _IS_ITS_APP
-    ]:  # the identifier of another app's build is unknown
+    # The identifier of another app's build is unknown.
+    if not config.stash[_IS_ITS_APP]:
         return {}
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

@@ -1,64 +1,146 @@
-"""Runs one pytest process with device tests: connection, tests, end."""
+"""Runs one pytest process with device tests: its connection to the service, what happens around each test, its end."""
 
 import os
 import sys
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import (
+    AgentDeviceError,
+    ArgentError,
+    ConfigError,
+    ControllerLostError,
+    DeviceError,
+    NotAttemptedError,
+    SessionError,
+)
+from pytest_device.escape import escaped
+from pytest_device.figures import counted
+from pytest_device.local import log_lines, session_record
 from pytest_device.plugin.grouping import Grouping
-from pytest_device.plugin.options import is_dry_run, usage_error, will_run
+from pytest_device.plugin.markers import Names
+from pytest_device.plugin.options import usage_error, will_run
+from pytest_device.plugin.output.carriers import DeviceCarriers, note_devices
+from pytest_device.plugin.output.device_report import (
+    RECORDER,
+    describe_test,
+    record_tests,
+)
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.pause import Pause
+from pytest_device.plugin.output.evidence import Evidence, EvidenceTaker
+from pytest_device.plugin.output.failure import (
+    add_section,
+    describe,
+    message_only,
+    represent_briefly,
+    shorten,
+)
+from pytest_device.plugin.output.outcomes import Outcomes, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import Terminal
-from pytest_device.plugin.protocol import DeviceTests
-from pytest_device.plugin.provider.connection import Connection
-from pytest_device.plugin.provider.devices import CURRENT_DEVICES
+from pytest_device.plugin.output.terminal import Pause, Terminal, attach, first_line
+from pytest_device.plugin.output.trace import DeviceTraces
+from pytest_device.plugin.output.video import DeviceVideos
+from pytest_device.plugin.provider.backend import (
+    MAIN,
+    Backend,
+    Housekeeping,
+    LocalBackend,
+    RemoteBackend,
+    Sweeper,
+    joined,
+    was_interrupted,
+)
+from pytest_device.plugin.provider.devices import CURRENT_DEVICES, Devices, sessions_of
+from pytest_device.plugin.provider.requirements import Lookahead, WholeRun
+from pytest_device.plugin.provider.timeouts import TimerNotes
+from pytest_device.plugin.retries import InfrastructureRetries
 from pytest_device.plugin.signals import GracefulShutdown
-from pytest_device.plugin.state import RUN
+from pytest_device.plugin.state import (
+    FAILED,
+    LOCAL,
+    PROVIDING,
+    RUN,
+    WAITED,
+    history_of,
+    needs_of,
+)
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
+from pytest_device.redact import Redactor
+from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.breaker import Breaker
+from pytest_device.sessions.events import Event
+from pytest_device.sessions.network import checked_endpoint
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
+from pytest_device.verdict import Verdict
 
-_PLUGINS = ("device-run", "device-tests", "device-terminal")
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
+
+WORKER_STOP_SECONDS: Final = 5.0
+"""Maximum seconds that a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
+_PLUGINS = (
+    "device-run",
+    "device-tests",
+    "device-retries",
+    "device-outcomes",
+    "device-terminal",
+    "device-traces",
+    "device-carriers",
+    "device-videos",
+    RECORDER,
+)
+_BLAMED: Final = pytest.StashKey[DeviceError]()
+"""A test's infrastructure error that hooks were not notified of yet."""
+_HAD: Final = pytest.StashKey[Mapping[str, "Session"]]()
+"""The sessions that a test had until its teardown."""
+_REFUSALS: Final = (AgentDeviceError, ArgentError)
+"""A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
 
 
 class DeviceRun:
     """Registered as a plugin only in a process that has device tests to run."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, grouping: Grouping
+    ) -> None:
         self.settings = settings
         self._config = config
         self._pid = os.getpid()
         self.name: str = getattr(config, "workerinput", {}).get(RUN) or new_run()
+        self.names = Names(os.environ, self.name[:8])
         self._redactor = redactor_of(config)
-        self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
+        is_worker = hasattr(config, "workerinput")
+        self._terminal = None if is_worker else Terminal(config)
+        self._link = WorkerLink.of(config) if is_worker else None
         self._pause = Pause(config, self._terminal)
-        self._link = WorkerLink.of(config)
         self._log = EventLog(config, self._redactor, self._terminal, self._link)
         self._connection = Connection(
-            config, settings, self.name, self._log, self._terminal
+            config, settings, self.name, self.names, self._log, self._terminal
         )
         self._signals = GracefulShutdown(self._connection.on_termination)
         self._lookahead: WorkerLookahead | None = None
-        self._grouping = Grouping()
+        self._grouping = grouping
         self._ordered: Sequence[pytest.Item] = ()
 
     def missing(self) -> list[str]:
-        """Return the missing settings that the tests need."""
-        if not will_run(self._config) or is_dry_run(self._config):
-            return []
+        """Return the settings that the tests need and that are missing."""
         attended = self.settings.keep_on_failure and self._pause.is_possible()
         return list(self.settings.service_problems(attended=attended))
 
-    def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:
+    def note(self, text: str) -> None:
+        """Add a note on the whole run to its receipt."""
+        self._log.note(text)
+
+    def register(self, ordered: Sequence[pytest.Item]) -> None:
         """Register for the run; ``ordered`` are the tests, empty if another plugin ordered them.
 
         Ends an earlier run in this process (``--looponfail``).
         """
-        self._grouping = grouping
         self._ordered = ordered
         for name in _PLUGINS:
             if self._config.pluginmanager.has_plugin(name):
@@ -66,18 +148,23 @@ class DeviceRun:
         self._config.pluginmanager.register(self, "device-run")
         if self._terminal:
             self._config.pluginmanager.register(self._terminal, "device-terminal")
+            watch_outcomes(self._config, self._terminal)
+            if will_run(self._config):
+                record_tests(self._config, self.settings, self._terminal)
 
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reports the end of collection
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns."""
         if self._link is None:
             return
-        may_order = bool(self._ordered) and _is_in_order(
-            session.items, self._ordered
-        )  # else --ff or another plugin
+        # Else --ff or another plugin.
+        may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)
         plan = self._grouping.plan(session.items, may_order=may_order)
         self._lookahead = self._link.lookahead(
-            session.items, self._grouping.needs, self.settings
+            session.items,
+            self._grouping.needs,
+            self.settings,
+            on_interrupt=self._signals.interrupt,
         )
         self._link.send_plan(plan)
 
@@ -88,15 +175,18 @@ class DeviceRun:
             return
         try:
             self._signals.install()
-            judge = self._link.judge if self._link else None
+            breaker: Breaker | None = None
+            if self._link:
+                breaker = self._link.breaker
+            elif self._terminal:
+                breaker = self._terminal.new_breaker()
             devices = self._connection.open(
-                session.items, self._redactor, self._lookahead, self._pause, judge
+                session.items, self._redactor, self._lookahead, self._pause, breaker
             )
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        if faked := sys.modules.get(
-            "pyfakefs.fake_filesystem_unittest"
-        ):  # write ledger and artifacts to the real disk
+        # Write ledger and artifacts to the real disk.
+        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):
             ours = [
                 module
                 for name, module in sys.modules.items()
@@ -104,26 +194,46 @@ class DeviceRun:
             ]
             faked.Patcher.SKIPMODULES.update(ours)
         self._config.stash[CURRENT_DEVICES] = devices
+        traces = DeviceTraces(self._config, self._log)
+        if self._terminal:
+            traces.finish_left_over()
+        self._config.pluginmanager.register(traces, "device-traces")
+        self._register_tests(devices)
+
+    def _register_tests(self, devices: Devices) -> None:
+        """Register what takes part in each test, in this order: each completes the reports of those before it."""
         tests = DeviceTests(
-            devices, self._log, self._redactor, self._pause, self._signals
+            self._config,
+            devices,
+            self._log,
+            self._redactor,
+            self._pause,
+            self._signals,
         )
         self._config.pluginmanager.register(tests, "device-tests")
+        if self.settings.video != "off":
+            videos = DeviceVideos(self.settings, self._log)
+            self._config.pluginmanager.register(videos, "device-videos")
+        carriers = DeviceCarriers(self._config, self.settings)
+        self._config.pluginmanager.register(carriers, "device-carriers")
+        if self.settings.retry_infrastructure:
+            retries = InfrastructureRetries(devices)
+            self._config.pluginmanager.register(retries, "device-retries")
+        self._config.pluginmanager.register(Outcomes(self._config), "device-outcomes")
 
     def pytest_keyboard_interrupt(self) -> None:
         """Shut down gracefully."""
         self._signals.close()
 
-    @pytest.hookimpl(
-        wrapper=True, trylast=True
-    )  # after pytest's teardown, even if it was interrupted or failed
+    # After pytest's teardown, even if it was interrupted or failed.
+    @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Stop the remaining sessions."""
         try:
             yield
         finally:
-            if (
-                os.getpid() == self._pid
-            ):  # otherwise a forked child that runs to the end: its parent reconciles
+            # Otherwise a forked child that runs to the end: its parent reconciles.
+            if os.getpid() == self._pid:
                 self._finish(session)
 
     def _finish(self, session: pytest.Session) -> None:
@@ -143,3 +253,402 @@ def _is_in_order(items: Sequence[pytest.Item], ordered: Sequence[pytest.Item]) -
     places = {item: place for place, item in enumerate(ordered)}
     now = [places.get(item, -1) for item in items]
     return now == sorted(now)
+
+
+class Connection:
+    """The connection to the service."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: Settings,
+        run_name: str,
+        names: Names,
+        log: EventLog,
+        terminal: Terminal | None,
+    ) -> None:
+        self._config, self._settings, self._run_name = config, settings, run_name
+        self._names = names
+        self._log, self._terminal = log, terminal
+        self._backend: Backend | None = None
+        self._devices: Devices | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._sweeper: Sweeper | None = None
+
+    def open(
+        self,
+        items: Sequence[pytest.Item],
+        redactor: Redactor,
+        lookahead: Lookahead | None,
+        pause: Pause,
+        breaker: Breaker | None,
+    ) -> Devices:
+        """Connect to the service and return the devices; start a local service, if this process owns it, or a reaper.
+
+        Raises ConfigError.
+        """
+        self._backend = self._opened(items, redactor)
+        self._devices = Devices(
+            self._settings,
+            self._backend,
+            self._names,
+            redactor=redactor,
+            log=self._log,
+            pause=pause,
+            lookahead=lookahead
+            or WholeRun(items, history_of(self._config), self._settings.prefetch),
+            breaker=breaker,
+        )
+        return self._devices
+
+    def _opened(self, items: Sequence[pytest.Item], redactor: Redactor) -> Backend:
+        given: dict[str, Any] = getattr(self._config, "workerinput", {})
+        settings = self._settings
+        worker: str | None = given.get("workerid")
+        if settings.local:
+            requests = [
+                need.request for item in items for need in needs_of(item).values()
+            ]
+            return LocalBackend(
+                settings, given.get(LOCAL), self._log, requests, redactor
+            )
+        service = checked_endpoint(str(settings.url), settings.token)
+        if self._terminal:
+            self._housekeeping = Housekeeping(
+                settings, service, self._run_name, self._terminal
+            )
+            run = self._housekeeping.run
+        else:
+            run = joined(settings, self._run_name, str(worker), self._log)
+        backend = RemoteBackend(
+            settings,
+            service,
+            run=run,
+            worker=worker,
+            reporter=self._log,
+            redactor=redactor,
+        )
+        # On another machine than the coordinator.
+        if not self._terminal and run and not run.is_joined_by(MAIN):
+            self._sweeper = Sweeper(settings, service, run.name)
+        return backend
+
+    def on_termination(self) -> None:
+        """Start stopping sessions before the run ends; called in a signal handler."""
+        if self._backend:
+            self._backend.on_termination()
+
+    def close(self, session: pytest.Session, *, by_signal: bool) -> None:
+        """Stop the remaining sessions, and report events since the last report: an interrupted test has none."""
+        until = time.monotonic() + self._settings.stop_timeout_seconds
+        self._close_devices(session, by_signal=by_signal)
+        for event in self._closed(self._backend) if self._backend else ():
+            self._log.event(event)
+        for text in (
+            self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS))
+            if self._sweeper
+            else ()
+        ):
+            self._log.note(text)
+        self._log.deliver()
+        if self._terminal:
+            if self._housekeeping:
+                self._housekeeping.finish(
+                    session, until=until, others=False, by_signal=by_signal
+                )
+            self._terminal.save_report(self._settings)
+
+    def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
+        try:
+            if self._devices:
+                self._devices.close(
+                    interrupted=was_interrupted(session, by_signal=by_signal)
+                )
+        except Exception as error:  # noqa: BLE001  # a suite's hook failed: the run's report must still appear
+            self._log.note(
+                f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}"
+            )
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+    def _closed(self, backend: Backend) -> list[Event]:
+        seconds = self._settings.stop_timeout_seconds
+        if not self._terminal:
+            return backend.close(min(seconds, WORKER_STOP_SECONDS))
+        if pending := backend.pending():
+            sessions = counted(pending, "session")
+            self._terminal.show(
+                f"waiting up to {seconds:.0f} s for {sessions} to stop (Ctrl-C to skip)"
+            )
+        elif unanswered := backend.unanswered():
+            calls, late = (
+                counted(unanswered, "create call"),
+                backend.late_seconds(seconds),
+            )
+            self._terminal.show(
+                f"waiting up to {late:.0f} s for the response to {calls} (Ctrl-C to skip)"
+            )
+        return backend.close(seconds)
+
+
+class DeviceTests(TimerNotes):
+    """Registered as a plugin while a process runs tests with ``devices``."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        devices: Devices,
+        log: EventLog,
+        redactor: Redactor,
+        pause: Pause,
+        signals: GracefulShutdown,
+    ) -> None:
+        self.devices = devices
+        self._settings = devices.settings
+        self._log, self._redactor, self._pause, self._signals = (
+            log,
+            redactor,
+            pause,
+            signals,
+        )
+        self._evidence = EvidenceTaker(
+            config,
+            devices.settings,
+            log,
+            session_record if devices.backend.log_path else None,
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Set the current test, and start booting devices for later tests."""
+        self._log.item = self.devices.item = item
+        self.devices.look_ahead(item)
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest sets up
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Resume a driver of a wider scope, or request a new one."""
+        self.devices.resume(item)
+
+    # Around teardown, inside of capturing and logging.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Release the test's sessions after teardown of all fixtures that use them."""
+        item.stash[_HAD] = self.devices.sessions(item)
+        try:
+            with self.devices.tearing_down(item, nextitem):
+                result = yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise  # the end of the run stops the remaining sessions
+        except BaseException as error:  # including what pytest.fail() raises
+            item.stash[FAILED] = True
+            try:
+                self._release(item, nextitem)
+            except DeviceError as failure:
+                error.add_note(str(failure))
+            raise
+        self._release(item, nextitem)
+        return result
+
+    def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        try:
+            self.devices.release(item, nextitem)
+        except DeviceError as error:
+            if verdict_of(error) is Verdict.INFRASTRUCTURE:
+                item.stash[_BLAMED] = error
+            raise
+        finally:
+            self._notify_hooks(item, item.stash[_HAD])
+
+    def _notify_hooks(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> None:
+        """Notify hooks of an infrastructure error, once."""
+        error = item.stash.get(_BLAMED, None)
+        if error is None:
+            return
+        del item.stash[_BLAMED]
+        at_fault = [
+            one
+            for one in sessions.values()
+            if str(one.id) == getattr(error, "session_id", None)
+        ]
+        session = next(iter([*at_fault, *sessions.values()]), None)
+        item.ihook.pytest_device_infrastructure_error(
+            item=item, error=error, device_session=session
+        )
+
+    # After pytest's own, which sets the error of unittest.
+    @pytest.hookimpl(specname="pytest_runtest_makereport")
+    def pytest_runtest_shorten_error(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> None:
+        """Leave out the frames of an error that don't help users, before pytest represents it."""
+        if call.excinfo is None:
+            return
+        error = _device_error(item, call)
+        if call.excinfo.value is error and not isinstance(error, ControllerLostError):
+            represent_briefly(call.excinfo)  # it is reported as its message
+        # Which -p no:terminal removes.
+        elif not item.config.getoption("fulltrace", default=False):
+            shorten(call.excinfo)
+
+    @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mark errors that are not the test's fault, and add details of the devices."""
+        note_devices(item, self.devices.sessions(item))
+        report = yield
+        error = _device_error(item, call)
+        evidence: Evidence | None = None
+        more: Sequence[str] = ()
+        item.stash[FAILED] = report.failed or (
+            report.when != "setup" and item.stash.get(FAILED, False)
+        )
+        if report.failed and call.excinfo and call.when != "teardown":
+            evidence = self._evidence.take(item, self.devices.sessions(item))
+            error = self._look_up(item, report, call.excinfo.value, error)
+        verdict = (
+            self._blame(item, report, call.excinfo, error)
+            if error and call.excinfo
+            else None
+        )
+        if evidence and call.excinfo:
+            more = self._evidence.write(
+                item,
+                self.devices.sessions(item),
+                evidence,
+                call.excinfo,
+                call.when,
+                error,
+                verdict,
+            )
+        if report.failed and not isinstance(error, NotAttemptedError):
+            directory = evidence.directory if evidence else None
+            self._add_devices(item, report, error, directory, more)
+        cause = (
+            self._redactor.text(error.cause)
+            if isinstance(error, NotAttemptedError)
+            else ""
+        )
+        attach(
+            report,
+            self._log.take(),
+            verdict,
+            cause=cause,
+            waited=item.stash.get(WAITED, 0.0),
+        )
+        describe_test(report, item, needs_of(item).values())
+        item.stash[WAITED] = 0.0
+        # Still running: the test caught the KeyboardInterrupt.
+        if self._signals.exit_status is not None:
+            item.session.shouldstop = "terminated by a signal"
+        return report
+
+    def _look_up(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        raised: BaseException,
+        error: DeviceError | None,
+    ) -> DeviceError | None:
+        """Check the sessions of a failed test; return the error that caused the failure."""
+        problem = self.devices.failure_cause(item, raised)
+        if problem is None or (error and not isinstance(error, ControllerLostError)):
+            return error
+        report.sections.append(("Error in the test", str(report.longrepr)))
+        return problem
+
+    def _blame(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError,
+    ) -> Verdict:
+        """Report an error that is not the test's own; return its verdict."""
+        verdict = verdict_of(error)
+        # A group shows each of its errors.
+        if error not in getattr(excinfo.value, "exceptions", ()):
+            text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
+            report.longrepr = message_only(excinfo, self._redactor.text(text))
+        if verdict is Verdict.INFRASTRUCTURE:
+            if report.when != "teardown":
+                item.stash[_BLAMED] = error
+            # The message lacks the reason.
+            if not (isinstance(error, SessionError) and error.reason):
+                self._add_log(item, report)
+        return verdict
+
+    def _add_devices(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        error: DeviceError | None,
+        directory: Path | None,
+        more: Sequence[str],
+    ) -> None:
+        page = error.url if isinstance(error, SessionError) else None
+        is_local = self.devices.backend.log_path is not None
+        now = self.devices.sessions(item)
+        sessions = item.stash.get(_HAD, now) if report.when == "teardown" else now
+        text = describe(
+            item,
+            sessions,
+            page=page,
+            directory=directory,
+            has_pages=not is_local,
+            more=more,
+        )
+        if text:
+            add_section(report, "device", self._redactor.text(escaped(text)))
+
+    def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        log_path = self.devices.backend.log_path
+        ids = self._log.session_ids() | {
+            str(one.id) for one in self.devices.sessions(item).values()
+        }
+        if log_path and (lines := log_lines(log_path, ids)):
+            report.sections.append(
+                ("Captured local device service log", escaped(lines))
+            )
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
+    def pytest_exception_interact(
+        self,
+        node: pytest.Item | pytest.Collector,
+        report: pytest.TestReport | pytest.CollectReport,
+    ) -> None:
+        """Show the user which test failed and where to find its device, and wait if requested."""
+        if not isinstance(node, pytest.Item) or not (
+            sessions := self.devices.sessions(node)
+        ):
+            return
+        failure = f"{node.nodeid}: {self._redactor.text(first_line(report))}"
+        if self._pause.offer(failure, sessions, keep=self._settings.keep_on_failure):
+            # The user may have changed the device.
+            self.devices.mark_unusable(sessions_of(node))
+
+
+def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
+    """Return the error of providing a device, also from an exception group; the test's own errors are the test's."""
+    if call.excinfo is None:
+        return None
+    error: object = call.excinfo.value
+    provided = item.stash.get(PROVIDING, None)
+    if call.when == "call":
+        return (
+            error
+            if isinstance(error, ControllerLostError)
+            else provided
+            if error is provided
+            else None
+        )
+    errors: list[object] = [error]
+    if isinstance(error, BaseExceptionGroup):
+        errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
+    met = (one for one in errors if isinstance(one, DeviceError))
+    return next(
+        (one for one in met if one is provided or not isinstance(one, _REFUSALS)), None
+    )

@@ -54,9 +54,8 @@ def add_package_marks(node: pytest.Item) -> None:
     if module_node is None or _READ in module_node.stash:
         return
     module_node.stash[_READ] = True
-    name: str = getattr(
-        module_node.obj, "__name__", ""
-    )  # a doctest in a text file has no module
+    # A doctest in a text file has no module.
+    name: str = getattr(module_node.obj, "__name__", "")
     for package in reversed(
         [
             parent
@@ -70,7 +69,6 @@ def add_package_marks(node: pytest.Item) -> None:
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
         for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):
-            if (
-                isinstance(mark, pytest.MarkDecorator) and mark.name == "device"
-            ):  # others are not ours
+            # Others are not ours.
+            if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":
                 package.add_marker(mark)

@@ -12,7 +12,6 @@ from pytest_device.options import Option, Options
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from typing import Protocol
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
@@ -25,11 +24,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
     from pytest_device.updates.service import DeviceUpdateService
 
-    class _Service(Protocol):
-        def hide_with(self, on_secret: Callable[..., Any]) -> None: ...
-
-
-S = TypeVar("S", bound="_Service")
+S = TypeVar("S")
 
 
 @pytest.fixture(scope="session")
@@ -77,10 +72,9 @@ def device_identity_provider(
 
 @pytest.fixture(scope="session")
 def device_sign_in(
-    request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
+    device_identity_provider: "IdentityProvider",
 ) -> "Callable[..., TokenResponse]":
     """Provide a function that signs a user in without a browser and returns the tokens: ``device_sign_in("ada")``."""
-    from pytest_device.plugin.output.secrets import redactor_of
 
     def sign_in(
         user: str,
@@ -88,11 +82,7 @@ def device_sign_in(
         *,
         client_id: str | None = None,
     ) -> "TokenResponse":
-        tokens = device_identity_provider.sign_in(user, scopes, client_id=client_id)
-        redactor_of(request.config).add(
-            *filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token))
-        )
-        return tokens
+        return device_identity_provider.sign_in(user, scopes, client_id=client_id)
 
     return sign_in
 
@@ -115,13 +105,11 @@ def device_update_service(
 
 
 @pytest.fixture(scope="session")
-def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
+def device_push_endpoint() -> "Generator[PushEndpoint]":
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
-    from pytest_device.plugin.output.secrets import redactor_of
 
     with PushEndpoint() as endpoint:
-        endpoint.hide_with(redactor_of(request.config).add)
         yield endpoint
 
 
@@ -170,14 +158,12 @@ def _service(
     """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.output.secrets import redactor_of
     from pytest_device.plugin.state import SERVICES
     from pytest_device.sharing import shared
 
     given: Mapping[str, Any] | None = getattr(config, "workerinput", None)
     if given is None or settings_of(config).values.get(breadth.word) != "run":
         with make() as service:
-            service.hide_with(redactor_of(config).add)
             yield service
         return
     if SERVICES not in given:

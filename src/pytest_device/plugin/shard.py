@@ -4,16 +4,13 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.state import needs_of
 from pytest_device.scheduling.sharding import ItemCost, split
-
-if TYPE_CHECKING:
-    from pytest_device.settings import Settings
 
 DURATIONS_FILE: Final = ".test_durations"
 """pytest-split's file of test durations in seconds by node ID: part of the repository, so the same everywhere."""
@@ -31,12 +28,12 @@ _LOSES_TESTS: Final = {
 
 
 def select(
-    config: pytest.Config, items: list[pytest.Item], settings: "Settings"
+    config: pytest.Config, items: list[pytest.Item], shard: str, source: str
 ) -> None:
-    """Deselect the tests of other shards; raises ConfigError if shards would lose or repeat tests."""
-    shard = settings.shard
-    if shard is None:
-        return
+    """Deselect the tests of other shards; raises ConfigError if shards would lose or repeat tests.
+
+    ``shard`` is written as ``1/4``; ``source`` is where it was set.
+    """
     number, count = map(int, shard.split("/"))
     if problems := [
         why
@@ -44,10 +41,7 @@ def select(
         if config.getoption(option, default=None)
     ]:
         raise ConfigError(
-            *(
-                f"{settings.source('shard')}={shard} can't be used with {problem}"
-                for problem in problems
-            )
+            *(f"{source}={shard} can't be used with {problem}" for problem in problems)
         )
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]

@@ -1,6 +1,7 @@
 """Lets Ctrl-C, SIGTERM and SIGHUP end a run gracefully: CI services and closed terminals send the latter two."""
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,12 +14,13 @@ FORCE_AFTER_SIGNALS: Final = 3
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
 
+# SIGHUP does not exist on Windows, SIGBREAK only there.
 _NAMES: Final = (
     "SIGINT",
     "SIGTERM",
     "SIGHUP",
     "SIGBREAK",
-)  # SIGHUP does not exist on Windows, SIGBREAK only there
+)
 
 
 class GracefulShutdown:
@@ -56,14 +58,25 @@ class GracefulShutdown:
                 signal.signal(number, self._handle)
                 self._replaced[number] = present
 
+    def interrupt(self) -> None:
+        """End the run as SIGTERM does, from another thread; nothing without our handlers, or on Windows.
+
+        The signal goes to the main thread, not to the process. The kernel gives a process's signal to any of its
+        threads, and Python handles it once the main thread runs again: a main thread that sleeps meanwhile sleeps on.
+        That happens to half of the signals that follow another one within a millisecond.
+        """
+        if signal.SIGTERM in self._replaced and sys.platform != "win32":
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
     def close(self) -> None:
         """Do not interrupt from here on: the run is shutting down."""
         self._closing = True
 
     def restore(self) -> None:
-        for number, former in self._replaced.items():
+        # Emptied first: `interrupt` must not send what is no longer handled.
+        while self._replaced:
+            number, former = self._replaced.popitem()
             signal.signal(number, former)
-        self._replaced.clear()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         __tracebackhide__ = True  # show where the run was interrupted

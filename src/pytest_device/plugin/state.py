@@ -1,6 +1,7 @@
 """Stash keys and pytest-xdist message keys that several subpackages of the plugin use."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
-    from pytest_device.sessions.breaker import AttemptHandle
+    from pytest_device.sessions.breaker import BreakerPermit
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ NOT_REMAINING: Final = pytest.StashKey[bool]()
 """Whether a test no longer counts as remaining: it is done, or requested no device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """A test's Appium drivers, by device name."""
-STARTS: Final = pytest.StashKey[dict[str, "AttemptHandle"]]()
+STARTS: Final = pytest.StashKey[dict[str, "BreakerPermit"]]()
 """Driver starts that a test has reserved but not made yet."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
 """A test's access to agent-device or argent, by device name."""
@@ -54,6 +55,10 @@ PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The last error while providing a device or a driver to a test."""
 FAILED: Final = pytest.StashKey[bool]()
 """Whether the current attempt at a test has failed."""
+RETRIES: Final = pytest.StashKey[int]()
+"""How often a test was run again because its device failed."""
+DEVICE_SINCE: Final = pytest.StashKey[float]()
+"""When a test got its last device, on the monotonic clock."""
 WAITED: Final = pytest.StashKey[float]()
 """Seconds that a test waited for its devices, until its next report."""
 _HISTORY: Final = pytest.StashKey[History]()
@@ -107,12 +112,6 @@ def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
     return f"{fixture} can't be used with several devices ({', '.join(names)}); use {instead}[{json.dumps(min(names))}]"
 
 
-def release_starts(item: pytest.Item) -> None:
-    """Release the driver starts that a test has reserved but not made."""
-    for start in item.stash.setdefault(STARTS, {}).values():
-        start.release()
-
-
 def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
     """Raise ConfigError if a fixture does not fit a session's type."""
     if session.type != needed:
@@ -131,6 +130,7 @@ def check_policy(returned: object, fixture: str, needed: type[object]) -> None:
 
 def note_session(item: pytest.Item, session: "SessionRef") -> None:
     """Add a session to the user properties of a test's reports, including JUnit XML; its URL is empty if unknown."""
+    item.stash[DEVICE_SINCE] = time.monotonic()
     item.user_properties += [
         ("device_session", session.session_id),
         (SESSION_URL, session.url),

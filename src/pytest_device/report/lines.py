@@ -31,6 +31,7 @@ from pytest_device.sessions.events import (
     detail_of,
 )
 from pytest_device.spec import STATES
+from pytest_device.verdict import Verdict
 
 PATIENCE_SECONDS: Final = 5.0
 """Waits up to this many seconds need no explanation: they get a line only with ``-v``."""
@@ -50,6 +51,8 @@ _COLORS: Final[Mapping[type[Event], str]] = {
 def needs_line(event: Event, usual_seconds: float | None) -> bool:
     """Return whether an event gets a line even without ``-v``: trouble, and long boots."""
     match event:
+        case StartFailed(attempt=0):  # the error of its test says it
+            return False
         case StateChanged() | Ready():
             return event.session.waited_seconds > max(
                 PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0)
@@ -90,8 +93,10 @@ def _start_line(event: SessionEvent) -> str:
         case TakenOver():
             return with_pages(f"taken over from an earlier run{device}", [_where(of)])
         case StartFailed():
-            again = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
-            return with_pages(f"{again}: {cause_of(event)}", [of.url])
+            failed = "failed to start"
+            if event.attempt:
+                failed = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
+            return with_pages(f"{failed}: {cause_of(event)}", [of.url])
         case _:
             return _end_line(event)
 
@@ -117,10 +122,21 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> st
         case Unused():
             return "booted in advance, but not used by any test"
         case CreateUnknown():
-            what = f"a session named {event.name!r} may be running for up to {of.minutes} minutes"
-            return f"the response to the create call was lost: {what}"
+            return _unknown_line(event)
         case _:
             assert_never(event)
+
+
+def _unknown_line(event: CreateUnknown) -> str:
+    minutes = event.session.minutes
+    what = f"a session named {event.name!r} may be running for up to {minutes} minutes"
+    if not event.awaited_until:
+        return f"the response to the create call was lost: {what}"
+    until = event.awaited_until
+    return (
+        f"no response to the create call yet: {what}. Until {until}, the reaper waits for the response, and stops the "
+        "session as soon as it has its ID"
+    )
 
 
 def _where(session: SessionRef) -> str:
@@ -159,7 +175,7 @@ class Incident:
     ``cause`` is the error of an earlier test because of which this test was not attempted.
     """
 
-    verdict: str
+    verdict: Verdict
     test: str
     error: str
     pages: Sequence[str] = ()
@@ -182,10 +198,11 @@ class IncidentGroup(NamedTuple):
     pages: Sequence[str]
 
     def line(self) -> str:
+        # A rerun meets the cause again.
         first, tests = (
             self.incidents[0],
             {one.test for one in self.incidents},
-        )  # a rerun meets the cause again
+        )
         pages = [page for one in self.incidents for page in one.pages]
         if len(tests) == 1:
             return first.line([*pages, *self.pages])
@@ -215,7 +232,7 @@ def group_incidents(
 def normalize(text: str) -> str:
     """Return an error without the parts that differ between sessions: URLs, IDs, times."""
     return re.sub(
-        r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b",
+        r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<!\d)\d++(\.\d++)? s\b",
         "…",
         without_pages(text),
     )

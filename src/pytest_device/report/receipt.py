@@ -1,11 +1,12 @@
 """Counts a run's sessions, times and errors from its events."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
+from pytest_device.report.fold import Entry
 from pytest_device.report.lines import (
     Incident,
     cause_of,
@@ -15,6 +16,7 @@ from pytest_device.report.lines import (
     normalize,
     with_pages,
 )
+from pytest_device.report.phase import TestPhase
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -30,13 +32,13 @@ from pytest_device.sessions.events import (
     TakenOver,
     Unused,
     detail_of,
-    outcome_of,
+    end_of,
 )
 from pytest_device.sessions.states import (
     OVER,
     RETRIABLE,
-    Outcome,
-    final_outcome,
+    State,
+    final_state,
     is_left_by_all,
 )
 
@@ -62,6 +64,32 @@ class Line(NamedTuple):
     color: str = ""
 
 
+class DeviceTime(NamedTuple):
+    """Seconds of device time, and whether the true time may be shorter or longer."""
+
+    seconds: float = 0.0
+    may_be_shorter: bool = False
+    may_be_longer: bool = False
+
+    @classmethod
+    def sum(cls, times: "Iterable[DeviceTime]") -> "DeviceTime":
+        all_times = list(times)
+        return cls(
+            sum(time.seconds for time in all_times),
+            any(time.may_be_shorter for time in all_times),
+            any(time.may_be_longer for time in all_times),
+        )
+
+    @property
+    def bound(self) -> str:
+        """Return how the seconds limit the true time."""
+        if self.may_be_shorter and self.may_be_longer:
+            return "about"
+        if self.may_be_shorter:
+            return "at most"
+        return "at least" if self.may_be_longer else "exactly"
+
+
 class _Record:
     """The events of one session, in order of arrival."""
 
@@ -72,25 +100,28 @@ class _Record:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
-    def outcome(self) -> Outcome | None:
-        """Return the session's outcome, None while nothing has tried to end it."""
-        return final_outcome(self._outcomes(), self._users())
+    def end(self) -> State | None:
+        """Return how the session ended, None while nothing has tried to end it."""
+        return final_state(self._ends(), self._users())
 
     def not_stopped(self) -> SessionEvent:
         """Return the event that best explains why it may be running: that of the newest stop, else the newest."""
-        tried = [event for event in self.events if outcome_of(event) in RETRIABLE]
+        tried = [event for event in self.events if end_of(event) in RETRIABLE]
         return (tried or self.events)[-1]
 
-    def running_seconds(self) -> float:
-        """Return the seconds that the run used it: each process reports its own time, except in the last stop.
+    def device_time(self) -> "DeviceTime":
+        """Return how long the run used it: each process reports its own time, except in the last stop.
 
         If all processes had kept it warm before, that stop reports the whole time since its creation.
         """
-        stopped = [event.running_seconds for event in self.of(Stopped)[-1:]]
-        warm = [event.used_seconds for event in self.of(KeptWarm)]
-        if not is_left_by_all(self._outcomes(), self._users()):
-            return _sum([*warm, *stopped])
-        return _sum(stopped if stopped and self.of(Created) else warm)
+        stopped = [_stopped_time(event) for event in self.of(Stopped)[-1:]]
+        warm = [DeviceTime(event.used_seconds or 0.0) for event in self.of(KeptWarm)]
+        if is_left_by_all(self._ends(), self._users()):
+            times = stopped if stopped and self.of(Created) else warm
+        else:
+            times = [*warm, *stopped]
+        is_open = self.end not in {State.STOPPED, State.WARM, State.ATTACHED}
+        return DeviceTime.sum([*times, DeviceTime(may_be_longer=is_open)])
 
     def waited_seconds(self) -> float:
         """Return the seconds that the run waited for it, not counting its start in the background."""
@@ -105,8 +136,8 @@ class _Record:
         )
         return max(0.0, last.waited_seconds - ahead)
 
-    def _outcomes(self) -> list[Outcome]:
-        return [outcome for event in self.events if (outcome := outcome_of(event))]
+    def _ends(self) -> list[State]:
+        return [end for event in self.events if (end := end_of(event))]
 
     def _users(self) -> int:
         """Return how many processes used it."""
@@ -116,7 +147,7 @@ class _Record:
 class Receipt:
     """Sessions created, confirmed as stopped, unknown; seconds waited and run; infrastructure errors.
 
-    A fold over events; ``states`` decides the outcome of each session.
+    A fold over events; ``states`` decides how each session ended.
     """
 
     def __init__(self, *, has_pages: bool = True) -> None:
@@ -133,24 +164,28 @@ class Receipt:
         self._queued_seconds = 0.0
         """Seconds that tests waited for a slot, before a session was requested."""
         self._not_started: list[StartFailed] = []
-        """Sessions that failed to start and were replaced."""
+        """Sessions that failed to start."""
         self._notes: dict[str, None] = {}
         """Notes about the whole run, each once."""
 
-    def add(self, event: Event) -> None:
-        match event:
+    def add(self, entry: Entry, /) -> None:
+        match entry:
+            case Incident():
+                self.incidents.append(entry)
             case Note():
-                self._notes[event.text] = None
-                self._earlier.add(event.session_id)
+                self._notes[entry.text] = None
+                self._earlier.add(entry.session_id)
             case Queued():
-                self._queued_seconds += event.waited_seconds
+                self._queued_seconds += entry.waited_seconds
             case CreateUnknown():
-                self.lost.append(event)
+                self.lost.append(entry)
+            case TestPhase():
+                pass
             case _:
                 self._add(
-                    event
+                    entry
                     if self._has_pages
-                    else replace(event, session=replace(event.session, url=""))
+                    else replace(entry, session=replace(entry.session, url=""))
                 )
 
     def _add(self, event: SessionEvent) -> None:
@@ -170,19 +205,17 @@ class Receipt:
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed as stopped nor deliberately kept."""
         return [
-            one.not_stopped()
-            for one in self._records.values()
-            if one.outcome not in OVER
+            one.not_stopped() for one in self._records.values() if one.end not in OVER
         ]
 
     def known(self) -> set[str]:
         """Return the IDs of sessions whose end is known, and the names of those with unknown IDs."""
-        over = {key for key, record in self._records.items() if record.outcome in OVER}
+        over = {key for key, record in self._records.items() if record.end in OVER}
         return over | {event.name for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
         """Yield the receipt, nothing if no session was requested and nothing went wrong."""
-        left, kept = self.not_stopped(), self._of_outcome(Outcome.KEPT, Kept)
+        left, kept = self.not_stopped(), self._ended_as(State.KEPT, Kept)
         if self.has_sessions:
             color = (
                 "red"
@@ -192,7 +225,7 @@ class Receipt:
                 else "green"
             )
             yield Line(self._counted(), color)
-        yield from _of_events([*kept, *self._of_outcome(Outcome.WARM, KeptWarm)])
+        yield from _of_events([*kept, *self._ended_as(State.WARM, KeptWarm)])
         for event in left:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
@@ -204,7 +237,7 @@ class Receipt:
             for e in self._not_started
             if normalize(e.reason) not in groups
         ]
-        yield from _listed(failed, "yellow")
+        yield from listed(failed, "yellow")
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
@@ -214,25 +247,43 @@ class Receipt:
                 for one in groups.values()
                 if one.incidents[0].verdict == verdict
             ]
-            yield from _listed(lines, "red")
+            yield from listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain values."""
-        ran, waited = self._seconds()
+        ran = self._device_time()
         return {
             **self._numbers(),
             "not_stopped": [
                 {"id": event.session.session_id, "page": event.session.url}
                 for event in self.not_stopped()
             ],
-            "device_seconds": ran,
-            "waited_seconds": waited,
+            "device_seconds": ran.seconds,
+            "device_seconds_bound": ran.bound,
+            "waited_seconds": self._waited_seconds(),
             "queued_seconds": self._queued_seconds,
             "errors": dict(self._errors()),
         }
 
+    def device_times(self) -> Mapping[str, DeviceTime]:
+        """Return how long each session ran that this run used, by session ID."""
+        return {
+            session_id: record.device_time()
+            for session_id, record in self._records.items()
+            if session_id not in self._earlier
+        }
+
+    def ends(self) -> Mapping[str, State | None]:
+        """Return how each session ended by its ID, None while nothing has tried to end it."""
+        return {session_id: record.end for session_id, record in self._records.items()}
+
+    def waiting_seconds(self) -> float:
+        """Return how long the run waited for sessions and slots."""
+        return self._waited_seconds() + self._queued_seconds
+
     def _counted(self) -> str:
-        ran, waited = self._seconds()
+        ran = self._device_time()
+        bound = "" if ran.bound == "exactly" else f"{ran.bound} "
         counts = self._numbers().items()
         numbers = [
             f"{number} {_WORDS.get(what, what)}"
@@ -240,8 +291,8 @@ class Receipt:
             if number or what in _ALWAYS
         ]
         times = [
-            f"{duration(ran)} of device time",
-            f"{duration(waited)} waiting for devices",
+            f"{bound}{duration(ran.seconds)} of device time",
+            f"{duration(self._waited_seconds())} waiting for devices",
         ]
         times += (
             [f"{duration(self._queued_seconds)} queued"]
@@ -260,7 +311,7 @@ class Receipt:
 
     def _numbers(self) -> dict[str, int]:
         own, all_records = self._own(), self._records.values()
-        attached = sum(record.outcome is Outcome.ATTACHED for record in own)
+        attached = sum(record.end is State.ATTACHED for record in own)
         taken_over = sum(
             bool(record.of(TakenOver)) and not record.of(Created)
             for record in all_records
@@ -269,36 +320,42 @@ class Receipt:
             "created": len(own) - taken_over - attached,
             "taken_over": taken_over,
             "attached": attached,
-            "stopped": sum(record.outcome is Outcome.STOPPED for record in own),
-            "gone": sum(record.outcome is Outcome.GONE for record in own),
-            "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
-            "kept_warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
+            "stopped": sum(record.end is State.STOPPED for record in own),
+            "gone": sum(record.end is State.GONE for record in own),
+            "kept": len(self._ended_as(State.KEPT, Kept)),
+            "kept_warm": len(self._ended_as(State.WARM, KeptWarm)),
             "unknown": len(self.lost),
             "start_failed": len(self._not_started),
             "unused": sum(bool(record.of(Unused)) for record in all_records),
         }
 
-    def _of_outcome(self, outcome: Outcome, kind: type[_E]) -> list[_E]:
-        """Return the deciding event of each session with this outcome."""
+    def _ended_as(self, end: State, kind: type[_E]) -> list[_E]:
+        """Return the deciding event of each session with this end."""
         return [
             record.of(kind)[-1]
             for record in self._records.values()
-            if record.outcome is outcome
+            if record.end is end
         ]
 
     def _errors(self) -> Counter[str]:
         return Counter(incident.verdict for incident in self.incidents)
 
-    def _seconds(self) -> tuple[float, float]:
-        """Return how long the sessions ran by the service's timestamps, and how long the run waited for them."""
-        own = self._own()
-        return sum(record.running_seconds() for record in own), sum(
-            record.waited_seconds() for record in own
+    def _device_time(self) -> DeviceTime:
+        """Return how long the sessions ran, by the service's timestamps."""
+        of_lost = DeviceTime(may_be_longer=bool(self.lost))
+        return DeviceTime.sum(
+            [*(record.device_time() for record in self._own()), of_lost]
         )
 
+    def _waited_seconds(self) -> float:
+        """Return how long the run waited for the sessions."""
+        return sum(record.waited_seconds() for record in self._own())
 
-def _sum(seconds: Sequence[float | None]) -> float:
-    return sum(one or 0.0 for one in seconds)
+
+def _stopped_time(event: Stopped) -> DeviceTime:
+    if event.running_seconds is None and event.max_running_seconds is not None:
+        return DeviceTime(event.max_running_seconds, may_be_shorter=True)
+    return DeviceTime(event.running_seconds or 0.0)
 
 
 def _not_stopped(event: SessionEvent) -> str:
@@ -316,7 +373,8 @@ def _of_events(events: Sequence[Event]) -> Iterator[Line]:
         yield Line(line_of(event), color_of(event))
 
 
-def _listed(lines: Sequence[str], color: str) -> Iterator[Line]:
+def listed(lines: Sequence[str], color: str) -> Iterator[Line]:
+    """Yield the first lines of one kind, and how many there are more."""
     for text in lines[:MOST_LISTED]:
         yield Line(text, color)
     if len(lines) > MOST_LISTED:

@@ -1,6 +1,5 @@
 """Decides what caused an error that is not the test's own: app, configuration or infrastructure."""
 
-from enum import StrEnum
 from typing import Final
 
 from pytest_device.errors import (
@@ -14,15 +13,7 @@ from pytest_device.errors import (
     StatusError,
     UnauthorizedError,
 )
-
-
-class Verdict(StrEnum):
-    """The cause of an error."""
-
-    APP = "app"
-    CONFIG = "config"
-    INFRASTRUCTURE = "infrastructure"
-
+from pytest_device.verdict import Verdict
 
 _UNPROCESSABLE: Final = 422
 _CONFIG: Final = (
@@ -40,10 +31,9 @@ def verdict_of(error: DeviceError) -> Verdict:
     if isinstance(error, AppError):
         return Verdict.APP
     if isinstance(error, NotAttemptedError):
-        return Verdict(error.verdict)
-    if (
-        isinstance(error, StatusError) and error.is_page
-    ):  # not sent by the service itself
+        return error.verdict
+    # Not sent by the service itself.
+    if isinstance(error, StatusError) and error.is_page:
         return Verdict.INFRASTRUCTURE
     if isinstance(error, _CONFIG) or (
         isinstance(error, StatusError) and error.status == _UNPROCESSABLE

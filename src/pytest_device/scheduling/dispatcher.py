@@ -126,9 +126,8 @@ class Dispatcher(Generic[W]):
         while short := [
             name for name in short if self._wants(self._workers[name], now)
         ]:
-            for name in tuple(
-                short
-            ):  # round robin: the longest tests go to idle workers
+            # Round robin: the longest tests go to idle workers.
+            for name in tuple(short):
                 assigned.setdefault(name, []).extend(
                     more := self._more(self._workers[name], now)
                 )

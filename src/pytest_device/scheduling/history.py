@@ -96,9 +96,8 @@ class History:
 
 
 def _median(values: Sequence[float]) -> float:
-    known = sorted(
-        values
-    )  # importing statistics would cost every pytest-xdist run 8 ms
+    # Importing statistics would cost every pytest-xdist run 8 ms.
+    known = sorted(values)
     return (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
 
 

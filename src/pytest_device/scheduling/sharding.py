@@ -94,9 +94,10 @@ class _Plan:
         for shard in [shard for shard, tests in enumerate(tests_of) if not tests]:
             giving = max(range(len(tests_of)), key=lambda of: len(tests_of[of]))
             if len(tests_of[giving]) > 1:
+                # Prefer one without a device.
                 tests_of[giving].sort(
                     key=lambda index: self._tests[index].group is None
-                )  # prefer one without a device
+                )
                 tests_of[shard].append(tests_of[giving].pop())
                 self._fill_again(shard, tests_of[shard])
                 self._fill_again(giving, tests_of[giving])

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.request import SessionRequest
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 
 MARGIN: Final = 1.25
 """Factor by which tests may take longer than before for harmless reasons: a loaded machine, a slower device."""

@@ -146,6 +146,9 @@ def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list
 
     These cost nothing, and the first device boots during the last of them.
     """
+    if len({group for group, _ in plan.tests}) == 1:
+        return list(range(len(plan.tests)))  # all on the same devices
+
     dispatcher: Dispatcher[None] = plan.dispatcher(
         nodeids, history, plan.boots(history), Limits(1)
     )

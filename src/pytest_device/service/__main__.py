@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.config import cache_directory, parse
+from pytest_device.programs import cache_directory
+from pytest_device.service.config import parse
 from pytest_device.service.server import Changed, Progress, Ready, serve
 
 PARENT_SECONDS: Final = 0.5
@@ -50,9 +51,8 @@ def _announce(event: Progress | Ready | Changed) -> None:
 
 
 def _print(**event: str) -> None:
-    with suppress(
-        BrokenPipeError
-    ):  # the parent has exited: the service stops as soon as it notices
+    # The parent has exited: the service stops as soon as it notices.
+    with suppress(BrokenPipeError):
         os.write(_STDOUT, json.dumps(event).encode() + b"\n")
 
 

@@ -66,6 +66,8 @@ class Accounts:
 
     def __init__(self, accounts: Iterable[Account]) -> None:
         self._accounts = tuple(accounts)
+        self._added: list[tuple[AccessToken, Account]] = []
+        """Tokens that the test interface added."""
         self._owners = {
             app_id.lower(): account
             for account in self._accounts
@@ -83,11 +85,21 @@ class Accounts:
         """
         digest = _digest(token)
         found = None
-        for account in self._accounts:
-            for known in account.tokens:
-                if hmac.compare_digest(known.digest, digest):
-                    found = Caller(account, known.role)
+        own = [
+            (known, account) for account in self._accounts for known in account.tokens
+        ]
+        for known, account in [*own, *self._added]:
+            if hmac.compare_digest(known.digest, digest):
+                found = Caller(account, known.role)
         return found
+
+    def add(self, token: AccessToken, account: Account) -> None:
+        """Add a token of an account, until ``forget_added``."""
+        self._added.append((token, account))
+
+    def forget_added(self) -> None:
+        """Remove the tokens that were added."""
+        self._added.clear()
 
 
 def _digest(token: str) -> bytes:

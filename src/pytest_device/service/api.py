@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pytest_device.body_limit import BodyLimit, BodyLimitError
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import (
     MAY_CREATE_AND_STOP,
@@ -70,8 +71,9 @@ def create_app(
     """Return the service as an application that needs no lifespan and no background task.
 
     ``base_url`` is the URL of the service and of its session pages. Requests whose Host header does not name this
-    machine are refused unless ``any_host``: a web page must not reach the service under its own host name. ``faults``
-    adds the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
+    machine are refused unless ``any_host``: a web page must not reach the service under its own host name. With
+    ``any_host`` there are no session pages: they need no token, and other machines could reach them. ``faults`` adds
+    the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
     before a session is created. ``max_sessions`` limits the active sessions.
     """
     api = _Api(sessions, accounts, base_url, refuses, max_sessions)
@@ -80,11 +82,11 @@ def create_app(
         Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}/stop", api.stop, methods=["POST"]),
         Route("/openapi.json", _document, methods=["GET"]),
-        *page.routes(sessions, base_url, api.session),
+        *(() if any_host else page.routes(sessions, base_url, api.session)),
         *more,
     ]
     if faults:
-        routes += testing_routes(faults, sessions, api.authenticate)
+        routes += testing_routes(faults, sessions, accounts, api.authenticate)
     starlette = Starlette(
         routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, _refusal)
     )
@@ -277,16 +279,14 @@ class _Bounded:
             ),
             MAX_BODY_BYTES,
         )
-        left = most
+        limit = BodyLimit(most)
 
         async def bounded() -> Message:
-            nonlocal left
             message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise RefusalError(
-                    413, replies.BODY_TOO_LARGE, f"the body is larger than {most} bytes"
-                )
+            try:
+                limit.count(message.get("body", b""))
+            except BodyLimitError as error:
+                raise RefusalError(413, replies.BODY_TOO_LARGE, str(error)) from None
             return message
 
         await self._app(scope, bounded, send)

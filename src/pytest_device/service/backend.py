@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from starlette.routing import BaseRoute
 
@@ -49,9 +50,9 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
 
 
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
-    from pytest_device.service import gateway, preview
-    from pytest_device.service.devices import routes as devices
+    from pytest_device.service import device_routes, gateway, preview
     from pytest_device.service.devices.found import DevicePreference
+    from pytest_device.service.programs.isolation import Isolation
     from pytest_device.service.runners.programs import ProgramsRunner
     from pytest_device.service.runners.resources import Directories, Resources
 
@@ -67,6 +68,9 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
         LOGGER.info,
         preference=preference,
         allow_insecure=config.allow_insecure,
+        isolation=Isolation(
+            urlsplit(url).hostname or "", required=config.require_isolation
+        ),
     )
     runner = ProgramsRunner(resources, log=LOGGER.info)
     http = await stack.enter_async_context(gateway.client())
@@ -76,7 +80,9 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
     def routes(sessions: Sessions) -> Sequence[BaseRoute]:
         return (
             *gateway.routes(runner, keys, http),
-            *devices.routes(runner, keys, directory=directories.apps, note=runner.note),
+            *device_routes.routes(
+                runner, keys, directory=directories.apps, note=runner.note
+            ),
             *preview.routes(sessions, keys),
         )
 

@@ -1,7 +1,6 @@
 """The configuration of the service."""
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +32,7 @@ class ServiceConfig:
     ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
     ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits the active sessions.
     ``real_only`` uses no browser as a device; ``avd`` and ``simulator`` name the devices to use and to start.
+    ``require_isolation`` refuses sessions if other users of the machine could reach ports of their programs.
     ``allow_insecure`` lists features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
     Raises ConfigError with the value and the rule.
     """
@@ -56,6 +56,7 @@ class ServiceConfig:
     builds_dir: Path | None = None
     max_sessions: int = DEFAULT_MAX_SESSIONS
     real_only: bool = False
+    require_isolation: bool = False
     avd: str | None = None
     simulator: str | None = None
     allow_insecure: tuple[str, ...] = ()
@@ -97,23 +98,6 @@ class ServiceConfig:
                 )
             ]
         )
-
-
-def cache_directory(
-    environ: Mapping[str, str], home: Path, platform: str = sys.platform
-) -> Path:
-    """Return the directory of the programs that this package installs for a user."""
-    if chosen := environ.get("XDG_CACHE_HOME"):
-        return Path(chosen, "pytest-device")
-    match platform:
-        case "darwin":
-            return home / "Library/Caches/pytest-device"
-        case "win32":
-            return Path(
-                environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device"
-            )
-        case _:
-            return home / ".cache/pytest-device"
 
 
 def parse(line: str, *, cache_dir: Path) -> ServiceConfig:

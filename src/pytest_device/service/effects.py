@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_device.service.accounts import Caller
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Caller, Role
 from pytest_device.service.config import json_types
 from pytest_device.service.faults import (
     BOOT,
@@ -33,7 +33,10 @@ _KINDS: Final = json_types(Fault)
 
 
 def testing_routes(
-    faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]
+    faults: Faults,
+    sessions: Sessions,
+    accounts: Accounts,
+    authenticate: Callable[[Request], Caller],
 ) -> Sequence[Route]:
     """Return the routes; each needs a valid token."""
 
@@ -42,6 +45,11 @@ def testing_routes(
 
     async def reset(_request: Request) -> None:
         faults.reset()
+        accounts.forget_added()
+
+    async def admit(request: Request) -> None:
+        options = object_in(await request.body() or b"{}")
+        accounts.add(*_token(options, authenticate(request).account))
 
     async def requests(_request: Request) -> object:
         return [asdict(seen) for seen in faults.seen]
@@ -58,23 +66,15 @@ def testing_routes(
             request.path_params["session_id"],
             request.path_params["what"],
         )
-        session = sessions.get(session_id)
-        if session is None or what not in {"expire", "fail"}:
-            raise RefusalError(
-                404, NOT_FOUND, f"no session {session_id}, or no effect called {what}"
-            )
-        if what == "expire":
-            sessions.expire(session_id)
-        else:
-            given = object_in(await request.body() or b"{}")
-            faults.failed[session_id] = str(
-                given.get("reason", "a fault of the test interface")
-            )
+        _happen(
+            sessions, faults, session_id, what, object_in(await request.body() or b"{}")
+        )
 
     route = partial(_route, authenticate)
     return (
         route("POST", "faults", add),
         route("POST", "reset", reset),
+        route("POST", "tokens", admit),
         route("GET", "requests", requests),
         route("GET", "sessions", held),
         route("POST", "sessions/{session_id}/{what}", happen),
@@ -92,6 +92,36 @@ def _route(
         return JSONResponse({"data": await carry_out(request)})
 
     return Route(f"/testing/{path}", endpoint, methods=[method])
+
+
+def _happen(
+    sessions: Sessions,
+    faults: Faults,
+    session_id: str,
+    what: str,
+    options: Mapping[str, Any],
+) -> None:
+    if sessions.get(session_id) is None or what not in {"expire", "fail"}:
+        raise RefusalError(
+            404, NOT_FOUND, f"no session {session_id}, or no effect called {what}"
+        )
+    if what == "expire":
+        sessions.expire(session_id)
+    else:
+        faults.failed[session_id] = str(
+            options.get("reason", "a fault of the test interface")
+        )
+
+
+def _token(options: Mapping[str, Any], own: Account) -> tuple[AccessToken, Account]:
+    token, is_foreign = options.get("token"), options.get("is_foreign", False)
+    if not (isinstance(token, str) and token.strip()) or type(is_foreign) is not bool:
+        raise invalid(
+            "a token to add has the fields token and, for one of another account, is_foreign"
+        )
+    return AccessToken.of(token, Role.DEVELOPER), Account(
+        frozenset(), ()
+    ) if is_foreign else own
 
 
 def _fault(options: Mapping[str, Any]) -> Fault:

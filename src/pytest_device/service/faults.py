@@ -34,7 +34,9 @@ list of requests leaves these out.
 The routes, all of which need a valid token:
 
 - ``POST /testing/faults`` with a fault as JSON adds it.
-- ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
+- ``POST /testing/reset`` removes all faults and added tokens, and forgets the requests seen so far.
+- ``POST /testing/tokens`` with ``{"token"}`` adds an access token of the same account, as when a token is rotated, and
+  with ``"is_foreign": true`` one of another account, which has no project.
 - ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no response was sent),
   ``session`` (its ID; null: a create call).
 - ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.

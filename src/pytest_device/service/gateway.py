@@ -19,9 +19,10 @@ from starlette.types import Receive, Scope, Send
 from pytest_device.service import rpc
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
+from pytest_device.service.programs.isolation import HOST
 from pytest_device.service.replies import NOT_FOUND, refusal
 from pytest_device.service.runners.base import Record, Runner
-from pytest_device.service.runners.controller import HOST, Controller, over_socket
+from pytest_device.service.runners.controller import Controller, over_socket
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"

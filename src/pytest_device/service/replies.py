@@ -72,10 +72,11 @@ def as_object(fields: object) -> Mapping[str, Any]:
 def _json_in(body: bytes) -> object:
     try:
         return json.loads(body.decode(), parse_constant=_no_number)
+    # Nested too deeply, not UTF-8, or not JSON.
     except (
         ValueError,
         RecursionError,
-    ) as error:  # nested too deeply, not UTF-8, or not JSON
+    ) as error:
         raise invalid(f"the body is not JSON: {error}") from error
 
 

@@ -148,6 +148,10 @@ async def _done_by_device(request: _Request, device: Device) -> str:
             raise ControllerError(
                 "the local device receives push messages in Appium sessions only"
             )
+        case "test", _:
+            raise ControllerError(
+                "agent-device tests no scripts on its platform web, as which it drives the local device: replay each one"
+            )
         case _:
             pass
     return ""

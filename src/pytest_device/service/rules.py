@@ -185,9 +185,8 @@ def _one_of(*choices: str) -> _Rule:
 def _integer(least: int, most: int) -> _Rule:
     return _Rule(
         f"an integer from {least} to {most}",
-        lambda value: (
-            type(value) is int and least <= value <= most
-        ),  # bool is a subclass of int
+        # Bool is a subclass of int.
+        lambda value: type(value) is int and least <= value <= most,
         {"type": "integer", "minimum": least, "maximum": most},
     )
 

@@ -16,6 +16,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pytest_device.asgi_server import Server
 from pytest_device.errors import ConfigError
 from pytest_device.private import check_private
 from pytest_device.redact import is_loopback
@@ -29,7 +30,7 @@ from pytest_device.service.lifecycle import Session
 from pytest_device.service.logs import LOGGER, logging_to
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
-from pytest_device.service.web import Server, listen
+from pytest_device.service.web import LocalProtocol, listen
 
 SWEEP_SECONDS: Final = 0.5
 """Maximum delay in seconds until a limit takes effect without requests."""
@@ -76,9 +77,8 @@ def serve(
         asyncio.run(_serve(config, announce, watch))
     finally:
         if config.temporary:
-            shutil.rmtree(
-                config.state_dir, ignore_errors=True
-            )  # the parent does so, too, unless it was killed
+            # The parent does so, too, unless it was killed.
+            shutil.rmtree(config.state_dir, ignore_errors=True)
 
 
 async def _serve(
@@ -87,9 +87,8 @@ async def _serve(
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
-        with suppress(
-            RuntimeError
-        ):  # the loop is closed: the service has already stopped
+        # The loop is closed: the service has already stopped.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(stop.set)
 
     if watch:
@@ -186,7 +185,9 @@ async def serve_requests(
         await stop.wait()
         server.should_exit = True
 
-    server = Server(over_sockets, grace_seconds=GRACE_SECONDS, ready=ready)
+    server = Server(
+        over_sockets, protocol=LocalProtocol, grace_seconds=GRACE_SECONDS, ready=ready
+    )
     # A failed sweep stops the service: better no service than one that does not enforce its limits.
     async with asyncio.TaskGroup() as group:
         others = [group.create_task(sweep()), group.create_task(end())]

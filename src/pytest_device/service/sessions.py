@@ -147,9 +147,8 @@ class Sessions:
             self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
 
     def _up_to_date(self, session: Session) -> Session:
-        while (
-            session.status not in TERMINAL
-        ):  # at most twice: every event leads to another status
+        # At most twice: every event leads to another status.
+        while session.status not in TERMINAL:
             record = self.runner.record(session.id)
             occurrence = due(session, record.boot, record.last_activity, self._clock())
             if occurrence is None:
@@ -166,9 +165,8 @@ class Sessions:
         self._log(
             f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}"
         )
-        if (
-            changed.status in TERMINAL
-        ):  # before anything that can fail: a full disk must not keep a device running
+        # Before anything that can fail: a full disk must not keep a device running.
+        if changed.status in TERMINAL:
             self._active.discard(session_id)
             self.runner.stop(session_id)
         self._store.save(changed)

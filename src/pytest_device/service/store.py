@@ -52,9 +52,8 @@ class Store:
         Raises ConfigError if it is damaged or has another version.
         """
         try:
-            os.close(
-                os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-            )  # SQLite creates its other files with the same mode
+            # SQLite creates its other files with the same mode.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(path, isolation_level=None)
             with ExitStack() as undo:
                 undo.callback(connection.close)

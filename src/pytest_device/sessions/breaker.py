@@ -4,7 +4,10 @@
       ^                                                                                |
       +------------------------------------ ready -------------------------------------+
 
-One breaker serves a whole run: each process asks, through its ``Gate``, before it creates a session.
+One breaker serves a whole run: each process asks, through its ``Permits``, before it creates a session.
+
+While a gateway fails in front of the service, all create calls fail alike and cost nothing but time. The circuit of
+the key ``CREATE`` therefore pauses before it opens.
 """
 
 import hashlib
@@ -18,13 +21,22 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pytest_device.errors import DeviceError, NotAttemptedError, UnauthorizedError
+from pytest_device.errors import (
+    DeviceError,
+    NotAttemptedError,
+    StatusError,
+    UnauthorizedError,
+)
+from pytest_device.spec import POLL_INTERVAL_SECONDS
+from pytest_device.verdict import Verdict
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 EVERY: Final = ""
 """Key of failures that affect all attempts, such as a rejected token."""
+CREATE: Final = "create"
+"""Key of create calls that fail in front of the service, whatever they request."""
 SLOTS: Final = "slots"
 """Key of the wait for an unresponsive slot store: one timed-out wait opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
@@ -34,52 +46,80 @@ WAIT_FOR_OTHERS_SECONDS: Final = 120.0
 WAIT_WITH_DEVICE_SECONDS: Final = (
     10.0  # others may need the device's slot; most drivers that fail do so sooner
 )
-TEMPORARY: Final = "infrastructure"
 PAUSE_SECONDS: Final = 300.0
 """Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
+OUTAGE_PAUSES: Final = (3, 6)
+"""Pauses after the first and second failure in front of the service, in poll intervals of up to five seconds (15 s and
+30 s by default): a deployment takes longer than a retried call, but rarely a minute."""
+OUTAGE_PROBE: Final = 12
+"""Pause after the last failure, in such intervals (60 s by default): a probe usually costs nothing."""
 FEWEST_IN_A_ROW: Final = 2
 """A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
-Ticket = tuple[str, int]
-"""An attempt: the process that makes it (empty for this one) and its number in that process."""
+_GATEWAY_ERRORS: Final = frozenset({502, 503, 504})
+_ERRORS: Final = range(400, 600)
+
+
+class AttemptId(NamedTuple):
+    """An attempt: the process that makes it (empty for this one) and its number in that process."""
+
+    process: str
+    number: int
 
 
 class Cause(NamedTuple):
-    """Why attempts fail: the verdict, a text, and the first test that was affected."""
+    """Why attempts fail: the verdict, a text, and the first test that was affected.
 
-    verdict: str
+    ``calls`` is the number of create calls, with pauses in between, that have failed in front of the service.
+    """
+
+    verdict: Verdict
     text: str
     test: str = ""
+    calls: int = 0
 
 
 class Turn(StrEnum):
     """What an attempt may do now."""
 
     GO = "go"
+    GO_AGAIN = "go again"
+    """The same; the service has created sessions for this run before, perhaps for another process."""
     WAIT = "wait"
     """Others are starting, enough to reach the limit if they fail: ask again."""
 
 
-Answer = Turn | Cause
+class Pause(NamedTuple):
+    """Ask again in ``seconds``: create calls fail in front of the service."""
+
+    seconds: float
+    cause: Cause
+
+
+_GOES: Final = frozenset({Turn.GO, Turn.GO_AGAIN})
+
+Answer = Turn | Pause | Cause
 """A cause instead of a turn means that the attempt is refused."""
 
 
-class Judge(Protocol):
+class Breaker(Protocol):
     """Decides on attempts; called from any thread."""
 
-    def ask(self, key: str, ticket: Ticket) -> Answer:
+    def ask(self, key: str, attempt: AttemptId) -> Answer:
         """Return whether to make an attempt; if so, it counts as in progress until another call ends it."""
         ...
 
-    def ready(self, key: str, ticket: Ticket) -> None:
+    def ready(self, key: str, attempt: AttemptId) -> None:
         """Record a successful attempt."""
         ...
 
-    def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
+    def failed(
+        self, key: str, attempt: AttemptId, cause: Cause, *, is_final: bool
+    ) -> None:
         """Record a failed attempt; ``is_final`` if a retry would fail, too."""
         ...
 
-    def released(self, key: str, ticket: Ticket) -> None:
+    def released(self, key: str, attempt: AttemptId) -> None:
         """Record that an attempt was abandoned before it succeeded or failed."""
         ...
 
@@ -99,61 +139,144 @@ class _Circuit:
     is_final: bool = False
     since: float = 0.0
     """When the last failure occurred."""
-    under_way: set[Ticket] = field(default_factory=set[Ticket])
+    under_way: set[AttemptId] = field(default_factory=set[AttemptId])
 
-    def fail(self, cause: Cause, *, is_final: bool, now: float) -> None:
+    def begin(self, attempt: AttemptId) -> None:
+        self.under_way.add(attempt)
+
+    def fail(
+        self,
+        cause: Cause,
+        attempt: AttemptId,  # noqa: ARG002  # an outage uses it
+        *,
+        is_final: bool,
+        now: float,
+    ) -> None:
         self.failures, self.since = self.failures + 1, now
+        self._note(cause, is_final=is_final)
+
+    def _note(self, cause: Cause, *, is_final: bool) -> None:
         if self.cause is None or (is_final and not self.is_final):
             self.cause, self.is_final = cause, is_final
 
+    def succeed(self) -> None:
+        if not self.is_final:
+            self.failures, self.cause = 0, None
 
-class Breaker:
-    """The circuits of a run, all closed at first; ``limit`` is the maximum number of consecutive failures."""
+    def answer(self, attempt: AttemptId, now: float) -> Answer:
+        others = self.under_way - {attempt}
+        if self.cause is None:
+            return Turn.GO
+        if self.is_final:
+            return self.cause
+        if self.failures < self.limit:
+            return Turn.GO if self.failures + len(others) < self.limit else Turn.WAIT
+        is_half_open = now - self.since >= PAUSE_SECONDS and not others
+        return Turn.GO if is_half_open else self.cause
 
-    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+
+@dataclass(slots=True)
+class _OutageCircuit(_Circuit):
+    """Failures in front of the service; ``failures`` counts rounds, each with a pause after it.
+
+    Attempts that began before a failure belong to its round, since they show nothing new.
+    """
+
+    interval: float = POLL_INTERVAL_SECONDS
+    has_succeeded: bool = False
+    """Whether the service has ever created a session for this run."""
+    before: set[AttemptId] = field(default_factory=set[AttemptId])
+    """Attempts that began before the last failure."""
+
+    def begin(self, attempt: AttemptId) -> None:
+        self.under_way.add(attempt)
+        self.before.discard(attempt)
+
+    def fail(
+        self, cause: Cause, attempt: AttemptId, *, is_final: bool, now: float
+    ) -> None:
+        if attempt in self.before:
+            return
+        self.failures, self.since, self.before = (
+            self.failures + cause.calls,
+            now,
+            set(self.under_way),
+        )
+        self._note(cause, is_final=is_final and self.failures >= self.limit)
+
+    def succeed(self) -> None:
+        _Circuit.succeed(self)
+        self.has_succeeded = True
+        self.before.clear()
+
+    def answer(self, attempt: AttemptId, now: float) -> Answer:
+        go = Turn.GO_AGAIN if self.has_succeeded else Turn.GO
+        if self.cause is None:
+            return go
+        if self.is_final:
+            return self.cause
+        is_open = self.failures >= self.limit
+        pause = OUTAGE_PROBE if is_open else OUTAGE_PAUSES[self.failures - 1]
+        left = self.since + pause * self.interval - now
+        is_probed = bool(self.under_way - self.before - {attempt})
+        if is_open:
+            return self.cause if left > 0 or is_probed else go
+        if left > 0:
+            return Pause(left, self.cause)
+        return Turn.WAIT if is_probed else go
+
+
+class LocalBreaker:
+    """Decides in this process: the circuits of a run, all closed at first; ``limit`` is the maximum number of consecutive failures.
+
+    ``interval_seconds`` is the poll interval, by which the pauses during an outage are measured.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        clock: Callable[[], float],
+        *,
+        interval_seconds: float = POLL_INTERVAL_SECONDS,
+    ) -> None:
         self._limit, self._clock = max(limit, FEWEST_IN_A_ROW), clock
-        self._circuits: dict[str, _Circuit] = {}
+        self._outage = _OutageCircuit(
+            len(OUTAGE_PAUSES) + 1,
+            interval=min(interval_seconds, float(POLL_INTERVAL_SECONDS)),
+        )
+        self._circuits: dict[str, _Circuit] = {CREATE: self._outage}
         self._lock = threading.Lock()
 
-    def ask(self, key: str, ticket: Ticket) -> Answer:
+    def ask(self, key: str, attempt: AttemptId) -> Answer:
         with self._lock:
             for_all, circuit = self._of(EVERY), self._of(key)
-            answer = (for_all.cause if for_all.is_final else None) or self._answer(
-                circuit, ticket
+            answer = (for_all.cause if for_all.is_final else None) or circuit.answer(
+                attempt, self._clock()
             )
-            if answer is Turn.GO:
-                circuit.under_way.add(ticket)
+            if answer in _GOES:
+                circuit.begin(attempt)
             return answer
 
-    def _answer(self, circuit: _Circuit, ticket: Ticket) -> Answer:
-        others = circuit.under_way - {ticket}
-        if circuit.cause is None:
-            return Turn.GO
-        if circuit.is_final:
-            return circuit.cause
-        if circuit.failures < circuit.limit:
-            return (
-                Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
-            )
-        is_half_open = self._clock() - circuit.since >= PAUSE_SECONDS and not others
-        return Turn.GO if is_half_open else circuit.cause
-
-    def ready(self, key: str, ticket: Ticket) -> None:
+    def ready(self, key: str, attempt: AttemptId) -> None:
         with self._lock:
             circuit = self._of(key)
-            circuit.under_way.discard(ticket)
-            if not circuit.is_final:
-                circuit.failures, circuit.cause = 0, None
+            circuit.under_way.discard(attempt)
+            circuit.succeed()
 
-    def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
+    def failed(
+        self, key: str, attempt: AttemptId, cause: Cause, *, is_final: bool
+    ) -> None:
         with self._lock:
+            # A token that has worked: its process does not know that.
+            if key == EVERY and self._outage.has_succeeded:
+                key, cause = CREATE, cause._replace(calls=max(cause.calls, 1))
             for circuit in self._circuits.values():
-                circuit.under_way.discard(ticket)
-            self._of(key).fail(cause, is_final=is_final, now=self._clock())
+                circuit.under_way.discard(attempt)
+            self._of(key).fail(cause, attempt, is_final=is_final, now=self._clock())
 
-    def released(self, key: str, ticket: Ticket) -> None:
+    def released(self, key: str, attempt: AttemptId) -> None:
         with self._lock:
-            self._of(key).under_way.discard(ticket)
+            self._of(key).under_way.discard(attempt)
 
     def note_affected_test(self, key: str, test: str) -> None:
         with self._lock:
@@ -166,7 +289,9 @@ class Breaker:
         with self._lock:
             for circuit in self._circuits.values():
                 circuit.under_way = {
-                    ticket for ticket in circuit.under_way if ticket[0] != process
+                    attempt
+                    for attempt in circuit.under_way
+                    if attempt.process != process
                 }
 
     def _of(self, key: str) -> _Circuit:
@@ -175,123 +300,136 @@ class Breaker:
         )
 
 
-class NoBreaker:
+class AllowAll:
     """Allows every attempt."""
 
-    def ask(self, key: str, ticket: Ticket) -> Answer:
-        del key, ticket
+    def ask(self, key: str, attempt: AttemptId) -> Answer:
+        del key, attempt
         return Turn.GO
 
-    def ready(self, key: str, ticket: Ticket) -> None: ...
+    def ready(self, key: str, attempt: AttemptId) -> None: ...
     def failed(
-        self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool
+        self, key: str, attempt: AttemptId, cause: Cause, *, is_final: bool
     ) -> None: ...
-    def released(self, key: str, ticket: Ticket) -> None: ...
+    def released(self, key: str, attempt: AttemptId) -> None: ...
     def note_affected_test(self, key: str, test: str) -> None: ...
 
 
-class Gate:
-    """The attempts of a process; ``verdict_of`` classifies an error, ``mask`` hides secrets in its text."""
+class Permits:
+    """Hands out a process's permits for attempts; ``verdict_of`` classifies an error, ``mask`` hides secrets in its text."""
 
     def __init__(
         self,
-        judge: Judge | None = None,
+        breaker: Breaker | None = None,
         *,
-        verdict_of: Callable[[DeviceError], str] = lambda _error: TEMPORARY,
+        verdict_of: Callable[[DeviceError], Verdict] = lambda _error: (
+            Verdict.INFRASTRUCTURE
+        ),
         mask: Callable[[str], str] = str,
     ) -> None:
-        self.judge = judge or NoBreaker()
+        self.breaker = breaker or AllowAll()
+        self.has_worked = False
+        """Whether the service has accepted a call of this process, or created a session for another one of the run."""
         self._verdict_of, self._mask = verdict_of, mask
         self._numbers = count()
 
-    def attempt(self, key: str) -> "AttemptHandle":
-        return AttemptHandle(self, key, ("", next(self._numbers)))
+    def new(self, key: str) -> "BreakerPermit":
+        """Return the permit for an attempt; it asks the breaker when the attempt is about to begin."""
+        return BreakerPermit(self, key, AttemptId("", next(self._numbers)))
 
     def begin(
         self, keys: Iterable[str], patience_seconds: float
-    ) -> "Mapping[str, AttemptHandle]":
+    ) -> "Mapping[str, BreakerPermit]":
         """Start attempts together once the breaker allows all or patience runs out; raises NotAttemptedError.
 
         A process that waits releases all of them, so that two processes never wait for each other.
         """
-        attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
+        permits = {key: self.new(key) for key in keys}
+        began = time.monotonic()
         try:
             while (
-                not all(one.may_begin() for one in attempts.values())
+                not all(permit.may_begin() for permit in permits.values())
                 and time.monotonic() - began < patience_seconds
             ):
-                _release(attempts)
+                _release(permits)
                 time.sleep(ASK_AGAIN_SECONDS)
         except BaseException:
-            _release(attempts)
+            _release(permits)
             raise
-        return attempts
+        return permits
 
     @contextmanager
     def attempting(
-        self, key: str, test: str, attempt: "AttemptHandle | None" = None
+        self, key: str, test: str, permit: "BreakerPermit | None" = None
     ) -> Generator[None]:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
-        attempt = attempt or self.attempt(key)
+        permit = permit or self.new(key)
         try:
-            attempt.may_begin()  # others may have failed since it began
+            permit.may_begin()  # others may have failed since it began
             yield
-            attempt.ready()
+            permit.ready()
         except NotAttemptedError:
             raise
         except DeviceError as error:
-            attempt.failed(error)
+            permit.failed(error)
             self.note_affected_test(key, test)
             raise
         finally:
-            attempt.release()
+            permit.release()
 
     def cause_of(self, error: DeviceError) -> Cause:
-        return Cause(
-            str(self._verdict_of(error)), self._mask(str(error).partition("\n")[0])
-        )
+        return Cause(self._verdict_of(error), self._mask(str(error).partition("\n")[0]))
 
     def note_affected_test(self, key: str, test: str) -> None:
         """Record the first test that was affected by the cause of failures."""
-        for one in (key, EVERY):
-            self.judge.note_affected_test(one, test)
+        for one in (key, EVERY, CREATE):
+            self.breaker.note_affected_test(one, test)
 
 
-class AttemptHandle:
-    """One attempt, from the request for permission to its result."""
+class BreakerPermit:
+    """The permit for one attempt, from the request to the result of the attempt."""
 
-    def __init__(self, gate: Gate, key: str, ticket: Ticket) -> None:
-        self._gate, self._key, self._ticket = gate, key, ticket
+    def __init__(self, permits: Permits, key: str, attempt: AttemptId) -> None:
+        self._permits, self._key, self._attempt = permits, key, attempt
         self._is_under_way = False
         self._failure: DeviceError | None = None
+        self.pause: Pause | None = None
+        """Why it may not begin yet, if create calls fail."""
 
     def may_begin(self) -> bool:
         """Return whether to make it now; if not, call again.
 
         Raises NotAttemptedError if it is refused, or its own error if it has failed before.
         """
-        answer = self._gate.judge.ask(self._key, self._ticket)
+        answer = self._permits.breaker.ask(self._key, self._attempt)
         if isinstance(answer, Cause):
             raise self._failure or NotAttemptedError(
                 answer.text, verdict=answer.verdict, test=answer.test
             )
-        self._is_under_way |= answer is Turn.GO
+        self.pause = answer if isinstance(answer, Pause) else None
+        self._permits.has_worked |= answer is Turn.GO_AGAIN
+        self._is_under_way |= answer in _GOES
         return self._is_under_way
 
     def ready(self) -> None:
         self._is_under_way = False
-        self._gate.judge.ready(self._key, self._ticket)
+        self._permits.breaker.ready(self._key, self._attempt)
 
-    def failed(self, error: DeviceError, *, may_be_final: bool = True) -> None:
-        """Record its failure; errors that the suite has to fix are final."""
+    def failed(
+        self, error: DeviceError, *, may_be_final: bool = True, calls: int = 0
+    ) -> None:
+        """Record its failure; errors that the suite has to fix are final.
+
+        With ``calls``, that many create calls have failed in front of the service or with a token that has worked.
+        """
         self._is_under_way, self._failure = False, error
-        cause = self._gate.cause_of(error)
+        cause = self._permits.cause_of(error)._replace(calls=calls)
         is_token = isinstance(error, UnauthorizedError) and not error.is_page
-        is_final, key = (
-            may_be_final and cause.verdict != TEMPORARY,
-            EVERY if is_token else self._key,
+        is_final = may_be_final and not cause.verdict.is_temporary and not calls
+        key = EVERY if is_token and not calls else self._key
+        self._permits.breaker.failed(
+            key, self._attempt, cause, is_final=is_token or is_final
         )
-        self._gate.judge.failed(key, self._ticket, cause, is_final=is_token or is_final)
 
     @property
     def is_refused(self) -> bool:
@@ -307,12 +445,21 @@ class AttemptHandle:
         """Record that it was abandoned, unless it has succeeded or failed."""
         if self._is_under_way:
             self._is_under_way = False
-            self._gate.judge.released(self._key, self._ticket)
+            self._permits.breaker.released(self._key, self._attempt)
 
 
-def _release(attempts: Mapping[str, AttemptHandle]) -> None:
-    for one in attempts.values():
-        one.release()
+def is_outage(error: BaseException) -> bool:
+    """Return whether a create call failed in front of the service: at a gateway, a firewall or a proxy."""
+    if not isinstance(error, StatusError):
+        return False
+    return error.status in _GATEWAY_ERRORS or (
+        error.is_page and error.status in _ERRORS
+    )
+
+
+def _release(permits: Mapping[str, BreakerPermit]) -> None:
+    for permit in permits.values():
+        permit.release()
 
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:

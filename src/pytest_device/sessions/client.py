@@ -20,13 +20,14 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import (
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import (
+    Sockets,
     check_sent,
     naming_intercepting_plugin,
     protect_from_mocks,
+    verification,
 )
-from pytest_device.sessions.models import Session
-from pytest_device.sessions.network import verification
 from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import (
     body_of,
@@ -38,14 +39,16 @@ from pytest_device.sessions.replies import (
 )
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.sessions.sockets import Sockets
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
 
 REPLY_SECONDS: Final = 30.0
-"""Maximum seconds of a call once it is connected, however slowly the response trickles in."""
+"""Maximum seconds of a call once it is connected, however slowly the response trickles in; of a create call, unless
+its caller waits longer."""
+CONNECT_SECONDS: Final = 10.0
 
-_TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
+_SILENCE_SECONDS: Final = 30.0
+_TIMEOUT: Final = httpx.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS)
 _NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -61,7 +64,12 @@ class SessionClient(Protocol):
 
     @property
     def base_url(self) -> str: ...
-    def create(self, request: SessionRequest) -> Session: ...
+    def create(
+        self, request: SessionRequest, *, timeout_seconds: float | None = None
+    ) -> Session:
+        """Create a session; wait for the response for up to ``timeout_seconds``, or as long as the client chooses."""
+        ...
+
     def get(self, session_id: UUID | str) -> Session: ...
     def stop(self, session_id: UUID | str) -> Session: ...
     def leaves_unknown(self, error: BaseException) -> bool:
@@ -140,10 +148,19 @@ class DeviceClient:
     def close(self) -> None:
         self._http.close()
 
-    def create(self, request: SessionRequest) -> Session:
-        """Create a session; it is billed until it is stopped."""
+    def create(
+        self, request: SessionRequest, *, timeout_seconds: float | None = None
+    ) -> Session:
+        """Create a session; it is billed until it is stopped.
+
+        Waits for the response for ``timeout_seconds``, if that is longer than for other calls: once nobody waits for
+        it, nobody can stop the session.
+        """
+        seconds = max(self._reply_seconds, timeout_seconds or 0.0)
         body = request.to_wire(self._vendor)
-        return self._call("create", "POST", SESSIONS_PATH, _never_left, body=body)
+        return self._call(
+            "create", "POST", SESSIONS_PATH, _never_left, body=body, seconds=seconds
+        )
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
@@ -180,22 +197,17 @@ class DeviceClient:
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return (
-                    error.status not in retry_policy.REFUSED
-                )  # a gateway may have lost a successful response
+                # A gateway may have lost a successful response.
+                return error.status not in retry_policy.REFUSED
             case _:  # an interrupt loses the response, too
                 return True
 
     def hide(self, session: Session) -> Session:
         """Mask the session's connection details from now on; return it."""
-        if session.remote_config is not None:
+        if config := session.remote_config or session.incomplete_config:
             public = {urlsplit(url).hostname for url in (session.url, self.base_url)}
             self._redactor.add(
-                *(
-                    secret
-                    for secret in session.remote_config.secrets()
-                    if secret not in public
-                )
+                *(secret for secret in config.secrets() if secret not in public)
             )
         return session
 
@@ -206,16 +218,17 @@ class DeviceClient:
         path: str,
         may_repeat: Callable[[ServiceError], bool],
         body: Any = None,
+        seconds: float | None = None,
     ) -> Session:
         for attempts in range(1, retry_policy.ATTEMPTS):
             try:
-                return self._once(operation, method, path, body)
+                return self._once(operation, method, path, body, seconds)
             except ServiceError as error:
                 if not may_repeat(error):
                     raise
                 asked = retry_after_of(error)
             self._sleep(retry_policy.pause_after(attempts, asked))
-        return self._once(operation, method, path, body)
+        return self._once(operation, method, path, body, seconds)
 
     def _tried(self, operation: str, method: str, path: str) -> Session | ServiceError:
         try:
@@ -223,10 +236,21 @@ class DeviceClient:
         except ServiceError as error:
             return error
 
-    def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
+    def _once(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        body: Any,
+        seconds: float | None = None,
+    ) -> Session:
+        seconds = self._reply_seconds if seconds is None else seconds
         try:
-            with naming_intercepting_plugin(self.base_url), self._bounded(operation):
-                return self.hide(self._asked(operation, method, path, body))
+            with (
+                naming_intercepting_plugin(self.base_url),
+                self._bounded(operation, seconds),
+            ):
+                return self.hide(self._asked(operation, method, path, body, seconds))
         except ServiceError as error:
             self._without_token(error)
             raise
@@ -235,14 +259,23 @@ class DeviceClient:
                 f"service address {self.base_url!r} cannot be used: {error}"
             ) from None
 
-    def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
+    def _asked(
+        self, operation: str, method: str, path: str, body: Any, seconds: float
+    ) -> Session:
         # The interface requires the Content-Type header even without a body ("Endpoints", common to all).
         headers, extensions = (
             {"Content-Type": "application/json"},
             {"trace": self._sockets.note},
         )
+        silence = max(_SILENCE_SECONDS, seconds)
+        timeout = httpx.Timeout(_SILENCE_SECONDS, connect=CONNECT_SECONDS, read=silence)
         with self._http.stream(
-            method, path, json=body, headers=headers, extensions=extensions
+            method,
+            path,
+            json=body,
+            headers=headers,
+            extensions=extensions,
+            timeout=timeout,
         ) as reply:
             if self._is_networked:
                 check_sent(reply, self.base_url)
@@ -258,14 +291,16 @@ class DeviceClient:
                 raise
 
     @contextmanager
-    def _bounded(self, operation: str) -> Generator[None]:
+    def _bounded(self, operation: str, seconds: float) -> Generator[None]:
         """Limit a call's duration and convert httpx's errors into ours."""
-        with self._sockets.limited(self._reply_seconds) as late:
+        with self._sockets.limited(seconds) as late:
             try:
                 yield
             except httpx.HTTPError as error:
                 if late.is_set():
-                    message = f"{operation}: the response took longer than {self._reply_seconds:g} s"
+                    message = (
+                        f"{operation}: the response took longer than {seconds:g} s"
+                    )
                     raise TransportError(message, sent=True) from None
                 raise self._no_answer(operation, error) from None
 

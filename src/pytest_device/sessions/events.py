@@ -18,15 +18,16 @@ from typing import (
 
 from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError
 from pytest_device.sessions.partial import is_same
-from pytest_device.sessions.states import PROVEN, Outcome
+from pytest_device.sessions.states import PROVEN, State
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
+    # Loads pydantic, which reporting does not need.
     from pytest_device.sessions.models import (
         Session,
-    )  # loads pydantic, which reporting does not need
+    )
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Incremented with each change that would make readers of an older version misread the plain form."""
 _T = TypeVar("_T", bound="Event | SessionRef")
 
@@ -78,22 +79,24 @@ class Ready(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class StartFailed(_OfSession):
-    """A session failed to start and is replaced; ``attempt`` is the number of the next attempt."""
+    """A session failed to start; ``attempt`` is the number of the attempt that replaces it, 0 if none does."""
 
     reason: str
-    attempt: int
-    limit: int
+    attempt: int = 0
+    limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped(_OfSession):
     """The service reports that a session has ended, stopped or errored.
 
-    ``running_seconds`` is this run's share of the running time by the service's timestamps, or None without them.
+    ``running_seconds`` is this run's share of the running time by the service's timestamps. Where these do not say when
+    it ended, it is None, and ``max_running_seconds`` is an upper bound, or None without one.
     """
 
     status: str
     running_seconds: float | None = None
+    max_running_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +155,13 @@ class Unused(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class CreateUnknown(_OfSession):
-    """The response to a create call was lost: a session with this name may be running, but cannot be looked up."""
+    """The response to a create call was lost: a session with this name may be running, but cannot be looked up.
+
+    ``awaited_until`` is the time of day until which the reaper waits for it, empty if the call has ended.
+    """
 
     name: str
+    awaited_until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +192,15 @@ _WORDS: Final[Mapping[str, type[Event]]] = {
     for one in get_args(Event)
 }
 _WORD_OF: Final = {one: word for word, one in _WORDS.items()}
-_OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
-    Stopped: Outcome.STOPPED,
-    Gone: Outcome.GONE,
-    StopDelayed: Outcome.DELAYED,
-    StopFailed: Outcome.REFUSED,
-    CreateUnknown: Outcome.UNKNOWN,
-    Kept: Outcome.KEPT,
-    KeptWarm: Outcome.WARM,
-    Attached: Outcome.ATTACHED,
+_ENDS: Final[Mapping[type[Event], State]] = {
+    Stopped: State.STOPPED,
+    Gone: State.GONE,
+    StopDelayed: State.DELAYED,
+    StopFailed: State.REFUSED,
+    CreateUnknown: State.UNKNOWN,
+    Kept: State.KEPT,
+    KeptWarm: State.WARM,
+    Attached: State.ATTACHED,
 }
 
 
@@ -203,14 +210,14 @@ def session_id_of(event: Event) -> str:
     return "" if isinstance(of, Queued) else of.session_id
 
 
-def outcome_of(event: Event) -> Outcome | None:
-    """Return the session's outcome after this event, or None if it continues."""
-    return _OUTCOMES.get(type(event))
+def end_of(event: Event) -> State | None:
+    """Return how the session ended by this event, None if it continues."""
+    return _ENDS.get(type(event))
 
 
 def is_proof(event: Event) -> bool:
     """Return whether an event proves that its session is no longer running."""
-    return outcome_of(event) in PROVEN
+    return end_of(event) in PROVEN
 
 
 def detail_of(event: Event) -> str:
@@ -284,7 +291,12 @@ def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent
         case _ if answer.status not in TERMINAL:
             return StopFailed(of, f"its status is {answer.described_status}")
         case _:
-            return Stopped(of, str(answer.status), answer.running_seconds)
+            return Stopped(
+                of,
+                str(answer.status),
+                answer.running_seconds,
+                answer.max_running_seconds,
+            )
 
 
 class EventFormatError(ValueError):

@@ -3,25 +3,20 @@
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.figures import counted
 from pytest_device.sessions.events import detail_of, is_proof
-from pytest_device.sessions.ledger import (
-    ENDED,
-    UNKNOWN,
-    WARM,
-    Entry,
-    date_and_time,
-    time_of,
-    time_of_day,
-)
+from pytest_device.sessions.ledger import Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.session_id import SessionId
+from pytest_device.sessions.states import TOMBSTONES, WITHOUT_ID, Phase
 from pytest_device.sessions.sweep import (
     Findings,
+    hidden,
     is_free,
     is_over,
     look_up_sessions,
@@ -57,7 +52,7 @@ class Known(NamedTuple):
         run = "active" if self.is_alive else "finished"
         state = (
             f"kept warm until {time_of_day(time_of(entry.until))}"
-            if entry.state == WARM
+            if entry.state == Phase.WARM
             else entry.state
         )
         yield f"{entry.session_id or 'ID unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
@@ -125,10 +120,11 @@ class StopResult(Findings):
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
         for session_id in self.unknown_ids:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
-        for entry in self.other_tokens:
+        for event in self.left_to_other_tokens:
+            of = event.session
             yield (
-                f"skipped: {entry.label} {entry.session_id} was created with another access token; "
-                f"pytest-device stop {entry.session_id} tries this one"
+                f"not stopped: {of.label} {of.url or of.session_id}: {detail_of(event)}; another access token created "
+                f"it: with that token, run pytest-device stop {of.session_id}"
             )
         yield from self.damages()
 
@@ -147,25 +143,26 @@ def stop_known(
 ) -> StopResult:
     """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
+        account = account_of(state_dir, endpoint.token) if known else ""
+        offered = [one for one in known if choice.includes(one)]
+        invisible = _invisible(offered, endpoint, account)
         chosen = [
             one
-            for one in known
-            if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)
+            for one in offered
+            if one in invisible or _is_free_at(endpoint.url, one) or choice.ids
         ]
         here = [
             one
             for one in chosen
-            if one.entry.state not in ENDED and one.entry.service == endpoint.url
-        ]
-        account = account_of(state_dir, endpoint.token) if here else ""
-        other_tokens = [
-            one.entry for one in here if not (one.entry.is_of(account) or choice.ids)
+            if one.entry.state not in TOMBSTONES and one.entry.service == endpoint.url
         ]
         running = [
             one.entry
             for one in here
-            if one.entry.state not in UNKNOWN and one.entry not in other_tokens
+            if one.entry.state not in WITHOUT_ID and one not in invisible
         ]
+        running.sort(key=lambda entry: not entry.is_of(account))
+
         unlisted = {
             str(one)
             for one in choice.ids
@@ -181,28 +178,46 @@ def stop_known(
             Entry.of_session(session_id, label="session")
             for session_id in sorted(unlisted - unknown)
         ]
-        events = stop_all(endpoint, [*running, *found], timeout_seconds)
+
+        events = stop_all(
+            endpoint, [*running, *found], timeout_seconds, account=account
+        )
         _forget(chosen, proven_in(events))
-        return StopResult(
-            events,
-            already_stopped=[one.entry for one in chosen if one.entry.state in ENDED],
+        now = datetime.now(UTC)
+        result = StopResult(
+            already_stopped=[
+                one.entry for one in chosen if one.entry.state in TOMBSTONES
+            ],
+            left_to_other_tokens=[hidden(one.entry) for one in invisible],
             skipped_live=0 if choice.ids else len(known) - len(chosen),
             unknown=[
                 one.entry
                 for one in here
-                if one.entry.state in UNKNOWN and not is_over(one.entry)
+                if one.entry.state in WITHOUT_ID and not is_over(one.entry, now)
             ],
             other_services=[
                 one.entry
                 for one in chosen
-                if one.entry.state not in ENDED and one not in here
+                if one.entry.state not in TOMBSTONES and one not in here
             ],
             unknown_ids=sorted(unknown),
-            other_tokens=[
-                entry for entry in other_tokens if entry.state not in UNKNOWN
-            ],
             damaged={} if choice.ids else damaged,
         )
+        result.add_stops(events, running, account)
+        return result
+
+
+def _invisible(offered: list[Known], endpoint: Endpoint, account: str) -> list[Known]:
+    """Return warm sessions that another token created and this one cannot look up: their owner may still use them."""
+    warm = [
+        one
+        for one in offered
+        if one.entry.state == Phase.WARM
+        and one.entry.service == endpoint.url
+        and not one.entry.is_of(account)
+    ]
+    found = look_up_sessions(endpoint, [one.entry.session_id for one in warm])
+    return [one for one in warm if found.get(one.entry.session_id) is None]
 
 
 def _is_free_at(service_url: str, one: Known) -> bool:
@@ -212,8 +227,8 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove stopped sessions; a live run removes those that its own processes stopped."""
     for one in chosen:
-        is_past = one.entry.state in ENDED or (
-            one.entry.state in UNKNOWN and is_over(one.entry)
+        is_past = one.entry.state in TOMBSTONES or (
+            one.entry.state in WITHOUT_ID and is_over(one.entry, datetime.now(UTC))
         )
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
         one.run.clear([one.entry] if is_done else [])

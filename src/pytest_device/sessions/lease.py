@@ -5,14 +5,17 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.device_session import DeviceSession, advance_due
+from pytest_device.sessions.device_session import (
+    DeviceSession,
+    ProblemOf,
+    SessionConfig,
+    advance_due,
+)
 from pytest_device.sessions.lifecycle import WaitPolicy, skip_controller_check
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Relay, Reporter
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 

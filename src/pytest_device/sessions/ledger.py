@@ -4,6 +4,9 @@
     <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
     <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: renaming the file claims it
 
+An intent's name consists of its run, its owner and a number, and its file is created exclusively: entries with names
+from ``uuid`` or ``random`` would overwrite each other in a suite that patches these modules.
+
 Neither clocks nor process IDs decide anything: an owner is alive while its lock is held (``sweep`` checks that).
 Standard library only, and little of it, since the reaper loads this module.
 """
@@ -17,33 +20,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pytest_device.sessions.partial import SPELLING, minutes_in
+from pytest_device.sessions.states import RECORDED, WITHOUT_ID, Phase
 from pytest_device.spec import CLEANUP_MINUTES, LONGEST_MINUTES
 
 if TYPE_CHECKING:
     from datetime import datetime  # would occupy the reaper's memory
 
-REQUESTED: Final = "asked"
-"""The create call is in flight."""
-LOST: Final = "lost"
-"""The response to the create call was lost: a session with an unknown ID may be running."""
-LIVE: Final = "live"
-KEPT: Final = "kept"
-"""Deliberately left running until its own limits or ``pytest-device stop`` end it."""
-WARM: Final = "warm"
-"""Kept running for the next run until a given time, free to be claimed."""
-STOPPED: Final = "stopped"
-"""A tombstone: stopped when no process could read the report, for the next sweep."""
-UNKNOWN: Final = frozenset({REQUESTED, LOST})
-GONE: Final = "gone"
-"""A tombstone, too: the service no longer knew it."""
-ENDED: Final = frozenset({STOPPED, GONE})
-STATES: Final = frozenset({REQUESTED, LOST, LIVE, KEPT, WARM, *ENDED})
-
 _VERSION: Final = 2
 _ENTRY: Final = ".json"
 _WARM_ENTRY: Final = f".warm{_ENTRY}"
-_INTENT: Final = re.compile("[0-9a-f]{32}")
-_OWNER: Final = re.compile("[A-Za-z0-9-]+")
+_NAME: Final = re.compile("[A-Za-z0-9-]{1,200}")
 """Names that become parts of paths."""
 _READ_ONLY: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -59,7 +45,7 @@ class Entry(NamedTuple):
     """One session, or the intent to create one."""
 
     intent: str
-    """The entry's own name, 32 hexadecimal digits."""
+    """The entry's own name, unique in the state directory."""
     owner: str
     service: str
     """Base URL of the service that creates it."""
@@ -74,7 +60,7 @@ class Entry(NamedTuple):
     session_id: str = ""
     url: str = ""
     """URL of the session page."""
-    state: str = REQUESTED
+    state: Phase = Phase.CREATING
     until: str = ""
     """Latest time, in UTC, at which a warm session is stopped."""
     ends: str = ""
@@ -94,7 +80,9 @@ class Entry(NamedTuple):
         minutes: int = LONGEST_MINUTES,
     ) -> Self:
         """Return an entry for a running session that is in no ledger here."""
-        return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
+        return cls(
+            session_id, "", "", label, "", "", minutes, session_id, url, Phase.LIVE
+        )
 
     def created(self, session_id: str, url: str, answer: bytes) -> Self:
         """Return the entry after its create call, with the duration from the response if the request left it open."""
@@ -103,7 +91,7 @@ class Entry(NamedTuple):
         return self._replace(session_id=session_id, url=url, minutes=minutes)
 
     def is_of(self, account: str) -> bool:
-        """Return whether this account's token may stop it."""
+        """Return whether this account's token created it, as far as known; others may be able to stop it, too."""
         return not self.account or self.account == account
 
     @classmethod
@@ -120,23 +108,24 @@ class Entry(NamedTuple):
                 f"its version {version!r} is not supported (only {_VERSION})"
             )
         if any(
-            type(value) is not kind
+            type(value) is not (str if kind is Phase else kind)
             for value, kind in zip(entry, cls.__annotations__.values(), strict=True)
         ):
             raise DamagedEntryError("a value has the wrong type")
-        if entry.state not in STATES:
+        if entry.state not in RECORDED:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
-        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(
+        if bool(entry.session_id) == (entry.state in WITHOUT_ID) or not _is_id(
             entry.session_id
         ):
             raise DamagedEntryError(
                 f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}"
             )
-        if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
+        if not (_NAME.fullmatch(entry.intent) and _NAME.fullmatch(entry.owner)):
             raise DamagedEntryError(
                 f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name"
             )
-        return entry
+
+        return entry._replace(state=Phase(entry.state))
 
     def to_json(self) -> str:
         return json.dumps({"version": _VERSION, **self._asdict()})
@@ -148,28 +137,45 @@ class Ledger:
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
+    def add(self, entry: Entry) -> None:
+        """Write a new entry durably; raises OSError if that fails, FileExistsError if another entry has its name."""
+        draft = self._drafted(entry)
+        try:
+            _name_new(draft, self._path(entry.intent))
+        finally:
+            _unlink(draft)
+        self._sync()
+
     def write(self, entry: Entry) -> None:
         """Replace an entry durably; raises OSError and keeps the previous one if that fails."""
-        path = self._path(entry.intent)
-        draft = f"{path}.{os.getpid()}.tmp"
+        draft = self._drafted(entry)
         try:
-            with open(
-                os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600),
-                "w",
-                encoding="utf-8",
-            ) as file:  # noqa: PTH123
-                file.write(entry.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)  # noqa: PTH105  # pathlib costs the reaper too much memory
+            os.replace(draft, self._path(entry.intent))  # noqa: PTH105  # pathlib costs the reaper too much memory
         except OSError:
             _unlink(draft)
             raise
         self._sync()
 
+    def _drafted(self, entry: Entry) -> str:
+        """Write an entry to a file that is none yet; return its path."""
+        draft = f"{self._path(entry.intent)}.{os.getpid()}.tmp"
+        try:
+            with open(  # noqa: PTH123
+                os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600),
+                "w",
+                encoding="utf-8",
+            ) as file:
+                file.write(entry.to_json())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            _unlink(draft)
+            raise
+        return draft
+
     def keep_warm(self, entry: Entry) -> None:
         """Mark an entry as free to be claimed; raises OSError if that fails."""
-        self.write(entry._replace(state=WARM))
+        self.write(entry._replace(state=Phase.WARM))
         os.rename(self._path(entry.intent), self._path(entry.intent, _WARM_ENTRY))  # noqa: PTH104
         self._sync()
 
@@ -178,10 +184,13 @@ class Ledger:
 
         From then on that ledger's run uses or stops the session. Raises OSError if it cannot be moved.
         """
+        # Another session's entry, which the move would overwrite.
+        if into.holds(intent):
+            return False
         try:
-            os.rename(
+            os.rename(  # noqa: PTH104
                 self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}"
-            )  # noqa: PTH104
+            )
         except FileNotFoundError:
             return False
         return True
@@ -204,10 +213,10 @@ class Ledger:
             with suppress(FileNotFoundError):
                 places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
                 if any(
-                    os.path.exists(f"{one}{end}")
+                    os.path.exists(f"{one}{end}")  # noqa: PTH110
                     for one in places
                     for end in (_ENTRY, _WARM_ENTRY)
-                ):  # noqa: PTH110
+                ):
                     return False
         return True
 
@@ -217,6 +226,13 @@ class Ledger:
 
     def holds(self, intent: str) -> bool:
         return os.path.exists(self._path(intent))  # noqa: PTH110
+
+    def is_free(self, intent: str) -> bool:
+        """Return whether no entry here has this name; an unreadable one counts as none."""
+        return not any(
+            os.path.exists(self._path(intent, suffix))  # noqa: PTH110
+            for suffix in (_ENTRY, _WARM_ENTRY)
+        )
 
     def read(self) -> tuple[list[Entry], Mapping[str, str]]:
         """Return the entries, and the paths of damaged ones with the reason."""
@@ -238,8 +254,10 @@ class Ledger:
     def _names(self) -> list[str]:
         try:
             return [
-                name for name in os.listdir(self.directory) if name.endswith(_ENTRY)
-            ]  # noqa: PTH208
+                name
+                for name in os.listdir(self.directory)  # noqa: PTH208
+                if name.endswith(_ENTRY)
+            ]
         except FileNotFoundError:
             return []
 
@@ -278,8 +296,19 @@ def _check_name(entry: Entry, name: str) -> None:
 def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
     """Return an entry with the state that its file name implies: a claimed one is live."""
     if is_warm:
-        return entry._replace(state=WARM)
-    return entry._replace(state=LIVE) if entry.state == WARM else entry
+        return entry._replace(state=Phase.WARM)
+    return entry._replace(state=Phase.LIVE) if entry.state is Phase.WARM else entry
+
+
+def _name_new(draft: str, path: str) -> None:
+    """Give a draft its name; raises FileExistsError if another file has it."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        os.replace(draft, path)  # noqa: PTH105
 
 
 def _unlink(path: str) -> None:

@@ -20,6 +20,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.options import Options
+from pytest_device.sessions.breaker import OUTAGE_PAUSES
 from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.polling import schedule_of
@@ -35,8 +36,22 @@ from pytest_device.spec import (
 NEVER_THERE: Final = (
     "the service doesn't know this ID: the session may be running under another ID"
 )
+SLICE_SECONDS: Final = 0.5
+"""Seconds of each part of a long wait in the main thread, which handles signals in between.
+
+On Windows, a signal doesn't interrupt the wait for a lock. Elsewhere, it interrupts no wait if the kernel gives it to
+another thread, as it does with half of the signals that follow another one within a millisecond.
+"""
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
+
+CAPABILITIES_POLLS: Final = 3
+"""Poll intervals (15 s by default) for which an Appium session in progress may be without ``capabilities``: they may
+come late, but a device that waits for them is billed. Chosen here: the document says that they are present."""
+NO_CAPABILITIES: Final = (
+    "the service returned no capabilities for an Appium session: drivers start with its platform and with those of "
+    "device_appium_options"
+)
 
 _LEAST_SECONDS: Final = 1.0
 """Minimum delay, unless polls are more frequent: ``Retry-After: 0`` is not an invitation to hammer the service."""
@@ -65,7 +80,7 @@ class WaitPolicy:
     timeout_seconds: float = 900.0
     poll_interval_seconds: float = POLL_INTERVAL_SECONDS
     controller_timeout_seconds: float | None = 30.0
-    learned: bool = False
+    learned: bool = True
     past_boots: Sequence[float] = ()
     jitter: float = 0.1
     random: Callable[[], float] = field(
@@ -146,12 +161,7 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
     if isinstance(answer, ServiceError):
         is_gone = isinstance(answer, NotFoundError) and not answer.is_page
         return _lost(SessionStoppedError, of, Gone.status) if is_gone else None
-    seconds = answer.running_seconds
-    ran = (
-        ""
-        if seconds is None
-        else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
-    )
+    ran = _ran(answer)
     why = f": {answer.reason}" if answer.reason else ""
     match answer.status:
         case Status.STOPPED:
@@ -160,12 +170,22 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
             )
         case Status.ERRORED:
             return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer.reason)
-        case _ if answer.remote_config is None:
+        case _ if answer.remote_config is None and answer.incomplete_config is None:
             return _lost(
                 SessionFailedError, of, f"its status is {answer.described_status}"
             )
         case _:
             return None
+
+
+def _ran(session: Session) -> str:
+    """Return after what share of its maximum duration a session ended, empty if unknown."""
+    limit = f"of at most {session.limit_minutes} minutes"
+    if session.running_seconds is not None:
+        return f" after {session.running_seconds / 60:.1f} {limit}"
+    if session.max_running_seconds is not None:
+        return f" within {session.max_running_seconds / 60:.1f} {limit}"
+    return ""
 
 
 def _lost(
@@ -225,6 +245,44 @@ def check_attachable(request: SessionRequest, session: Session, attach: str) -> 
         )
 
 
+class CreateBackoff:
+    """Pauses between create calls that were refused, though the next one may succeed; all times as below.
+
+    Used for refusals that a gateway sent, or that contradict earlier responses. The pauses are those of the breaker,
+    so that all calls of a run, by whichever test, have the same rhythm.
+    """
+
+    def __init__(self, policy: WaitPolicy) -> None:
+        self._policy = policy
+        self.calls = 0
+        """Number of refused calls."""
+        self._due = 0.0
+
+    def note(self, error: ServiceError, waited_seconds: float) -> str | None:
+        """Count a refusal; return the text to report, None to give up: after the last pause or at the timeout."""
+        self.calls += 1
+        if self.calls > len(OUTAGE_PAUSES):
+            return None
+        pause = OUTAGE_PAUSES[self.calls - 1] * min(
+            self._policy.poll_interval_seconds, POLL_INTERVAL_SECONDS
+        )
+        self._due = waited_seconds + pause
+        if self._due >= self._policy.timeout_seconds:
+            return None
+        return f"{error}; asking again in {pause:.0f} s"
+
+    def pass_over(self, seconds: float) -> None:
+        """Move the start of the count without moving the next request."""
+        self._due -= seconds
+
+    def is_due(self, waited_seconds: float) -> bool:
+        return self._due <= waited_seconds
+
+    def delay(self, waited_seconds: float) -> float:
+        """Return the seconds until the next call, never 0."""
+        return max(self._due - waited_seconds, _SOON_SECONDS)
+
+
 class CapacityBackoff:
     """Counts the refusals of a session for lack of capacity; all times are seconds since its first request.
 
@@ -272,9 +330,8 @@ class CapacityBackoff:
                 interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)
             ) * self._policy.spread(_SPREAD)
         least = min(interval, _LEAST_SECONDS)
-        later = (
-            self._policy.spread(self._policy.jitter) + self._policy.jitter
-        )  # never earlier than the service asked
+        # Never earlier than the service asked.
+        later = self._policy.spread(self._policy.jitter) + self._policy.jitter
         return min(
             max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS
         )

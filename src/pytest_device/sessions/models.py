@@ -1,6 +1,7 @@
 """The session model: reads the service's replies."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final, Self, cast
 from uuid import UUID
 
@@ -29,12 +30,14 @@ from pytest_device.sessions.remote_config import (
     AppiumConfig,
     RemoteConfig,
     config_class,
+    without_capabilities,
     without_member,
 )
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import (
     CLEANUP_MINUTES,
     DURATION_MAX_MINUTES,
+    TERMINAL,
     Platform,
     SessionType,
     Status,
@@ -64,9 +67,8 @@ def _without(
     data: object, at_fault: Sequence[tuple[int | str, ...]]
 ) -> dict[str, object] | None:
     """Return a session's fields without the invalid ones, None if no session remains."""
-    if (
-        not isinstance(data, dict) or () in at_fault
-    ):  # () is the whole object: a key is not a string
+    # () is the whole object: a key is not a string.
+    if not isinstance(data, dict) or () in at_fault:
         return None
     rest = dict(cast("dict[str, object]", data))
     for name, *inner in at_fault:
@@ -141,6 +143,7 @@ class Session(BaseModel, frozen=True):
     created_at: _Timestamp | None = None
     updated_at: _Timestamp | None = None
     _dropped: tuple[str, ...] = PrivateAttr(default=())
+    _incomplete_config: RemoteConfig | None = PrivateAttr(default=None)
 
     @field_validator("type", "platform", "status", mode="before")
     @classmethod
@@ -166,6 +169,17 @@ class Session(BaseModel, frozen=True):
     def model_post_init(self, context: Any, /) -> None:
         """Record the fields that were dropped as invalid."""
         self._dropped = tuple(context or ())  # type: ignore[misc]  # only the fields are frozen
+
+    @property
+    def incomplete_config(self) -> RemoteConfig | None:
+        """Return the connection details of an ``appium`` session without ``capabilities``; None if any others miss."""
+        return self._incomplete_config
+
+    def completed(self) -> Self:
+        """Return the session with empty ``capabilities`` if only they are missing in its connection details."""
+        if self.remote_config is not None or self._incomplete_config is None:
+            return self
+        return self.model_copy(update={"remote_config": self._incomplete_config})
 
     @property
     def page(self) -> str:
@@ -199,9 +213,8 @@ class Session(BaseModel, frozen=True):
             for name, text in nodes
             if isinstance(text, str) and text.strip()
         ]
-        for_people = [
-            text for name, text in texts if MESSAGE.search(name)
-        ]  # beside codes and the like
+        # Beside codes and the like.
+        for_people = [text for name, text in texts if MESSAGE.search(name)]
         line = " ".join(
             Redactor()
             .text(next(iter([*for_people, *(text for _, text in texts)]), ""))
@@ -245,9 +258,21 @@ class Session(BaseModel, frozen=True):
     @property
     def running_seconds(self) -> float | None:
         """Return the running time by the service's timestamps, None if they are missing or impossible."""
-        if self.started_at is None or self.finished_at is None:
+        return self._seconds_until(self.finished_at)
+
+    @property
+    def max_running_seconds(self) -> float | None:
+        """Return the longest possible running time of an ended session without ``finishedAt``, which is often errored.
+
+        It ended at the latest with its last update, ``updatedAt``. None if a timestamp is missing or impossible.
+        """
+        has_ended = self.status in TERMINAL and self.finished_at is None
+        return self._seconds_until(self.updated_at) if has_ended else None
+
+    def _seconds_until(self, end: datetime | None) -> float | None:
+        if self.started_at is None or end is None:
             return None
-        seconds = (self.finished_at - self.started_at).total_seconds()
+        seconds = (end - self.started_at).total_seconds()
         longest = (self.limit_minutes or DURATION_MAX_MINUTES) + CLEANUP_MINUTES
         return seconds if 0 <= seconds <= longest * 60 else None
 
@@ -276,16 +301,21 @@ class Session(BaseModel, frozen=True):
             rest = _without(data, at_fault)
             if rest is not None:
                 names = (".".join(map(str, place[:2])) for place in at_fault)
-                return cls._read(rest, (*dropped, *names))
+                session = cls._read(rest, (*dropped, *names))
+                if session.remote_config is None and session._incomplete_config is None:  # noqa: SLF001  # its own class
+                    details = cast("dict[str, object]", data).get(_CONFIG)
+                    session._incomplete_config = without_capabilities(  # type: ignore[misc]  # noqa: SLF001
+                        rest.get("type"), details
+                    )
+                return session
             faults = "; ".join(
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
                 for detail in error.errors(
                     include_url=False, include_input=False, include_context=False
                 )
             )
-            plain = "".join(
-                char if char.isprintable() else "?" for char in faults
-            )  # an error may quote a character
+            # An error may quote a character.
+            plain = "".join(char if char.isprintable() else "?" for char in faults)
             message = f"the service returned an invalid session: {plain}"
             raise UnexpectedReplyError(
                 message, session_id=session_id_of(data)

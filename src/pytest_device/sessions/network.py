@@ -1,21 +1,28 @@
-"""The network settings of this machine: the proxy and the certificate authorities that calls use."""
+"""How calls leave this machine: through which proxy, for how long at most, and past plugins that intercept them."""
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+import socket
+import threading
+from collections import deque
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import certifi
+import httpx
 
 from pytest_device import parsers
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, ServiceError
 from pytest_device.redact import Redactor, is_loopback, uses_tls
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.settings import checked_token
 
 if TYPE_CHECKING:
     import ssl
+
 
 _PROXY_VARIABLES: Final = "HTTPS_PROXY, ALL_PROXY"
 
@@ -56,11 +63,18 @@ def endpoint_at(
 
     Raises ConfigError for an invalid URL or token, and for a proxy that is not an HTTP proxy.
     """
-    base, (cafile, capath) = parsers.address(url), authorities(environ)
-    host = urlsplit(base).hostname or ""
+    return checked_endpoint(parsers.address(url), checked_token(token), environ)
+
+
+def checked_endpoint(
+    url: str, token: str, environ: Mapping[str, str] = os.environ
+) -> Endpoint:
+    """Return the same for a URL and a token that were checked with the settings."""
+    cafile, capath = authorities(environ)
+    host = urlsplit(url).hostname or ""
     return Endpoint(
-        base,
-        checked_token(token),
+        url,
+        token,
         proxy="" if is_loopback(host) or proxy_bypass(host) else _proxy(getproxies()),
         cafile=cafile,
         capath=capath,
@@ -78,3 +92,85 @@ def _proxy(proxies: Mapping[str, str]) -> str:
             f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy"
         )
     return address
+
+
+_MAX_CONNECTIONS: Final = 100
+"""The maximum number of connections that httpx keeps open."""
+
+
+class Sockets:
+    """The connections of a client, which all its calls share: none knows which one it uses."""
+
+    def __init__(self) -> None:
+        self._opened: deque[socket.socket] = deque(maxlen=_MAX_CONNECTIONS)
+
+    def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Record a new connection; to be passed to each call as httpx's extension ``trace``."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._opened.append(info["return_value"].get_extra_info("socket"))
+
+    @contextmanager
+    def limited(self, seconds: float) -> Generator[threading.Event]:
+        """Close all connections once the block takes longer; the event is then set."""
+        late = threading.Event()
+        timer = threading.Timer(seconds, self._shut, [late])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield late
+        finally:
+            timer.cancel()
+
+    def _shut(self, late: threading.Event) -> None:
+        late.set()
+        for opened in tuple(self._opened):
+            with suppress(OSError):  # closed meanwhile
+                opened.shutdown(socket.SHUT_RDWR)
+
+
+_HANDLE: Final = httpx.HTTPTransport.handle_request
+"""The original method, saved before any test; pytest-httpx replaces it in the class."""
+_FIXES: Final = {
+    "pytest_socket": "allow it with --allow-hosts={host}, or mark the test with @pytest.mark.enable_socket",
+    "respx": 'let it pass with respx.route(host="{host}").pass_through()',
+}
+"""Fixes, by the package whose errors mean that a call was not sent."""
+
+
+def protect_from_mocks(client: httpx.Client) -> httpx.Client:
+    """Return a client that keeps sending when a plugin replaces httpx's sending method."""
+    held = vars(client)  # no public way keeps the proxies of the environment
+    for transport in (held.get("_transport"), *held.get("_mounts", {}).values()):
+        if isinstance(transport, httpx.HTTPTransport):
+            vars(transport)["handle_request"] = MethodType(_HANDLE, transport)
+    return client
+
+
+@contextmanager
+def naming_intercepting_plugin(url: str) -> Generator[None]:
+    """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
+    try:
+        yield
+    except Exception as error:
+        package = type(error).__module__.partition(".")[0]
+        if package not in _FIXES:
+            raise
+        raise _intercepted(package, url) from None
+
+
+def check_sent(reply: httpx.Response, url: str) -> None:
+    """Raise ServiceError with the plugin's name and the fix for a reply that no connection delivered."""
+    if "network_stream" not in reply.extensions:
+        import httpcore
+
+        raise _intercepted(
+            httpcore.ConnectionPool.handle_request.__module__.partition(".")[0], url
+        )
+
+
+def _intercepted(package: str, url: str) -> ServiceError:
+    host = urlsplit(url).hostname or ""
+    fix = _FIXES.get(package, "let them pass").format(host=host)
+    return ServiceError(
+        f"{package.replace('_', '-')} intercepts calls to {host}: {fix}"
+    )

@@ -63,7 +63,7 @@ def says_stopped(body: bytes, session_id: str) -> bool:
 
 def is_same(session_id: str, other: str) -> bool:
     """Return whether two IDs name the same session, however each is written."""
-    return _canonical(session_id) == _canonical(other)
+    return session_id == other or _canonical(session_id) == _canonical(other)
 
 
 def path_of(session_id: str) -> str:
@@ -73,9 +73,8 @@ def path_of(session_id: str) -> str:
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
     """Yield each value in a JSON value, in order, with its key; list items have the list's key, the top ``name``."""
-    left = [
-        iter([(name, value)])
-    ]  # an explicit stack: recursion is too slow for deep nesting
+    # An explicit stack: recursion is too slow for deep nesting.
+    left = [iter([(name, value)])]
     while left:
         for key, inner in left[-1]:
             yield key, inner

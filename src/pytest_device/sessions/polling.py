@@ -109,9 +109,8 @@ class _Cell(NamedTuple):
 @lru_cache(maxsize=32)
 def _plan_of(past: tuple[float, ...]) -> _Plan:
     step, cells = _cells_of(past)
-    most = math.fsum(
-        cell.lasting for cell in cells
-    )  # as many polls as with the fixed interval
+    # As many polls as with the fixed interval.
+    most = math.fsum(cell.lasting for cell in cells)
     cheap, dear = _COSTS
     for _ in range(_HALVINGS):
         cost = math.sqrt(cheap * dear)

@@ -1,21 +1,34 @@
 """Assigns live sessions to tests: shared by equal requirements, prefetched, replaced when spent or unusable."""
 
 import os
+import queue
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
-from pytest_device.errors import ConfigError, SessionTimeoutError, StopFailedError
+from pytest_device.errors import (
+    ConfigError,
+    LeaseTimeoutError,
+    SessionTimeoutError,
+    StopFailedError,
+)
 from pytest_device.options import Options
-from pytest_device.sessions.attempt import SessionConfig, WarmSession
-from pytest_device.sessions.device_session import DeviceSession, advance_due
+from pytest_device.sessions.device_session import (
+    DeviceSession,
+    Holder,
+    SessionConfig,
+    WarmSession,
+    advance_due,
+)
 from pytest_device.sessions.events import Queued
-from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.lifecycle import SLICE_SECONDS, WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import Roster, WarmDevices, is_good
+from pytest_device.sessions.reporter import Relay
+from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
@@ -23,6 +36,21 @@ CLOSE_SECONDS: Final = 5.0
 
 Acquisition = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None for those that do not exist yet."""
+_TIMEOUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
+"""Timeouts that do not fail a prefetched session: no test has waited for it."""
+_MAX_THREADS: Final = 32
+"""Maximum number of threads; each takes 8 MiB of address space, which containers may limit."""
+
+
+class WarmDevices(Protocol):
+    """The sessions that runs keep warm for the next one: what a pool needs of a ``WarmStore``."""
+
+    def claim(
+        self,
+        need: DeviceRequirement,
+        upcoming: Callable[[], Sequence[DeviceRequirement]],
+    ) -> WarmSession | None: ...
+    def keep_warm(self, held: DeviceSession) -> str | None: ...
 
 
 class Pool:
@@ -73,9 +101,8 @@ class Pool:
         Existing and starting sessions count. A session that gets no slot immediately is not started: call this again.
         ``acquire`` raises the error of a session that failed to start.
         """
-        if (
-            os.getpid() != self._pid
-        ):  # a forked child has no background thread: its parent prefetches the same
+        # A forked child has no background thread: its parent prefetches the same.
+        if os.getpid() != self._pid:
             return
         self._roster.reconcile()
         met = [
@@ -103,9 +130,12 @@ class Pool:
                 self._roster.start_in_background(session)
 
     def acquire(
-        self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy
+        self,
+        requirements: Sequence[DeviceRequirement],
+        policy: WaitPolicy,
+        user: object = None,
     ) -> list[DeviceSession]:
-        """Return a session for each requirement; those that must be created start concurrently.
+        """Assign ``user`` a session for each requirement; those that must be created start concurrently.
 
         Raises the errors of ``DeviceSession``, and LeaseTimeoutError; then it stops the sessions that it created or
         that were prefetched for these requirements, except those that a later test may find ready: sessions that
@@ -123,8 +153,24 @@ class Pool:
             raise
         acquired = [session for session in acquiring if session]
         for session in acquired:
+            session.assignment.assign(user)
             session.deliver()
         return acquired
+
+    def hand_over(self, sessions: Iterable[DeviceSession], user: object) -> None:
+        """Assign sessions in use to their next user."""
+        for session in sessions:
+            session.assignment.hand_over(user)
+
+    def give_back(self, sessions: Iterable[DeviceSession]) -> None:
+        """End the use of sessions, which are idle until ``release`` or ``acquire``."""
+        for session in sessions:
+            session.assignment.give_back()
+
+    def mark_unusable(self, sessions: Iterable[DeviceSession]) -> None:
+        """Give these sessions to no other user: ``release`` stops them."""
+        for session in sessions:
+            session.assignment.mark_unusable()
 
     def release(
         self,
@@ -136,13 +182,12 @@ class Pool:
         Also stops prefetched sessions that are not needed, without waiting. Raises StopFailedError if one may still be
         running, after all stops were requested.
         """
-        for session in sessions:
-            session.in_use = session.is_new = False
+        self.give_back(sessions)
         self._roster.reconcile()
         done = [
             session
             for session in self._roster.idle()
-            if session.unusable or not is_needed(session.requirement)
+            if session.assignment.is_unusable or not is_needed(session.requirement)
         ]
         for session in self._roster.prefetching():
             if not is_needed(session.requirement):
@@ -177,7 +222,7 @@ class Pool:
         slots = self._exclusive(requirement.attach)
         slot = slots.acquire(1, self._roster.release_idle_session)[0] if slots else None
         session = self._new(requirement, policy, slot)
-        session.in_use = True
+        session.assignment.reserve()
         return session
 
     def _release_after_error(
@@ -185,11 +230,11 @@ class Pool:
     ) -> None:
         if session is None:
             return
-        if (
-            session.is_unused or not session.is_new
-        ):  # it was ready before: another session caused the error
-            session.in_use = False
+        assignment = session.assignment
+        if assignment.is_unused or not assignment.is_new:
+            assignment.cancel()  # it was ready before: another session caused the error
             return
+
         if isinstance(error, self._patience) and session.survives_timeout(error):
             self._return_to_background(session)
             return
@@ -199,7 +244,7 @@ class Pool:
 
     def _return_to_background(self, session: DeviceSession) -> None:
         """Let a session continue to start without the test that waited for it."""
-        session.in_use = False
+        session.assignment.cancel()
         session.deliver()
         if not session.is_ready:
             self._roster.start_in_background(session)
@@ -219,7 +264,7 @@ class Pool:
                 acquiring[index] = session = self._new(
                     requirement, policy, slots.pop(0)
                 )
-                session.in_use = True
+                session.assignment.reserve()
                 if since is not None:
                     session.count_from(since)
 
@@ -261,8 +306,9 @@ class Pool:
             policy = replace(
                 policy, past_boots=self._config.past_boots(requirement.request.boot_key)
             )
-        session = DeviceSession(requirement, policy, self._config, find_warm=find_warm)
-        session.slot = slot
+        session = DeviceSession(
+            requirement, policy, self._config, find_warm=find_warm, slot=slot
+        )
         self._roster.sessions.append(session)
         return session
 
@@ -286,7 +332,8 @@ class Pool:
 
     def _check(self, missing: int, most: int) -> None:
         in_use = sum(
-            one.in_use and not one.requirement.attach for one in self._roster.sessions
+            session.assignment.holder is Holder.TEST and not session.requirement.attach
+            for session in self._roster.sessions
         )
         if in_use + missing > most:
             raise ConfigError(
@@ -301,3 +348,336 @@ class Pool:
         ending = [session for session in acquiring if session and session not in but]
         acquiring[:] = [session if session in but else None for session in acquiring]
         self._roster.end(ending)
+
+
+class Roster:
+    """The sessions of a pool, including prefetched ones, which the background thread advances.
+
+    ``before_stop`` is called with a session in progress that is about to be stopped.
+    """
+
+    def __init__(
+        self,
+        config: SessionConfig,
+        warm: WarmDevices | None,
+        before_stop: Callable[[DeviceSession], None],
+    ) -> None:
+        self.sessions: list[DeviceSession] = []
+        self._relay, self._warm, self._before_stop = config.relay, warm, before_stop
+        self._background = Background(config.clock, config.relay)
+        self._dropped: list[DeviceSession] = []
+        """Sessions that the background thread stops."""
+        self._unused: list[DeviceSession] = []
+        """Sessions that ended without a test: their events are reported at the end."""
+
+    def __bool__(self) -> bool:
+        return bool(self.sessions or self._dropped)
+
+    def idle(self) -> list[DeviceSession]:
+        return [
+            session
+            for session in self.sessions
+            if session.is_ready and session.assignment.holder is not Holder.TEST
+        ]
+
+    def find(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        """Return a session for a requirement, idle or prefetched, that a test uses from now on; None if there is none.
+
+        Raises the error that ended the start of a prefetched session.
+        """
+        self.reconcile()
+        session = self._reusable(requirement) or self._prefetched(requirement)
+        if session:
+            session.assignment.reserve()
+        return session
+
+    def _reusable(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        for session in [
+            session for session in self.idle() if session.requirement == requirement
+        ]:
+            if is_good(session, requirement.minutes) and not session.check_alive():
+                return session
+            self.end([session])
+        return None
+
+    def _prefetched(self, requirement: DeviceRequirement) -> DeviceSession | None:
+        """Return a prefetched session for a requirement; raises the error that ended its start."""
+        session = next(
+            (one for one in self.prefetching() if one.requirement == requirement), None
+        )
+        if session is None:
+            return None
+        self._background.withdraw(session)
+        session.deliver()
+        if error := session.assignment.error:
+            self.sessions.remove(session)
+            if isinstance(error, _TIMEOUTS):
+                return None
+            raise error
+        if not session.is_created:
+            session.count_from()
+        return session
+
+    def prefetching(self) -> list[DeviceSession]:
+        ahead = [
+            session
+            for session in self.sessions
+            if session.assignment.holder is Holder.BACKGROUND
+        ]
+        return [session for session in ahead if not session.is_ready]
+
+    def reconcile(self) -> None:
+        """Update the list after stops in the background."""
+        if self._dropped or self.prefetching():
+            self._background.wake()
+        for session in [session for session in self._dropped if session.is_over]:
+            self._dropped.remove(session)
+            self._unused.append(session)
+
+    def upcoming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
+        """Return the requirements of other sessions that will look for a warm one."""
+        sessions = list(self.sessions)  # another thread may change the list meanwhile
+        upcoming = [
+            one.requirement
+            for one in sessions
+            if not (one.is_over or one.is_created or one.refusals)
+        ]
+        if but in upcoming:
+            upcoming.remove(but)
+        return upcoming
+
+    def start_in_background(self, session: DeviceSession) -> None:
+        """Let the background thread advance a session, for later tests."""
+        session.assignment.prefetch()
+        self._background.add(session)
+
+    def release_idle_session(self) -> bool:
+        """Stop a session that no test uses, so that others can start; False if there is none."""
+        for session in self.prefetching():
+            if not session.is_over:
+                self._stop_prefetched(session)
+                return True
+        idle = sorted(
+            self.idle(), key=lambda session: not session.assignment.is_unused
+        )[:1]
+        self.end(idle)
+        return bool(idle)
+
+    def _stop_prefetched(self, session: DeviceSession) -> None:
+        self._background.withdraw(session)
+        self.sessions.remove(session)
+        self._unused.append(session)
+        if not session.is_over:
+            session.assignment.discard()
+            session.stop()
+
+    def drop(self, session: DeviceSession) -> None:
+        self.sessions.remove(session)
+        self._dropped.append(session)
+        self._background.drop(session)
+
+    def end(self, ending: Iterable[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool and stop them concurrently, except those that ``may_stay`` and are kept warm.
+
+        Raises StopFailedError if one may still be running, after all stops were requested.
+        """
+        doomed: list[DeviceSession] = []
+        try:
+            # A hook that raises does not prevent the hooks of other sessions.
+            with ExitStack() as each:
+                for session in list(ending):
+                    self.sessions.remove(session)
+                    doomed.append(session)
+                    each.callback(self._retire, session, doomed, may_stay=may_stay)
+        finally:
+            try:
+                run_concurrently([session.stop for session in doomed])
+            finally:
+                for session in doomed:
+                    if session not in self._unused:
+                        session.deliver()
+
+    def _retire(
+        self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool
+    ) -> None:
+        is_unused = session.assignment.is_unused
+        if is_unused:
+            self._unused.append(session)
+
+        with self._relay.aside(session.deferred) if is_unused else nullcontext():
+            if may_stay and (until := self._kept_warm(session)):
+                doomed.remove(session)
+                session.keep_warm(until)
+            elif session.is_ready:
+                self._before_stop(session)
+
+    def _kept_warm(self, session: DeviceSession) -> str | None:
+        """Keep a session warm if possible; return until when."""
+        if self._warm is None or session.requirement.attach or not is_good(session):
+            return None
+        return self._warm.keep_warm(session)
+
+    def close(self, timeout_seconds: float) -> None:
+        """Report the events of sessions without a test, once the background has stopped them or time is up."""
+        self._background.close(timeout_seconds)
+        for session in [*self._unused, *self._dropped]:
+            session.deliver()
+
+
+def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
+    """Return whether a test can use a session for ``minutes``."""
+    return not session.assignment.is_unusable and session.has_left(
+        session.requirement.minutes if minutes is None else minutes
+    )
+
+
+def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
+    """Make all calls concurrently, the first in this thread; return when all have ended, or raise one of their errors.
+
+    Each call ends by itself. An interrupt is raised after all calls; a second one does not wait.
+    """
+    if len(calls) == 1:  # as after nearly all tests: keeps an error's traceback short
+        calls[0]()
+        return
+    left, errors = deque(calls), list[BaseException]()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                errors.extend(_raised(left.popleft()))
+
+    threads = [
+        threading.Thread(target=work, name="pytest-device-stop", daemon=True)
+        for _ in calls[1:_MAX_THREADS]
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        _finish(work, threads)
+    except BaseException:
+        _finish(work, threads)
+        raise
+    if errors:
+        # Interrupts take precedence.
+        raise max(errors, key=lambda error: not isinstance(error, Exception))
+
+
+def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> None:
+    work()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join()
+
+
+def _raised(call: Callable[[], object]) -> list[BaseException]:
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001  # raised once all calls have ended
+        return [error]
+    return []
+
+
+class Background:
+    """Advances sessions in one thread, which runs only while there is work.
+
+    A session's events are deferred until ``deliver``. Only ``withdraw`` and ``close`` wait for the thread.
+    """
+
+    def __init__(self, clock: Callable[[], float], relay: Relay) -> None:
+        self._clock, self._relay = clock, relay
+        self._news: queue.SimpleQueue[DeviceSession | None] = queue.SimpleQueue()
+        # Both are implemented in C: a signal cannot interrupt them half-way and leave the lock held.
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, session: DeviceSession) -> None:
+        """Start advancing a session in the background."""
+        with self._lock:
+            self._news.put(session)
+            if self._thread is None:
+                thread = threading.Thread(
+                    target=self._serve, name="pytest-device-background", daemon=True
+                )
+                thread.start()
+                self._thread = thread
+
+    def wake(self) -> None:
+        with self._lock:
+            if self._thread:
+                self._news.put(None)
+
+    def drop(self, session: DeviceSession) -> None:
+        """Stop a session in the background; its events report the result."""
+        session.assignment.drop()
+        self.add(session)
+
+    def withdraw(self, session: DeviceSession) -> None:
+        """Take a session back from the thread; waits while the thread calls the service for it, which is bounded.
+
+        If the wait is interrupted, the thread stops the session.
+        """
+        session.assignment.withdraw()
+        try:
+            while not session.lock.acquire(timeout=SLICE_SECONDS):
+                pass
+        except BaseException:
+            self.drop(session)
+            raise
+        session.lock.release()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Wait until all work is done, for at most ``timeout_seconds``."""
+        if thread := self._thread:
+            thread.join(timeout_seconds)
+
+    # In the thread.
+
+    def _serve(self) -> None:
+        sessions: dict[DeviceSession, None] = {}
+        while self._await_work(sessions):
+            for session in sessions:
+                if (
+                    session.due <= self._clock()
+                    or session.assignment.holder is Holder.DROPPED
+                ):
+                    self._step(session)
+
+    def _await_work(self, sessions: dict[DeviceSession, None]) -> bool:
+        """Wait for new sessions until one is due; False when no work is left."""
+        for session in [session for session in sessions if _is_finished(session)]:
+            del sessions[session]
+        with self._lock:
+            if not sessions and self._news.empty():
+                self._thread = None
+                return False
+        delay = (
+            max(0.0, min(session.due for session in sessions) - self._clock())
+            if sessions
+            else 0.0
+        )
+        with suppress(queue.Empty):
+            while True:
+                if news := self._news.get(timeout=delay):
+                    sessions[news] = None
+                delay = 0.0
+        return True
+
+    def _step(self, session: DeviceSession) -> None:
+        with session.lock, self._relay.aside(session.deferred):
+            if _is_finished(session):  # withdrawn meanwhile
+                return
+            try:
+                if session.assignment.holder is Holder.DROPPED:
+                    session.stop()
+                else:
+                    session.advance()
+            except BaseException as error:  # noqa: BLE001  # raised in the test that waits for the session
+                session.assignment.give_up(error)
+                session.stop_after(error)
+
+
+def _is_finished(session: DeviceSession) -> bool:
+    """Return whether the thread has no work left for a session."""
+    if session.assignment.holder is Holder.BACKGROUND:
+        return session.is_ready or session.is_over
+    return session.is_over or session.assignment.holder is not Holder.DROPPED

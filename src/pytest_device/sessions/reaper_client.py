@@ -2,39 +2,71 @@
 
 import json
 import os
+import queue
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final
-from uuid import UUID, uuid4
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Final, TypeVar, assert_never
+from uuid import UUID
 
-from pytest_device.errors import ServiceError, TransportError
+from pytest_device.errors import (
+    ConfigError,
+    CreateDelayedError,
+    ServiceError,
+    SessionGoneError,
+    StopDelayedError,
+    TransportError,
+    UnexpectedReplyError,
+)
+from pytest_device.options import Options
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event
-from pytest_device.sessions.ledger import LIVE, Entry, Ledger, in_utc, seconds_until
+from pytest_device.sessions.events import (
+    CreateUnknown,
+    Event,
+    Gone,
+    Note,
+    SessionRef,
+    StopFailed,
+    stop_event,
+)
+from pytest_device.sessions.ledger import (
+    Entry,
+    Ledger,
+    in_utc,
+    seconds_until,
+    time_of_day,
+)
+from pytest_device.sessions.lifecycle import NEVER_THERE, SLICE_SECONDS
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same
-from pytest_device.sessions.pending import (
-    PendingSession,
-    R,
-    is_refused,
-    read_created,
-    unwritten,
-)
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
-from pytest_device.sessions.reporter import Reporter
+from pytest_device.sessions.replies import no_answer, read_session, shown
+from pytest_device.sessions.reporter import Net, Reporter
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.retry_policy import GONE_SECONDS
-from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.retry_policy import GONE_SECONDS, is_refusal
+from pytest_device.sessions.runs import OwnRun, time_on_disk
+from pytest_device.sessions.states import Phase
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
-"""Seconds to wait for the response to a create call: all of the reaper's attempts, and a margin."""
+"""Seconds to wait for the response to a create call, unless the caller sets another limit."""
+LEAST_CREATE_SECONDS: Final = 5.0
+"""Minimum seconds to wait for it, whatever limit is set: a session that is created later is paid for and not used."""
+PROGRESS_SECONDS: Final = 30.0
+"""Seconds after which the wait for it is reported, again and again."""
+LATE_SECONDS: Final = 10.0
+"""Seconds that the end of a run waits for responses to create calls; after that, only the reaper does."""
+_WITHOUT_REAPER: Final = (
+    "the run stops its sessions itself; if it is killed, they run until their limits"
+)
 STOP_SECONDS: Final = 5.0
 """Seconds that a test's teardown waits for the stop; after that the reaper continues alongside the next test."""
+R = TypeVar("R", bound=messages.SessionReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +80,196 @@ class ReaperConfig:
     leaves_tombstones: bool = False
     """Leave stopped sessions in the ledger for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
+    least_create_seconds: float = LEAST_CREATE_SECONDS
+    progress_seconds: float = PROGRESS_SECONDS
+    late_seconds: float = LATE_SECONDS
     gone_seconds: float | None = GONE_SECONDS
     """Seconds of 404 responses after which a known session counts as gone; None: it never does."""
+    requirement: str = ""
+    """Where ledger and reaper are required, so that no session is created without them; empty if they are not."""
+
+
+class PendingSession:
+    """A session, from its request until its end is reported."""
+
+    def __init__(self, entry: Entry, *, is_claim: bool = False) -> None:
+        self.entry = entry
+        self.is_claim = is_claim
+        """Whether another run kept it warm and the claim has not succeeded yet."""
+        self.last: messages.SessionReport | None = None
+        self.is_sent = False
+        """Whether the reaper has received it."""
+        self.stop_requested = False
+        self.is_reported = False
+        """Whether its end has been reported."""
+        self.is_seen = is_claim
+        """Whether the service has returned it for its ID."""
+        self.is_given_up = False
+        """Whether its test stopped waiting for the response to its create call."""
+        self._since = time.monotonic()
+        self._answered_after = 0.0
+        """Seconds until the response to its create call."""
+        self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
+
+    def note_sent(self) -> None:
+        self.is_sent = True
+
+    def on_report(self, report: messages.SessionReport) -> None:
+        """Record a report; if the session is kept warm, its end is unknown again."""
+        if isinstance(report, messages.Kept) or isinstance(self.last, messages.Kept):
+            self.is_reported = isinstance(report, messages.Kept)
+        if isinstance(report, messages.Due):
+            self.stop_requested = True
+        if isinstance(report, messages.Answered):
+            self._answered_after = time.monotonic() - self._since
+            self.entry = self.entry.created(
+                report.session_id, report.url, report.answer.body
+            )
+        self.last = report
+        self._reports.put(report)
+
+    def reports(self, seconds: float) -> Iterator[messages.SessionReport]:
+        """Yield the reports that arrive within ``seconds``."""
+        until = time.monotonic() + seconds
+        while True:
+            left = max(0.0, until - time.monotonic())
+            try:
+                yield self._reports.get(timeout=min(left, SLICE_SECONDS))
+            except queue.Empty:
+                if left <= SLICE_SECONDS:
+                    return
+
+    def first(self, seconds: float, *kinds: type[R]) -> R | None:
+        """Return the first report of these kinds that arrives within ``seconds``."""
+        return next(
+            (report for report in self.reports(seconds) if isinstance(report, kinds)),
+            None,
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no work is left for it."""
+        if not self.is_sent and (self.is_claim or not self.entry.session_id):
+            return True
+        match self.last:
+            case (
+                messages.Stopped()
+                | messages.Missing()
+                | messages.GaveUp()
+                | messages.Kept()
+                | messages.Gone()
+            ):
+                return True
+            case messages.NotSent():
+                return True
+            case messages.Answered():
+                return not self.entry.session_id
+            case (
+                None
+                | messages.Delayed()
+                | messages.NotKept()
+                | messages.Due()
+                | messages.Claimed()
+            ):
+                return False
+            case _:
+                assert_never(self.last)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether its create call has no response yet."""
+        return not (self.is_done or self.entry.session_id or self.is_claim)
+
+    def reopen(self) -> None:
+        """Forget its outcome: it was kept warm, but must be stopped after all."""
+        self.last, self.is_reported = None, False
+
+    def end_events(self, *, outlives_run: bool) -> Iterator[Event]:
+        """Yield the events of its end; none if it was never created or belongs to another run.
+
+        ``outlives_run``: whether the reaper keeps waiting for the response to its create call.
+        """
+        entry = self.entry
+        # It belongs to another run.
+        if isinstance(self.last, messages.Gone) or (
+            self.is_claim and self.last is None
+        ):
+            return
+        if self.is_claim:
+            text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
+            yield Note(text, session_id=entry.session_id)
+        of = SessionRef(
+            entry.label, entry.session_id, entry.url, minutes=self._minutes_left()
+        )
+        if self.is_given_up and (text := self._late_answer()):
+            yield Note(text)
+        match self.last:
+            case messages.Stopped() | messages.Missing() if entry.session_id:
+                yield stop_event(of, self.stopped)
+            case _ if entry.session_id:
+                yield StopFailed(of, self.reason())
+            case messages.Answered(refused=True) | messages.NotSent():
+                return
+            case _ if self.is_sent:
+                yield CreateUnknown(
+                    of, entry.name, self._awaited_until() if outlives_run else ""
+                )
+            case _:  # it was never requested
+                return
+
+    def _awaited_until(self) -> str:
+        """Return until when a reaper waits for the response to its create call, empty if it has one."""
+        if not self.is_unanswered:
+            return ""
+        return time_of_day(datetime.now(UTC) + timedelta(minutes=self._minutes_left()))
+
+    def _late_answer(self) -> str:
+        """Return what a response after the end of the wait says, empty without one or if it was lost."""
+        what = (
+            f"{self.entry.label} named {self.entry.name!r}"
+            if self.entry.name
+            else self.entry.label
+        )
+        late = f"the response to a create call arrived after {self._answered_after:.0f} s, when its test had given up"
+        if self.entry.session_id:
+            end = (
+                "stopped"
+                if isinstance(self.last, messages.Stopped)
+                else "not confirmed as stopped"
+            )
+            return f"{late}: {what}: {end}"
+        match self.last:
+            case messages.Answered(refused=True):
+                return f"{late}: {what}: refused, no session was created"
+            case _:
+                return ""
+
+    def stopped(self) -> Session:
+        """Return the stopped session; raises a ServiceError if the stop is not confirmed."""
+        match self.last:
+            case messages.Stopped(_, answer):
+                return read_session("stop", answer.status, answer.body)
+            case messages.Missing() if not self.is_seen:
+                raise ServiceError(NEVER_THERE)
+            case messages.Missing(_, messages.Reply(status, body)):
+                raise SessionGoneError(
+                    f"stop: {Gone.status}", status=status, detail=shown(body)
+                )
+            case messages.GaveUp(_, messages.Reply(status, body)):
+                read_session("stop", status, body)
+            case _:
+                pass
+        raise StopDelayedError(self.reason())
+
+    def reason(self) -> str:
+        match self.last:
+            case messages.Delayed(_, answer) | messages.GaveUp(_, answer):
+                return _shown(answer)
+            case _:
+                return "no answer yet"
+
+    def _minutes_left(self) -> int:
+        return max(0, round(self.entry.minutes - (time.monotonic() - self._since) / 60))
 
 
 class ReaperClient:
@@ -72,15 +292,21 @@ class ReaperClient:
         self.pid = os.getpid()
         self.account = run.account(endpoint.token) if run else ""
         """Identifies the token in the ledger's entries."""
-        self._stop_seconds = config.stop_seconds
+        self._config = config
         self._client, self._vendor, self._run, self._reporter = (
             client,
             vendor,
             run,
             reporter,
         )
+        self._requirement = config.requirement
         self._sessions: dict[str, PendingSession] = {}
-        self._is_damage_reported = self._is_ending = False
+        self._numbers = count(1)
+        self._is_ending = False
+        self._missing_reaper = ""
+        """Why no reaper process supervises the sessions; empty if one does, or if none is wanted."""
+        self._warnings: queue.SimpleQueue[tuple[Net, str]] = queue.SimpleQueue()
+        """Unreported warnings, which the channel's thread must not show: the terminal belongs to the tests' thread."""
         self._change = threading.Condition()
         ledger = run.ledger.directory if run else None
         self._channel = ReaperChannel(
@@ -96,33 +322,73 @@ class ReaperClient:
             restore=self._restore,
         )
 
-    def create(self, request: SessionRequest) -> Session:
-        """Create a session; after an interrupt the reaper stops it. Raises ConfigError without a writable ledger."""
-        report = self._created(request)
-        if isinstance(report, messages.NotSent) and self._run:
-            try:
-                self._run.rejoin()
-            except OSError as error:
-                raise unwritten(str(error)) from None
-            report = self._created(request)
-        return self._client.hide(read_created(report, self.base_url))
+    def create(
+        self, request: SessionRequest, *, timeout_seconds: float | None = None
+    ) -> Session:
+        """Create a session; after an interrupt the reaper stops it.
 
-    def _created(self, request: SessionRequest) -> messages.Answered | messages.NotSent:
-        pending = self._add(self._intent(request))
-        create = messages.Create(
-            pending.entry, json.dumps(request.to_wire(self._vendor))
+        Raises CreateDelayedError after ``timeout_seconds`` without a response: the reaper waits for it until the
+        session's limit has passed, and stops a session that was created. Raises ConfigError if ledger and reaper are
+        required and one is missing.
+        """
+        seconds = (
+            CREATE_SECONDS
+            if timeout_seconds is None
+            else max(timeout_seconds, self._config.least_create_seconds)
         )
+        report = self._created(request, seconds)
+        if isinstance(report, messages.NotSent):
+            report = self._created_again(request, seconds, report.problem)
+        return self._client.hide(_read_created(report, self.base_url))
+
+    def _created_again(
+        self, request: SessionRequest, seconds: float, problem: str
+    ) -> messages.Answered:
+        """Create a session whose entry could not be written: after repairing the ledger, else without an entry.
+
+        Raises ConfigError if the ledger is required.
+        """
+        try:
+            if self._run:
+                self._run.rejoin()
+        except OSError as error:
+            problem = str(error)
+        else:
+            report = self._created(request, seconds)
+            if isinstance(report, messages.Answered):
+                return report
+            problem = report.problem
+
+        if self._requirement:
+            raise ConfigError(
+                f"the ledger cannot be written ({problem}). No session was requested, because {self._requirement} is "
+                "set. Free disk space or make the directory writable, or set another with "
+                f"{Options.state_dir.flag}"
+            )
+        self._reporter.warn(Net.LEDGER, _unwritten(problem))
+        report = self._created(request, seconds, needs_entry=False)
+        if isinstance(report, messages.NotSent):
+            raise TransportError(f"create: {report.problem}", sent=False)
+        return report
+
+    def _created(
+        self, request: SessionRequest, seconds: float, *, needs_entry: bool = True
+    ) -> messages.Answered | messages.NotSent:
+        pending = self._add(self._intent(request))
+        body = json.dumps(request.to_wire(self._vendor))
+        create = messages.Create(pending.entry, body, needs_entry)
         report = self._answer(
-            pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent
+            pending, create, seconds, messages.Answered, messages.NotSent
         )
         if not isinstance(report, messages.Answered | messages.NotSent):
-            raise TransportError(
-                f"create: no response within {CREATE_SECONDS:.0f} s", sent=True
+            pending.is_given_up = True
+            raise CreateDelayedError(
+                f"create: no response within {seconds:.0f} s. The call stays open: a session named {request.name!r} "
+                "that it still creates is stopped, and the end of the run reports it"
             )
         pending.is_reported = pending.is_done
-        if (
-            isinstance(report, messages.NotSent) or report.refused
-        ):  # nothing to keep track of
+        # Nothing to keep track of.
+        if isinstance(report, messages.NotSent) or report.refused:
             del self._sessions[pending.entry.intent]
         return report
 
@@ -137,11 +403,11 @@ class ReaperClient:
         pending = self._of(session_id)
         if not isinstance(pending.last, messages.Stopped):  # stopped by an earlier call
             self._request_stop(pending)
-            for report in pending.reports(self._stop_seconds):
+            for report in pending.reports(self._config.stop_seconds):
                 pending.is_reported = isinstance(
                     report, messages.Stopped | messages.Missing | messages.GaveUp
                 )
-                if pending.is_reported or is_refused(report):
+                if pending.is_reported or _is_refused(report):
                     break
         return pending.stopped()
 
@@ -184,7 +450,12 @@ class ReaperClient:
         if self._run is None:
             return False
         entry = entry._replace(
-            owner=self._run.owner, state=LIVE, until="", ends="", request_digest=""
+            owner=self._run.owner,
+            state=Phase.LIVE,
+            until="",
+            ends="",
+            request_digest="",
+            account=self.account,
         )
         pending = self._add(entry, is_claim=True)
         claim = messages.Claim(entry, of.directory)
@@ -205,19 +476,40 @@ class ReaperClient:
                 pending.reopen()
                 self._request_stop(pending)
 
-    def register(self, entry: Entry) -> PendingSession:
-        """Supervise a session that was created elsewhere: ``close`` stops it."""
+    def register(self, entry: Entry, *, is_foreign: bool = False) -> PendingSession:
+        """Supervise a session that was created elsewhere: ``close`` stops it.
+
+        ``is_foreign``: another token created it, so ``close`` does not repeat a stop that is refused to this one.
+        """
         pending = self._add(entry)
-        self._channel.send(messages.Register(entry))
+        self._channel.send(messages.Register(entry, is_foreign))
         return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Return whether the response was lost; not if the call was interrupted, since the reaper receives it."""
+        # Not lost yet: ``close`` reports the result.
+        if isinstance(error, CreateDelayedError):
+            return False
         return isinstance(error, ServiceError) and self._client.leaves_unknown(error)
 
     def pending(self) -> int:
-        """Return the number of unfinished sessions."""
-        return sum(not pending.is_done for pending in list(self._sessions.values()))
+        """Return the number of unfinished sessions, without those whose create call has no response yet."""
+        return sum(
+            not (one.is_done or one.is_unanswered)
+            for one in list(self._sessions.values())
+        )
+
+    def unanswered(self) -> int:
+        """Return the number of create calls without a response."""
+        return sum(one.is_unanswered for one in list(self._sessions.values()))
+
+    def late_seconds(self, timeout_seconds: float) -> float:
+        """Return for how many of ``timeout_seconds`` ``close`` waits for them: no longer than nobody else would."""
+        return (
+            min(self._config.late_seconds, timeout_seconds)
+            if self._channel.is_detached
+            else timeout_seconds
+        )
 
     def on_termination(self) -> None:
         """Request the stop of all sessions; safe in a signal handler."""
@@ -226,42 +518,67 @@ class ReaperClient:
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all remaining sessions concurrently; return the events of ends that were not reported yet.
 
-        Sessions that are not stopped after ``timeout_seconds`` are reported as such; a detached reaper continues.
+        Sessions that are not stopped after ``timeout_seconds`` are reported as such; a detached reaper continues. It
+        also continues to wait for responses to create calls, which this waits for only briefly.
         """
         self._is_ending = True
         self._channel.send(messages.End())
         try:
-            with (
-                self._change
-            ):  # a report that arrives after the wait belongs to the reaper alone
-                with suppress(
-                    KeyboardInterrupt
-                ):  # ends the wait only: the reaper continues
-                    self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+            # A report that arrives after the wait belongs to the reaper alone.
+            with self._change:
+                # Ends the wait only: the reaper continues.
+                with suppress(KeyboardInterrupt):
+                    self._await_ends(timeout_seconds)
                 unreported = [
                     pending
                     for pending in list(self._sessions.values())
                     if not pending.is_reported
                 ]
-            return [event for pending in unreported for event in pending.end_events()]
+            outlives_run = self._channel.is_detached
+            return [
+                event
+                for pending in unreported
+                for event in pending.end_events(outlives_run=outlives_run)
+            ]
         finally:
+            self._show_warnings()
             self._channel.close()
             self._client.close()
             if self._run:
                 self._run.leave()
 
+    def _await_ends(self, timeout_seconds: float) -> None:
+        until = time.monotonic() + timeout_seconds
+        if not self._change.wait_for(
+            lambda: not (self.pending() or self.unanswered()),
+            self.late_seconds(timeout_seconds),
+        ):
+            self._change.wait_for(
+                lambda: not self.pending(), max(0.0, until - time.monotonic())
+            )
+
     def _intent(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
         return Entry(
-            intent=uuid4().hex,
+            intent=self._new_name(),
             owner=self._run.owner if self._run else "",
             service=self.base_url,
             label=f"{request.platform} {request.type}",
             name=request.name or "",
-            asked_at=in_utc(datetime.now(UTC)),
+            # Not by the clock of this process: by a frozen one, the session would seem to have ended long ago.
+            asked_at=in_utc(
+                time_on_disk(self._run.directory) if self._run else datetime.now(UTC)
+            ),
             minutes=longest + CLEANUP_MINUTES,
             account=self.account,
         )
+
+    def _new_name(self) -> str:
+        """Return a name that no entry has, even of a dead process with this one's ID."""
+        run = self._run
+        prefix = f"{run.name}-{run.owner}" if run else str(self.pid)
+        names = (f"{prefix}-{number}" for number in self._numbers)
+        return next(name for name in names if run is None or run.ledger.is_free(name))
 
     def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
         pending = self._sessions[entry.intent] = PendingSession(
@@ -270,9 +587,8 @@ class ReaperClient:
         return pending
 
     def _of(self, session_id: UUID | str) -> PendingSession:
-        for pending in list(
-            self._sessions.values()
-        ):  # another thread may create a session meanwhile
+        # Another thread may create a session meanwhile.
+        for pending in list(self._sessions.values()):
             if is_same(pending.entry.session_id, str(session_id)):
                 return pending
         return self.register(Entry.of_session(str(session_id)))
@@ -286,21 +602,46 @@ class ReaperClient:
     ) -> R | None:
         """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
-            raise TransportError(
-                "create: not sent, because a signal is ending the run", sent=False
-            )
+            text = "create: not sent, because a signal is ending the run"
+            raise TransportError(text, sent=False, is_run_ending=True)
         try:
             for _ in range(2):  # a killed reaper is replaced
                 self._channel.await_ready()
+                if isinstance(request, messages.Create):
+                    self._check_reaper()
                 if self._channel.send(request, on_sent=pending.note_sent):
                     break
-            report = pending.first(seconds, *kinds)
+            report = self._first(pending, seconds, *kinds)
         except BaseException:
             self._request_stop(pending)
             raise
         if report is None:
             self._request_stop(pending)
         return report
+
+    def _first(
+        self, pending: PendingSession, seconds: float, *kinds: type[R]
+    ) -> R | None:
+        """Return the first report of these kinds within ``seconds``; report a long wait."""
+        began = time.monotonic()
+        until = began + seconds
+        while (left := until - time.monotonic()) > self._config.progress_seconds:
+            if report := pending.first(self._config.progress_seconds, *kinds):
+                return report
+            waited = time.monotonic() - began
+            self._reporter.progress(
+                f"{pending.entry.label}: no response to the create call after {waited:.0f} s"
+            )
+        return pending.first(max(0.0, left), *kinds)
+
+    def _check_reaper(self) -> None:
+        """Show whether a reaper is missing, which is known once the channel is ready; raise ConfigError if required."""
+        if self._requirement and self._missing_reaper:
+            raise ConfigError(
+                f"{self._missing_reaper}. No session was requested, because {self._requirement} is set: run pytest "
+                "where processes can be started, or remove that setting"
+            )
+        self._show_warnings()
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
         """Return whether this process keeps a session warm that no run has claimed."""
@@ -320,9 +661,12 @@ class ReaperClient:
         self, report: messages.SessionReport | messages.LedgerFailed | NoReaper
     ) -> None:
         if isinstance(report, messages.LedgerFailed):
-            self._report_damage(report.problem)
+            self._warnings.put((Net.LEDGER, _unwritten(report.problem)))
         elif isinstance(report, NoReaper):
-            self._reporter.note(report.problem)
+            self._missing_reaper = report.problem
+            # Else the next create call is refused, with the reason.
+            if not self._requirement:
+                self._warnings.put((Net.REAPER, f"{report.problem}: {_WITHOUT_REAPER}"))
         elif pending := self._sessions.get(report.intent):
             self._note(pending, report)
 
@@ -361,7 +705,7 @@ class ReaperClient:
 
     def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
         """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
-        entry = pending.entry._replace(state=LIVE)
+        entry = pending.entry._replace(state=Phase.LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
         if pending.stop_requested:
             yield messages.Stop(entry.intent)
@@ -370,8 +714,45 @@ class ReaperClient:
                 entry, seconds_until(datetime.fromisoformat(entry.until))
             )
 
-    def _report_damage(self, problem: str) -> None:
-        text = f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"
-        if not self._is_damage_reported:
-            self._is_damage_reported = True
-            self._reporter.note(text)
+    # The terminal, in the thread that uses this client.
+
+    def _show_warnings(self) -> None:
+        while not self._warnings.empty():
+            self._reporter.warn(*self._warnings.get())
+
+
+def _unwritten(problem: str) -> str:
+    return f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"
+
+
+def _is_refused(report: messages.SessionReport) -> bool:
+    """Return whether the service itself refuses the stop for now, so that waiting briefly does not help."""
+    match report:
+        case messages.Delayed(_, messages.Reply(status, body)):
+            return is_refusal(status, body)
+        case _:
+            return False
+
+
+def _read_created(report: messages.Answered, base_url: str) -> Session:
+    """Return the created session; raises a ServiceError, which carries the session's ID if one was created."""
+    try:
+        match report.answer:
+            case messages.Reply(status, body, retry_after):
+                return read_session("create", status, body, retry_after)
+            case messages.NoReply(problem, sent):
+                raise no_answer("create", base_url, problem, sent=sent)
+    except ServiceError as error:
+        if not report.session_id:
+            raise
+        raise UnexpectedReplyError(str(error), session_id=report.session_id) from None
+
+
+def _shown(answer: messages.Reply | messages.NoReply) -> str:
+    if isinstance(answer, messages.NoReply):
+        return answer.problem
+    try:
+        session = read_session("stop", answer.status, answer.body)
+    except ServiceError as error:
+        return str(error)
+    return f"its status is {session.status}"

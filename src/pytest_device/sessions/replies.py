@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, cast
 
 import httpx
 
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.errors import (
     ForbiddenError,
     InvalidRequestError,
@@ -68,20 +69,16 @@ class Body(NamedTuple):
 
 def body_of(operation: str, reply: httpx.Response) -> Body:
     """Return the body; raises UnexpectedReplyError if it is too large or, for a create call, was cut off."""
-    encoding = reply.headers.pop(
-        "content-encoding", ""
-    )  # otherwise httpx would decode it without a limit
+    # Otherwise httpx would decode it without a limit.
+    encoding = reply.headers.pop("content-encoding", "")
     body = bytearray()
     try:
-        for chunk in reply.iter_bytes():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                message = (
-                    f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
-                )
-                raise UnexpectedReplyError(
-                    message, session_id=session_id_in(bytes(body))
-                )
+        read_body(reply.iter_bytes(), MAX_REPLY_BYTES, into=body)
+    except BodyLimitError:
+        message = f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
+        raise UnexpectedReplyError(
+            message, session_id=session_id_in(bytes(body))
+        ) from None
     except httpx.HTTPError as error:
         session_id = session_id_in(bytes(body))
         if operation == "create" and session_id:  # other calls can be repeated
@@ -127,9 +124,8 @@ def read_session(
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
-        error.session_id = error.session_id or session_id_in(
-            body
-        )  # it may be outside of 'data'
+        # It may be outside of 'data'.
+        error.session_id = error.session_id or session_id_in(body)
         raise
 
 
@@ -157,13 +153,13 @@ def is_temporary(error: ServiceError) -> bool:
 
 
 def is_suspicious(error: ServiceError) -> bool:
-    """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
+    """Return whether to doubt a response to a poll: HTML, a redirect, a 404, or a 401 to a token that has worked.
+
+    It may not come from the service, or came too early.
+    """
     if isinstance(error, StatusError):
-        return (
-            isinstance(error, NotFoundError)
-            or error.status in _REDIRECT
-            or error.is_page
-        )
+        is_doubtful = isinstance(error, NotFoundError | UnauthorizedError)
+        return is_doubtful or error.status in _REDIRECT or error.is_page
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -194,8 +190,9 @@ def _refusal(
 ) -> StatusError:
     detail = shown(body)
     kind, meaning = _REFUSALS.get(
-        status, (StatusError, "the service failed" if status >= 500 else "refused")
-    )  # noqa: PLR2004
+        status,
+        (StatusError, "the service failed" if status >= 500 else "refused"),  # noqa: PLR2004
+    )
     if status in _REDIRECT:
         meaning = _REDIRECTS
     if status == 404 and operation == "create":  # noqa: PLR2004
@@ -240,9 +237,8 @@ def shown(body: bytes) -> str:
 def _messages(body: bytes) -> str | None:
     """Return the messages in JSON, None if it is not JSON."""
     try:
-        nodes = nodes_of(
-            json.loads(body), name="message"
-        )  # a bare string counts as a message
+        # A bare string counts as a message.
+        nodes = nodes_of(json.loads(body), name="message")
     except (ValueError, RecursionError):
         return None
     return "; ".join(

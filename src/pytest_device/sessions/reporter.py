@@ -4,12 +4,20 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Protocol
 
 from pytest_device.sessions.events import Event, late
 
 Deferred = list[tuple[float, Event]]
 """Unreported events, and when they happened."""
+
+
+class Net(StrEnum):
+    """What stops sessions that a killed run leaves: a run may be without it, and says so before its first device."""
+
+    LEDGER = "ledger"
+    REAPER = "reaper"
 
 
 class ProgressReporter(Protocol):
@@ -19,11 +27,14 @@ class ProgressReporter(Protocol):
         """Show a line at once."""
 
 
-class PreviewReporter(ProgressReporter, Protocol):
-    """Also shows where to watch devices."""
+class RunReporter(ProgressReporter, Protocol):
+    """Shows lines to the users of a run, in whichever process has the terminal."""
 
     def preview(self, label: str, url: str) -> None:
         """Show, or open, the live preview of a device; its URL is a secret."""
+
+    def warn(self, net: Net, text: str) -> None:
+        """Show, once per run, that a net is missing."""
 
 
 class Reporter(ProgressReporter, Protocol):
@@ -35,6 +46,9 @@ class Reporter(ProgressReporter, Protocol):
     def note(self, text: str) -> None:
         """Receive a line for the summary at the end of the run."""
 
+    def warn(self, net: Net, text: str) -> None:
+        """Show at once, and once per run, that a net is missing."""
+
 
 class SilentReporter:
     """Reports nothing."""
@@ -42,6 +56,7 @@ class SilentReporter:
     def event(self, event: Event) -> None: ...
     def note(self, text: str) -> None: ...
     def progress(self, text: str) -> None: ...
+    def warn(self, net: Net, text: str) -> None: ...
 
 
 class _Aside(threading.local):

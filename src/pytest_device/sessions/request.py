@@ -1,12 +1,14 @@
-"""The body of a create request, with the rules that it must meet."""
+"""What a test requests: the body of the create request, its rules, and the requirement that tests share."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Protocol, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -27,6 +29,7 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor
+from pytest_device.sessions.models import Session
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DEFAULT_SESSION_TYPE,
@@ -40,6 +43,7 @@ from pytest_device.spec import (
     VENDOR,
     Platform,
     SessionType,
+    Share,
 )
 
 
@@ -135,10 +139,7 @@ class SessionRequest(BaseModel, frozen=True):
         Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the rule, so
         that no request is sent that is known to fail.
         """
-        arguments = {
-            name: _limit_of(name, whole_minutes(value))
-            for name, value in arguments.items()
-        }
+        arguments = _without_omitted(in_minutes(arguments))
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
         known = {
             name: value for name, value in arguments.items() if name in cls.model_fields
@@ -192,19 +193,25 @@ class SessionRequest(BaseModel, frozen=True):
         return body
 
 
-def whole_minutes(value: Any) -> Any:
-    """Convert a timedelta of whole minutes to minutes; return any other value unchanged."""
-    if isinstance(value, timedelta) and not value % timedelta(minutes=1):
-        return value // timedelta(minutes=1)
-    return value
-
-
-def _limit_of(name: str, value: Any) -> Any:
-    return (
-        None
-        if isinstance(value, str) and value in OMITTED_VALUES.get(name, ())
+def in_minutes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert each timedelta of whole minutes to minutes; leave any other value as it is."""
+    minute = timedelta(minutes=1)
+    return {
+        name: value // minute
+        if isinstance(value, timedelta) and not value % minute
         else value
-    )
+        for name, value in arguments.items()
+    }
+
+
+def _without_omitted(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace words such as ``none`` and ``account``, which omit a limit, by None."""
+    omitted = {
+        name: None
+        for name, words in OMITTED_VALUES.items()
+        if isinstance(value := arguments.get(name), str) and value in words
+    }
+    return {**arguments, **omitted}
 
 
 _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
@@ -290,3 +297,71 @@ def _broken_idle_time(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"max_idle_time_minutes={_shown(idle)} is not supported for type='web-preview-only': leave it out"
     if isinstance(idle, int) and isinstance(duration, int) and idle >= duration:
         yield f"max_idle_time_minutes={idle} must be smaller than max_duration_minutes={duration}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequirement:
+    """A test's requirement for a device: tests with equal requirements can share a session, one after the other.
+
+    ``sharing_key`` identifies the tests that may share it. A session that was used before must have ``minutes`` left.
+    """
+
+    request: SessionRequest
+    sharing_key: str
+    minutes: int = field(default=0, compare=False)
+    defaults: Collection[str] = field(default=(), compare=False)
+    """The limits in the request that are defaults."""
+    attach: str = ""
+    """ID of an existing session to use, which is not stopped; empty to create one."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Hash once: requirements are looked up for each of many tests."""
+        object.__setattr__(self, "_hash", hash((self.request, self.sharing_key)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def share(self) -> Share:
+        """Return the scope in which its sessions are shared."""
+        return Share(self.sharing_key.partition(" ")[0])
+
+    @property
+    def returns_to_start(self) -> bool:
+        """Return whether its device is reset to its first page, as for a browser that argent drives."""
+        return self.request.type == SessionType.ARGENT and self.share != Share.TEST
+
+
+class DeviceArguments(TypedDict, total=False):
+    """The keyword arguments of the marker, of ``device_lease`` and of ``device_request_defaults``."""
+
+    app_id: UUID | str
+    platform: Platform | Literal["android", "ios"]
+    type: SessionType | Literal["agent-device", "appium", "argent", "web-preview-only"]
+    name: str
+    package_version: str
+    device_identifier: str
+    max_duration_minutes: int | timedelta | Literal["account"]
+    max_idle_time_minutes: int | timedelta | Literal["account", "none"]
+    build_id: UUID | str
+    application_archive_url: str
+    vendor_go: bool
+    sdk_version: str
+    launch_args: Sequence[str]
+    open_url: str
+    open_route: str
+    route_params: Mapping[str, object]
+    share: Share | Literal["run", "module", "class", "test"]
+    test_minutes: int | timedelta
+    attach: UUID | str
+
+
+class DeviceLease(Protocol):
+    """The type of the fixture ``device_lease``."""
+
+    def __call__(
+        self, **arguments: Unpack[DeviceArguments]
+    ) -> AbstractContextManager[Session]:
+        """Return a context manager that provides a session in progress for its block."""
+        ...

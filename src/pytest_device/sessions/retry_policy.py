@@ -29,6 +29,8 @@ _UNAVAILABLE: Final = 503
 _PASSING: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
 _SERVER_ERRORS: Final = 500
 _NOT_FOUND: Final = 404
+_ACCESS_REFUSALS: Final = frozenset({401, 403, _NOT_FOUND})
+"""Statuses with which a service refuses a token: also 404, which hides what the token may not see."""
 _SUCCEEDED: Final = range(200, 300)
 REFUSED: Final = frozenset({*range(300, 500)} - {408})
 """Statuses that only a refusal has. Proxies return 408 for a response that they no longer wait for, as others 504."""
@@ -59,6 +61,11 @@ def is_page(body: bytes) -> bool:
 def is_missing(status: int, body: bytes) -> bool:
     """Return whether the service itself reports that it does not know the session."""
     return status == _NOT_FOUND and _has_code(body)
+
+
+def is_access_refusal(status: int) -> bool:
+    """Return whether a response may mean that another token could make the call."""
+    return status in _ACCESS_REFUSALS
 
 
 def is_refusal(status: int, body: bytes) -> bool:

@@ -1,13 +1,18 @@
-"""The runs in the state directory: a run is alive as long as one of its owners holds its lock."""
+"""The runs in the state directory: a run is alive as long as one of its owners holds its lock.
+
+Names are unique because files and directories are created exclusively, never because they are random: a suite may patch
+``uuid``, ``random`` and ``secrets``, and containers that share the directory may use the same process IDs.
+"""
 
 import hashlib
 import hmac
 import os
 import re
-import secrets
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Final, Self
 
@@ -48,11 +53,9 @@ def _key(state_dir: Path, given: bytes = b"") -> bytes:
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
-    draft = state_dir / f"{_KEY}.{secrets.token_hex(8)}.tmp"
-    with open(
-        os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb"
-    ) as file:  # noqa: PTH123
-        file.write(given or secrets.token_bytes(_KEY_BYTES))
+    draft, descriptor = _new_file(state_dir, f"{_KEY}.{os.getpid()}", ".tmp")
+    with open(descriptor, "wb") as file:  # noqa: PTH123
+        file.write(given or os.urandom(_KEY_BYTES))
     try:
         with suppress(FileExistsError):
             os.link(draft, path)
@@ -62,8 +65,24 @@ def _key(state_dir: Path, given: bytes = b"") -> bytes:
 
 
 def new_run() -> str:
-    """Return a unique name for a run."""
-    return secrets.token_hex(8)
+    """Return a name for a run; ``OwnRun.start`` makes it unique."""
+    return os.urandom(8).hex()
+
+
+def time_on_disk(directory: Path) -> datetime:
+    """Return the current time by the clock of the file system, which a suite cannot freeze.
+
+    Where no file can be created, returns the time of this process.
+    """
+    try:
+        path, descriptor = _new_file(directory, f"time-{os.getpid()}", ".tmp")
+    except OSError:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
 
 
 class PastRun:
@@ -124,6 +143,23 @@ class OwnRun(PastRun):
         return OwnRun(self.directory, f"{self.owner}-fork-{os.getpid()}", self._lock)
 
     @classmethod
+    def start(cls, state_dir: Path, name: str, owner: str) -> Self:
+        """Join a new run, under a name like ``name`` if another run has that one; raises the errors of ``join``."""
+        runs = state_dir / "runs"
+        _make(state_dir, runs)
+        unused, numbers = name, count(1)
+
+        while not _is_made(runs / unused):
+            unused = f"{name}-{next(numbers)}"
+
+        try:
+            return cls.join(state_dir, unused, owner)
+        except OSError:
+            with suppress(OSError):
+                (runs / unused).rmdir()
+            raise
+
+    @classmethod
     def join(cls, state_dir: Path, run: str, owner: str) -> Self:
         """Take the owner's lock.
 
@@ -133,9 +169,10 @@ class OwnRun(PastRun):
             f"the directory is deleted as soon as it is created ({state_dir})"
         )
         for _ in range(ATTEMPTS):
-            name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
             try:
-                if joined := cls._join(state_dir, run, name):
+                if joined := cls._join(
+                    state_dir, run, re.sub(r"[^A-Za-z0-9]", "-", owner)
+                ):
                     return joined
             except _GONE as error:
                 problem = error
@@ -144,18 +181,22 @@ class OwnRun(PastRun):
     @classmethod
     def _join(cls, state_dir: Path, run: str, owner: str) -> Self | None:
         directory = state_dir / "runs" / run
-        _make(directory)
-        lock = filelock.FileLock(
-            directory / f"{owner}.lock", mode=0o600, thread_local=False
-        )
+        _make(state_dir, directory.parent, directory)
+        # A dead process's name is not used again: its sessions would seem to have a living owner.
+        path, descriptor = _new_file(directory, f"{owner}-{os.getpid()}", ".lock")
+        os.close(descriptor)
+
+        lock = _lock_at(path, thread_local=False)
         try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:  # a sweep holds it at this moment
             return None
-        except NotImplementedError as error:
-            raise OSError(f"{error} ({directory})") from error
-        if Path(lock.lock_file).exists():
-            return cls(directory, owner, lock)
+        except OSError:
+            _remove_unlockable(path)
+            raise
+
+        if path.exists():
+            return cls(directory, path.stem, lock)
         lock.release()
         return None
 
@@ -171,23 +212,23 @@ class OwnRun(PastRun):
         with self._guard:
             if path.exists():
                 return
-            _make(self.directory)
+            _make(self.state_dir, self.directory.parent, self.directory)
             _key(self.state_dir, self._key)
-            if (
-                path.stem == self.owner
-            ):  # otherwise the parent of a forked child holds the lock
+            # Otherwise the parent of a forked child holds the lock.
+            if path.stem == self.owner:
                 self._lock.release()
-                self._lock.acquire(timeout=0)
+                self._lock.acquire(blocking=False)
 
     def leave(self) -> None:
         """Release the lock, and remove the run if it is empty."""
         if os.getpid() != self._pid:  # a forked child: the lock belongs to its parent
             return
         self._lock.release()
+        # Nothing can be removed from an unreadable directory.
         with (
             suppress(OSError),
             self.claimed() as over,
-        ):  # nothing can be removed from an unreadable directory
+        ):
             if over:
                 self.clear(())
 
@@ -198,19 +239,46 @@ class OwnRun(PastRun):
             for path in _files(self.directory, ".lock")
         )
 
-    def pids_of_others(self) -> list[int]:
-        """Return the IDs of the run's other live processes on this machine."""
-        return [
-            int(path.stem.split("-")[-2])
-            for path in _files(self.directory, ".lock")
-            if path.stem != self.owner and not _is_free(path)
-        ]
 
-
-def _make(run: Path) -> None:
-    for path in (run.parents[1], run.parent, run):
+def _make(*directories: Path) -> None:
+    for path in directories:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(path)
+
+
+def _is_made(directory: Path) -> bool:
+    """Create a directory; return False if there is one already, perhaps of another process."""
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _new_file(directory: Path, stem: str, suffix: str) -> tuple[Path, int]:
+    """Create a file that did not exist, numbered; return its path and an open descriptor."""
+    for number in count():
+        path = directory / f"{stem}-{number}{suffix}"
+        with suppress(FileExistsError):
+            return path, os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+    raise AssertionError("a count never ends")
+
+
+def _lock_at(path: Path, *, thread_local: bool = True) -> filelock.BaseFileLock:
+    """Return a lock that ends with its process; taking it raises OSError on a file system without such locks.
+
+    filelock's substitute there, a file whose existence is the lock, would outlive a killed process.
+    """
+    return filelock.FileLock(
+        path, mode=0o600, thread_local=thread_local, fallback_to_soft=False
+    )
+
+
+def _remove_unlockable(path: Path) -> None:
+    """Remove the lock file that cannot be locked, and its run if that is empty: later runs would find it damaged."""
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:
@@ -222,7 +290,7 @@ def _files(directory: Path, suffix: str) -> list[Path]:
 
 def _is_free(path: Path) -> bool:
     try:
-        with filelock.FileLock(path, mode=0o600).acquire(timeout=0):
+        with _lock_at(path).acquire(blocking=False):
             return True
     except _GONE:
         return True
@@ -233,7 +301,7 @@ def _is_free(path: Path) -> bool:
 def _taken(locks: list[Path], held: ExitStack) -> bool:
     try:
         for path in locks:
-            held.enter_context(filelock.FileLock(path, mode=0o600).acquire(timeout=0))
+            held.enter_context(_lock_at(path).acquire(blocking=False))
     except (filelock.Timeout, *_GONE):
         return False
     return True

@@ -1,16 +1,18 @@
-"""The states and outcomes of a session, as tables.
+r"""The life of a session as two tables: what the run that requested it sees, and what the reaper does.
 
-In the process that requested it:
+In the run; each state may be followed by an end:
 
-    requested -> queued -> starting -> ready -> ended
-        ^                     |
+    requested -> queued -> starting -> ready -> stopped, gone, delayed, refused,
+        ^                     |                 kept, warm, attached, unknown, ended
         +------ retried ------+
 
-In the reaper, which forgets it once its end is proven:
+In the reaper; the ledger stores the phases in ``RECORDED``:
 
-    creating ---------> live
-        |                 |
-    abandoned -------> stop due -> stopping -> checking
+    creating ---------> live <------> warm, kept
+        |    \            |
+        |     lost        |
+        |                 v
+    abandoned -------> stop due -> stopping -> checking -> stopped, gone
                           ^                       |
                           +------- retried -------+
 
@@ -31,77 +33,12 @@ class State(StrEnum):
     REQUESTED = "requested"
     """Not created yet."""
     QUEUED = "queued"
-    """Refused for lack of capacity; will be requested again."""
+    """Refused for lack of capacity, or by a gateway; will be requested again."""
     STARTING = "starting"
     """Created, but its device or its controller is not usable yet."""
     READY = "ready"
-    ENDED = "ended"
-    """No work is left here: stopped as far as possible, deliberately left running, or never created."""
 
-
-TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
-    {
-        State.REQUESTED: {State.QUEUED, State.STARTING, State.READY, State.ENDED},
-        State.QUEUED: {State.QUEUED, State.STARTING, State.ENDED},
-        State.STARTING: {State.READY, State.REQUESTED, State.ENDED},
-        State.READY: {State.ENDED},
-        State.ENDED: {State.ENDED},  # an interrupted stop is retried
-    }
-)
-
-
-class Phase(StrEnum):
-    """What the reaper does for a session."""
-
-    CREATING = "creating"
-    """Send its create call, and wait for the response."""
-    ABANDONED = "abandoned"
-    """As before, but stop it as soon as its ID is known; if its create call was never sent, don't send it."""
-    LIVE = "live"
-    """Nothing: the run uses it."""
-    STOP_DUE = "stop due"
-    """Send a stop call."""
-    STOPPING = "stopping"
-    """Look it up every few seconds while the stop call is open."""
-    CHECKING = "checking"
-    """Look it up: the response to the stop call doesn't prove its end."""
-
-
-PHASES: Final[Mapping[Phase, Collection[Phase]]] = MappingProxyType(
-    {
-        Phase.CREATING: {Phase.LIVE, Phase.ABANDONED},
-        Phase.ABANDONED: {Phase.STOP_DUE},
-        Phase.LIVE: {Phase.STOP_DUE},
-        Phase.STOP_DUE: {Phase.STOPPING},
-        Phase.STOPPING: {Phase.CHECKING},
-        Phase.CHECKING: {Phase.STOP_DUE},
-    }
-)
-
-
-def moved(state: _S, to: _S, table: Mapping[_S, Collection[_S]]) -> _S:
-    """Return the next state; raises RuntimeError for a transition that is not in the table."""
-    if to not in table[state]:
-        raise RuntimeError(f"a session that is {state} cannot become {to}")
-    return to
-
-
-class AdvancedBy(StrEnum):
-    """Who advances a session that is not ready yet."""
-
-    TEST = "test"
-    """The test that waits for it."""
-    BACKGROUND = "background"
-    """The background thread, for later tests; stays so if it becomes ready before a test uses it."""
-    DROPPED = "dropped"
-    """The background thread, which stops it: no test needs it anymore."""
-    NOBODY = "nobody"
-    """Nobody: it was prefetched and is being stopped unused."""
-
-
-class Outcome(StrEnum):
-    """The outcome of a session."""
-
+    # Ends: no work is left here.
     STOPPED = "stopped"
     """The service confirmed that it stopped or errored."""
     GONE = "gone"
@@ -118,34 +55,119 @@ class Outcome(StrEnum):
     """Kept running for a while, for the next run."""
     ATTACHED = "attached"
     """Created elsewhere, and left running."""
+    ENDED = "ended"
+    """Never created, or its stop was interrupted."""
 
 
-PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
+PROVEN: Final = frozenset({State.STOPPED, State.GONE})
 """Confirmed as ended."""
-OVER: Final = PROVEN | {Outcome.KEPT, Outcome.WARM, Outcome.ATTACHED}
+OVER: Final = PROVEN | {State.KEPT, State.WARM, State.ATTACHED}
 """This run is done with the session."""
-RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
+RETRIABLE: Final = frozenset({State.DELAYED, State.REFUSED})
 """Another stop call may still end it."""
+ENDS: Final = OVER | RETRIABLE | {State.UNKNOWN, State.ENDED}
+"""No work is left for the session in the process that requested it."""
+
+_TRIED: Final = PROVEN | RETRIABLE
+"""Results of a stop call."""
+# A response, or an interrupt, may end it before the run has noted that it was created.
+_BEFORE_READY: Final = _TRIED | {State.UNKNOWN, State.ATTACHED, State.ENDED}
+TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
+    {
+        State.REQUESTED: _BEFORE_READY | {State.QUEUED, State.STARTING, State.READY},
+        State.QUEUED: _BEFORE_READY | {State.QUEUED, State.STARTING},
+        State.STARTING: _BEFORE_READY | {State.READY, State.REQUESTED},
+        State.READY: OVER | RETRIABLE | {State.ENDED},
+        # An interrupted stop is retried.
+        State.ENDED: _TRIED | {State.ATTACHED, State.ENDED},
+        # A second stop changes nothing.
+        **{end: {end} for end in ENDS - {State.ENDED}},
+    }
+)
 
 
-def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
-    """Return a session's final outcome, None while it may be running and no stop was tried.
+class Phase(StrEnum):
+    """What the reaper does, or has done, for a session.
 
-    Outcomes may come from several processes, in any order: a confirmed end takes precedence, and a session counts as
+    The values of those in ``RECORDED`` are the ledger's words, which other versions read: don't change them.
+    """
+
+    CREATING = "asked"
+    """Sends its create call, and waits for the response."""
+    ABANDONED = "abandoned"
+    """As before, but stops it as soon as its ID is known; if its create call was never sent, doesn't send it."""
+    LIVE = "live"
+    """Nothing: the run uses it."""
+    STOP_DUE = "stop due"
+    """Sends a stop call."""
+    STOPPING = "stopping"
+    """Looks it up every few seconds while the stop call is open."""
+    CHECKING = "checking"
+    """Looks it up: the response to the stop call doesn't prove its end."""
+    WARM = "warm"
+    """Kept running for the next run until a given time, free to be claimed."""
+    KEPT = "kept"
+    """Nothing: deliberately left running until its own limits or ``pytest-device stop`` end it."""
+    LOST = "lost"
+    """Nothing: the response to the create call was lost, and a session with an unknown ID may be running."""
+    STOPPED = "stopped"
+    """Stopped when no process could read the report: a tombstone for the next sweep."""
+    GONE = "gone"
+    """As before, but the service no longer knew it."""
+
+
+WITHOUT_ID: Final = frozenset({Phase.CREATING, Phase.LOST})
+"""The session's ID is not known."""
+TOMBSTONES: Final = frozenset({Phase.STOPPED, Phase.GONE})
+"""The session has ended."""
+RECORDED: Final = WITHOUT_ID | TOMBSTONES | {Phase.LIVE, Phase.WARM, Phase.KEPT}
+"""Phases in the ledger: a session that is being stopped is recorded as live until that is proven."""
+_MAY_END: Final = frozenset({Phase.STOPPED, Phase.KEPT, Phase.WARM})
+"""How a session may end at any time: a late response proves it, or the run leaves it running after all."""
+PHASES: Final[Mapping[Phase, Collection[Phase]]] = MappingProxyType(
+    {
+        Phase.CREATING: {Phase.LIVE, Phase.ABANDONED, Phase.LOST},
+        Phase.ABANDONED: {Phase.STOP_DUE, Phase.LOST},
+        Phase.LIVE: _MAY_END | {Phase.STOP_DUE},
+        Phase.STOP_DUE: _MAY_END | {Phase.STOPPING},
+        Phase.STOPPING: _MAY_END | {Phase.CHECKING},
+        Phase.CHECKING: _MAY_END | {Phase.STOP_DUE, Phase.GONE},
+        # A run claims it, or it is to be stopped.
+        Phase.WARM: {Phase.LIVE},
+        Phase.KEPT: {Phase.LIVE},
+        # Until its time is up: nobody knows its ID.
+        Phase.LOST: (),
+        Phase.STOPPED: (),
+        Phase.GONE: (),
+    }
+)
+
+
+def moved(state: _S, to: _S, table: Mapping[_S, Collection[_S]]) -> _S:
+    """Return the next state; raises RuntimeError for a transition that is not in the table."""
+    if to not in table[state]:
+        raise RuntimeError(f"a session that is {state} cannot become {to}")
+    return to
+
+
+def final_state(ends: Sequence[State], users: int) -> State | None:
+    """Return how a session ended, None while it may be running and no stop was tried.
+
+    Ends may come from several processes, in any order: a confirmed end takes precedence, and a session counts as
     warm only if each of its ``users`` left it warm and no stop was tried since.
     """
     return (
-        _newest(outcomes, PROVEN)
-        or _newest(outcomes, {Outcome.KEPT, Outcome.ATTACHED})
-        or _newest(outcomes, RETRIABLE)
-        or (Outcome.WARM if is_left_by_all(outcomes, users) else None)
+        _newest(ends, PROVEN)
+        or _newest(ends, {State.KEPT, State.ATTACHED})
+        or _newest(ends, RETRIABLE)
+        or (State.WARM if is_left_by_all(ends, users) else None)
     )
 
 
-def is_left_by_all(outcomes: Sequence[Outcome], users: int) -> bool:
+def is_left_by_all(ends: Sequence[State], users: int) -> bool:
     """Return whether every user of a session left it warm."""
-    return outcomes.count(Outcome.WARM) >= max(users, 1)
+    return ends.count(State.WARM) >= max(users, 1)
 
 
-def _newest(outcomes: Sequence[Outcome], among: Collection[Outcome]) -> Outcome | None:
-    return next((one for one in reversed(outcomes) if one in among), None)
+def _newest(ends: Sequence[State], among: Collection[State]) -> State | None:
+    return next((end for end in reversed(ends) if end in among), None)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,14 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.runs import OwnRun, PastRun, account_of, past_runs
+from pytest_device.sessions.runs import (
+    OwnRun,
+    PastRun,
+    account_of,
+    past_runs,
+    time_on_disk,
+)
+from pytest_device.sessions.states import TOMBSTONES, WITHOUT_ID, Phase
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
@@ -38,16 +45,30 @@ class Findings:
     """The sessions found in the ledger, by result."""
 
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
-    """One event for each session that was stopped now or could not be stopped."""
+    """One event for each session that was stopped now, or that this access token created and could not stop."""
+    left_to_other_tokens: list[events.StopEvent] = field(
+        default_factory=list[events.StopEvent]
+    )
+    """One event for each session that another access token created and this one could not stop."""
     already_stopped: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose response was lost and whose session may still be running."""
     other_services: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions at other services."""
-    other_tokens: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Sessions created with another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add_stops(
+        self,
+        happened: Iterable[events.StopEvent],
+        entries: Iterable[ledger.Entry],
+        account: str,
+    ) -> None:
+        """Add the results of stop calls for these entries, which were made with the token of ``account``."""
+        foreign = {entry.session_id for entry in entries if not entry.is_of(account)}
+        for event in happened:
+            is_left = not events.is_proof(event) and event.session.session_id in foreign
+            (self.left_to_other_tokens if is_left else self.stopped).append(event)
 
     def damages(self) -> Iterator[str]:
         for path, reason in self.damaged.items():
@@ -73,8 +94,8 @@ class SweepResult(Findings):
                 why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
                 yield f"could not stop a session left by an earlier run: {of.label}: {why}"
         for what, state in (
-            ("already stopped", ledger.STOPPED),
-            ("no longer known to the service", ledger.GONE),
+            ("already stopped", Phase.STOPPED),
+            ("no longer known to the service", Phase.GONE),
         ):
             if number := sum(entry.state == state for entry in self.already_stopped):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
@@ -90,18 +111,19 @@ class SweepResult(Findings):
         if others := self.other_services:
             services = ", ".join(sorted({entry.service for entry in others}))
             yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
-        if others := self.other_tokens:
-            sessions, ids = (
-                counted(len(others), "session"),
-                named(entry.session_id for entry in others),
+        if left := self.left_to_other_tokens:
+            ids = named((event.session.session_id for event in left), separator=" ")
+            yield (
+                f"could not stop {counted(len(left), 'session')} of earlier runs that another access token created "
+                f"({events.detail_of(left[0])}). With that token: pytest-device stop {ids}"
             )
-            yield f"skipped {sessions} of earlier runs that another access token created: {ids}"
 
 
-def named(ids: Iterable[str]) -> str:
+def named(ids: Iterable[str], separator: str = ", ") -> str:
     """Return the first IDs, as many as fit on a line."""
     ids = list(ids)
-    return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
+    more = ["…"] if len(ids) > NAMED else []
+    return separator.join([*ids[:NAMED], *more])
 
 
 def sweep(
@@ -122,97 +144,152 @@ def sweep(
                     left += [(run, entry) for entry in entries]
             except OSError as error:
                 swept.damaged[str(run.directory)] = str(error)
-        account = account_of(state_dir, endpoint.token) if left else ""
-        done = _stopped(left, swept, endpoint, account, timeout_seconds)
+
+        done = (
+            _Sweep(swept, endpoint, state_dir).stopped(left, timeout_seconds)
+            if left
+            else []
+        )
         for run in runs:
             run.clear([entry for of, entry in done if of is run])
     return swept
 
 
-def _stopped(
-    left: Iterable[LeftoverSession],
-    swept: SweepResult,
-    endpoint: Endpoint,
-    account: str,
-    timeout_seconds: float,
-) -> list[LeftoverSession]:
-    """Stop the sessions of finished runs; return the entries that can be removed from the ledger."""
-    done, kept, live = _sorted(left, swept, endpoint.url, account)
-    found = look_up_sessions(endpoint, [entry.session_id for _, entry in kept])
-    ended = {
-        session_id
-        for session_id, one in found.items()
-        if one and one.status in TERMINAL
-    }
-    ended |= {
-        entry.session_id
-        for _, entry in kept
-        if is_over(entry) and found.get(entry.session_id, entry) is None
-    }
-    swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
-    swept.stopped.extend(
-        stop_all(endpoint, [entry for _, entry in live], timeout_seconds)
-    )
-    proven = proven_in(swept.stopped)
-    done += [
-        (run, entry)
-        for run, entry in kept
-        if entry.session_id in ended and is_free(run, entry)
-    ]
-    done += [
-        (run, entry)
-        for run, entry in live
-        if entry.session_id in proven or is_over(entry, OLD)
-    ]
-    return done
+class _Sweep:
+    """Stops sessions of finished runs, first those that its own token created.
 
+    Any other token of the service may be of the same account: CI services issue a new one for each job. So all are
+    tried, and what this token may not stop stays in the ledger for its owner.
+    """
 
-def _sorted(
-    left: Iterable[LeftoverSession], swept: SweepResult, service_url: str, account: str
-) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
-    """Sort sessions into finished, kept, and to be stopped; record the others in ``swept``."""
-    done, kept, live = (
-        list[LeftoverSession](),
-        list[LeftoverSession](),
-        list[LeftoverSession](),
-    )
-    other_tokens: list[LeftoverSession] = []
-    for run, entry in left:
-        if entry.state in ledger.ENDED:
-            swept.already_stopped.append(entry)
-            done.append((run, entry))
-        elif entry.service != service_url or entry.state in ledger.UNKNOWN:
-            is_here = entry.service == service_url
-            if is_over(entry, timedelta() if is_here else OLD):
+    def __init__(self, swept: SweepResult, endpoint: Endpoint, state_dir: Path) -> None:
+        self._swept, self._endpoint = swept, endpoint
+        self._account = account_of(state_dir, endpoint.token)
+        self._now = time_on_disk(state_dir)
+
+    def stopped(
+        self, left: Iterable[LeftoverSession], timeout_seconds: float
+    ) -> list[LeftoverSession]:
+        """Return the entries that can be removed from the ledger."""
+        done, kept, live = self._sorted(left)
+        live.sort(key=lambda leftover: not leftover[1].is_of(self._account))
+        done += self._stopped(live, timeout_seconds)
+
+        ended, expired = self._looked_up(kept)
+        done += [(run, entry) for run, entry in ended if is_free(run, entry)]
+        done += self._stopped(
+            [(run, entry) for run, entry in expired if is_free(run, entry)],
+            timeout_seconds,
+        )
+        return done
+
+    def _sorted(
+        self, left: Iterable[LeftoverSession]
+    ) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
+        """Sort sessions into finished, to be looked up, and to be stopped; record the others as found."""
+        done, kept, live = (
+            list[LeftoverSession](),
+            list[LeftoverSession](),
+            list[LeftoverSession](),
+        )
+        for run, entry in left:
+            if entry.state in TOMBSTONES:
+                self._swept.already_stopped.append(entry)
                 done.append((run, entry))
+            elif entry.service != self._endpoint.url or entry.state in WITHOUT_ID:
+                if not self._is_noted(entry):
+                    done.append((run, entry))
+            elif (
+                entry.state == Phase.KEPT
+                or self._is_warm(entry)
+                or self._is_warm_elsewhere(entry)
+            ):
+                kept.append((run, entry))
+            elif is_free(run, entry):
+                live.append((run, entry))
+        return done, kept, live
+
+    def _is_noted(self, entry: ledger.Entry) -> bool:
+        """Record a session that cannot be stopped from here; return False if it ended too long ago."""
+        is_here = entry.service == self._endpoint.url
+        if is_over(entry, self._now, timedelta() if is_here else OLD):
+            return False
+        (self._swept.unknown if is_here else self._swept.other_services).append(entry)
+        return True
+
+    def _is_warm(self, entry: ledger.Entry) -> bool:
+        is_due = self._now >= ledger.time_of(entry.until) or is_over(entry, self._now)
+        return entry.state == Phase.WARM and not is_due
+
+    def _is_warm_elsewhere(self, entry: ledger.Entry) -> bool:
+        """Return whether a token that sees the session must claim it: its own reaper may be about to do so."""
+        return entry.state == Phase.WARM and not entry.is_of(self._account)
+
+    def _looked_up(
+        self, kept: Iterable[LeftoverSession]
+    ) -> tuple[list[LeftoverSession], list[LeftoverSession]]:
+        """Return those that have ended, and expired ones that this token may stop; record the others as found."""
+        ended, expired = list[LeftoverSession](), list[LeftoverSession]()
+        found = look_up_sessions(
+            self._endpoint, [entry.session_id for _, entry in kept]
+        )
+        for run, entry in kept:
+            session = found.get(entry.session_id)
+            is_missing = entry.session_id in found and session is None
+            if self._has_ended(entry, session, is_missing=is_missing):
+                ended.append((run, entry))
+            elif entry.state == Phase.KEPT or self._is_warm(entry):
+                self._swept.kept.append(entry)
+            elif session:
+                expired.append((run, entry))
             else:
-                (swept.unknown if is_here else swept.other_services).append(entry)
-        elif not entry.is_of(account):
-            (done if is_over(entry, OLD) else other_tokens).append((run, entry))
-        elif entry.state == ledger.KEPT or _is_warm(entry):
-            kept.append((run, entry))
-        elif is_free(run, entry):
-            live.append((run, entry))
-    swept.other_tokens.extend(entry for _, entry in other_tokens)
-    return done, kept, live
+                self._swept.left_to_other_tokens.append(hidden(entry))
+        return ended, expired
+
+    def _has_ended(
+        self, entry: ledger.Entry, session: Session | None, *, is_missing: bool
+    ) -> bool:
+        """Return whether a kept session has ended; another token's is reported for a day longer, and never missing."""
+        if session:
+            return session.status in TERMINAL
+        if entry.is_of(self._account):
+            return is_missing and is_over(entry, self._now)
+        return is_over(entry, self._now, OLD)
+
+    def _stopped(
+        self, live: Collection[LeftoverSession], timeout_seconds: float
+    ) -> list[LeftoverSession]:
+        entries = [entry for _, entry in live]
+        happened = stop_all(
+            self._endpoint, entries, timeout_seconds, account=self._account
+        )
+        self._swept.add_stops(happened, entries, self._account)
+        proven = proven_in(happened)
+        return [
+            (run, entry)
+            for run, entry in live
+            if entry.session_id in proven or is_over(entry, self._now, OLD)
+        ]
 
 
-def _is_warm(entry: ledger.Entry) -> bool:
-    return entry.state == ledger.WARM and datetime.now(UTC) < ledger.time_of(
-        entry.until
-    )
+def hidden(entry: ledger.Entry) -> events.StopFailed:
+    """Return the event for a warm session of another token that this one cannot even look up."""
+    of = events.SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
+    return events.StopFailed(of, "this access token cannot look it up")
 
 
 def is_free(run: PastRun, entry: ledger.Entry) -> bool:
     """Return whether this process may remove an entry; claims a warm one."""
-    return entry.state != ledger.WARM or run.ledger.claim(entry.intent, run.ledger)
+    return entry.state != Phase.WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
-def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
+def is_over(
+    entry: ledger.Entry, now: datetime, margin: timedelta = timedelta()
+) -> bool:
     """Return whether a session must have ended by itself ``margin`` ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
-        return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
+        return now > asked_at + timedelta(minutes=entry.minutes) + margin
     except (ValueError, TypeError, OverflowError):
         return False
 
@@ -236,9 +313,17 @@ def look_up_sessions(
 
 
 def stop_all(
-    endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float
+    endpoint: Endpoint,
+    entries: Iterable[ledger.Entry],
+    timeout_seconds: float,
+    *,
+    account: str | None = None,
 ) -> list[events.StopEvent]:
-    """Stop sessions concurrently, retrying failed stops; return one event for each."""
+    """Stop sessions concurrently, retrying failed stops; return one event for each.
+
+    ``account`` identifies the endpoint's token: a stop that is refused to it is not repeated for another token's
+    session. None: the endpoint's token created them all.
+    """
     entries = list(entries)
     if not entries:
         return []
@@ -248,7 +333,9 @@ def stop_all(
         client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter()
     )
     for entry in entries:
-        reaper.register(entry)
+        reaper.register(
+            entry, is_foreign=account is not None and not entry.is_of(account)
+        )
     return [
         event
         for event in reaper.close(max(timeout_seconds, LEAST_SECONDS))
@@ -282,28 +369,26 @@ def reconcile(
             if entry.owner != run.owner and not run.has_living(entry.owner)
         ]
 
-    while (
-        any(entry.state == ledger.REQUESTED for entry in of_others())
-        and time.monotonic() < until
-    ):
+    # A process that has ended in order has waited itself, and has reported that there is no response yet.
+    while any(
+        one.state == Phase.CREATING and one.name not in known for one in of_others()
+    ) and (time.monotonic() < until):
         time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = (
-        []
-        if leaves_warm
-        else [entry for entry in entries if entry.state == ledger.WARM]
+        [] if leaves_warm else [entry for entry in entries if entry.state == Phase.WARM]
     )
     reclaimed = {entry.session_id for entry in warm if is_free(run, entry)}
     entries = [
-        entry._replace(state=ledger.LIVE) if entry.session_id in reclaimed else entry
+        entry._replace(state=Phase.LIVE) if entry.session_id in reclaimed else entry
         for entry in entries
     ]
     found: list[events.SessionEvent] = [
-        _found(entry) for entry in entries if entry.state != ledger.LIVE
+        _found(entry) for entry in entries if entry.state != Phase.LIVE
     ]
     found += stop_all(
         endpoint,
-        [entry for entry in entries if entry.state == ledger.LIVE],
+        [entry for entry in entries if entry.state == Phase.LIVE],
         until - time.monotonic(),
     )
     proven = proven_in(found)
@@ -327,13 +412,13 @@ def _key(event: events.SessionEvent) -> str:
 def _found(entry: ledger.Entry) -> events.SessionEvent:
     of = events.SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
     match entry.state:
-        case ledger.STOPPED:
+        case Phase.STOPPED:
             return events.Stopped(of, Status.STOPPED.value)
-        case ledger.GONE:
+        case Phase.GONE:
             return events.Gone(of)
-        case ledger.KEPT:
+        case Phase.KEPT:
             return events.Kept(of)
-        case ledger.WARM:
+        case Phase.WARM:
             return events.KeptWarm(of, ledger.time_of_day(ledger.time_of(entry.until)))
         case _:
             return events.CreateUnknown(of, entry.name)

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.attempt import ProblemOf, WarmSession
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, ProblemOf, WarmSession
 from pytest_device.sessions.events import (
     Note,
     SessionRef,
@@ -35,13 +34,13 @@ from pytest_device.sessions.events import (
     is_proof,
     stop_event,
 )
-from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
+from pytest_device.sessions.ledger import Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from pytest_device.sessions.runs import keyed_digest, past_runs
+from pytest_device.sessions.states import Phase
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
@@ -97,11 +96,15 @@ class WarmStore:
         wanted = self._digest(need)
         equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
         self._config.shuffle(equal)
+        equal.sort(key=lambda left: not self._is_own(left))
         return next(filter(None, (self._try_claim(need, one) for one in equal)), None)
 
     def _make_room(self, upcoming: Sequence[DeviceRequirement]) -> None:
         """Stop a warm session if a new one does not fit beside it."""
         spare = list(self._spare(upcoming))
+        if self._config.has_room(len(spare)):
+            return
+        spare = [left for left in spare if self._is_own(left) or self._looked_up(left)]
         if self._config.has_room(len(spare)):
             return
         for one in spare:
@@ -110,7 +113,10 @@ class WarmStore:
 
     def _spare(self, upcoming: Sequence[DeviceRequirement]) -> Iterator["WarmEntry"]:
         wanted = Counter(map(self._digest, upcoming))
-        for one in sorted(self._all_left(), key=lambda one: one.entry.until):
+        for one in sorted(
+            self._all_left(),
+            key=lambda left: (not self._is_own(left), left.entry.until),
+        ):
             if wanted[one.entry.request_digest]:
                 wanted[one.entry.request_digest] -= 1
             else:
@@ -118,13 +124,15 @@ class WarmStore:
 
     def _all_left(self) -> list["WarmEntry"]:
         owner = self._config.owner()
-        left = left_warm(self._config.state_dir, owner.base_url, self._config.now())
-        return [one for one in left if one.entry.is_of(owner.account)]
+        return left_warm(self._config.state_dir, owner.base_url, self._config.now())
+
+    def _is_own(self, left: "WarmEntry") -> bool:
+        """Return whether this run's token created it: only then may it be stopped without a lookup."""
+        return left.entry.is_of(self._config.owner().account)
 
     def _digest(self, need: DeviceRequirement) -> str | None:
-        with suppress(
-            OSError
-        ):  # then sessions can't be found or kept, which only costs boots
+        # Then sessions can't be found or kept, which only costs boots.
+        with suppress(OSError):
             return request_digest(need, self._config.state_dir)
         return None
 
@@ -152,10 +160,8 @@ class WarmStore:
         self, need: DeviceRequirement, left: "WarmEntry"
     ) -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
-        request = need.request
-        try:
-            session = self._config.owner().get(left.entry.session_id)
-        except ServiceError:
+        request, session = need.request, self._looked_up(left)
+        if session is None:
             return None
         is_same = (session.app_id, session.platform, session.type) == (
             request.app_id,
@@ -166,6 +172,13 @@ class WarmStore:
             session.status == Status.IN_PROGRESS and session.remote_config is not None
         )
         return session if is_same and is_there else None
+
+    def _looked_up(self, left: "WarmEntry") -> Session | None:
+        """Return the session, None if this run's token cannot see it."""
+        try:
+            return self._config.owner().get(left.entry.session_id)
+        except ServiceError:
+            return None
 
     def _end(self, left: "WarmEntry", reason: str) -> bool:
         owner, entry = self._config.owner(), left.entry
@@ -268,7 +281,7 @@ def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[WarmEntr
         WarmEntry(entry, run.ledger)
         for run in past_runs(state_dir)
         for entry in _entries(run.ledger)
-        if entry.state == WARM
+        if entry.state == Phase.WARM
         and entry.service == service_url
         and now < time_of(entry.until)
     ]

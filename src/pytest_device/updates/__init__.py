@@ -42,6 +42,8 @@ from pytest_device.updates.values import NotSpecified as NotSpecified
 from pytest_device.updates.values import Offer as Offer
 from pytest_device.updates.values import Reason as Reason
 from pytest_device.updates.values import Rejected as Rejected
+from pytest_device.updates.values import Signature as Signature
+from pytest_device.updates.values import SignatureState as SignatureState
 from pytest_device.updates.values import Update as Update
 from pytest_device.updates.values import UpdateError as UpdateError
 from pytest_device.updates.values import Verdict as Verdict

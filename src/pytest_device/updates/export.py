@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.document import Document, Json, at, object_at, text_at
+from pytest_device.app.files import open_file
 from pytest_device.errors import ProjectError
-from pytest_device.updates.values import Asset, Update
+from pytest_device.updates.values import Asset, Signature, Update
 
 METADATA: Final = "metadata.json"
 PLATFORMS: Final = ("ios", "android")
@@ -77,7 +78,7 @@ class Export:
         runtime_version: str | None,
         *,
         scope: str | None = None,
-        signature: str | None = None,
+        signature: Signature | None = None,
         created_at: datetime | None = None,
     ) -> Update:
         """Return the update that publishing this export creates."""
@@ -127,9 +128,8 @@ def _export(directory: Path, platform: str, part: Json, created_at: datetime) ->
         raise ProjectError(f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
                            path=directory / METADATA)  # fmt: skip
     bundle = _file(directory, text_at(part, "bundle"), None)
-    named = {
-        text_at(one, "path"): text_at(one, "ext") for one in assets
-    }  # several modules may use the same file
+    # Several modules may use the same file.
+    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}
     return Export(
         platform,
         created_at,
@@ -142,22 +142,26 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
     if not name:
         raise ProjectError("names a file without a path", path=directory / METADATA)
     path = directory / name
-    if not path.resolve().is_relative_to(directory.resolve()):
-        raise ProjectError(
-            f"names a file outside of the export: {name!r}", path=directory / METADATA
-        )
     suffix = (extension or path.suffix).lstrip(".")
-    if not path.is_file():
-        return ExportedFile(path, path.name, suffix, None, None)
     try:
-        with path.open("rb") as content:
+        if "\0" in name or not path.resolve().is_relative_to(directory.resolve()):
+            raise ProjectError(
+                f"names a file outside of the export: {name!r}",
+                path=directory / METADATA,
+            )
+        if not path.is_file():
+            return ExportedFile(path, path.name, suffix, None, None)
+        with open_file(path) as content:
             sha256 = hashlib.file_digest(content, "sha256")
             content.seek(0)
             md5 = hashlib.file_digest(
                 content, partial(hashlib.md5, usedforsecurity=False)
             )
-    except OSError as error:
-        raise ProjectError(
-            f"cannot be read: {error.strerror or error}", path=path
-        ) from None
+    # RuntimeError: a loop of links, before Python 3.13.
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ProjectError(f"cannot be read: {reason or error}", path=path) from None
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())

@@ -1,18 +1,17 @@
 """Check whether a build will load an update."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import problem_of
+from pytest_device.updates.signing import have_same_key
 from pytest_device.updates.values import (
-    INVALID,
-    MISSING,
-    VALID,
     Asset,
     Build,
     Code,
     Reason,
+    SignatureState,
     Update,
     Verdict,
     in_utc,
@@ -83,27 +82,50 @@ def _sameness(update: Update, build: Build) -> Iterator[Reason]:
             )
 
 
-_SIGNATURES: Final[Mapping[str | None, Reason | None]] = {
-    VALID: None,
-    MISSING: Reason(
-        Code.SIGNATURE_MISSING,
-        "the build has a certificate, but the update is not signed",
-    ),
-    INVALID: Reason(
-        Code.SIGNATURE_INVALID,
-        "the signature was not made with the key of the build's certificate",
-    ),
-    None: _unknown("the signature of the update"),
-}
-
-
 def _signature(update: Update, build: Build) -> Iterator[Reason]:
-    if build.settings is None or build.settings.code_signing_certificate is None:
+    """Yield what is wrong with the signature, if the build requires one.
+
+    A signature counts only if it was verified with the certificate that is in the build: the build has no other. What
+    a reply says of its own signature, or what another certificate proves, is unknown for this build.
+    """
+    if not build.requires_signature:
         return
-    if reason := _SIGNATURES.get(
-        update.signature, _unknown("whether the signature of the update is valid")
-    ):
-        yield reason
+
+    signature = update.signature
+    if signature is None:
+        yield _unknown("the signature of the update")
+    elif signature.state is SignatureState.MISSING:
+        yield Reason(
+            Code.SIGNATURE_MISSING,
+            "the build has a certificate, but the update is not signed",
+        )
+    elif signature.state is SignatureState.UNVERIFIED:
+        yield _unknown(
+            "whether the signature of the update is valid: it was not verified"
+        )
+    elif build.certificate is None:
+        yield _unknown(
+            "the certificate in the build, to verify the signature of the update with"
+        )
+    elif not have_same_key(signature.certificate or "", build.certificate):
+        yield from _of_another_key(signature.state)
+    elif signature.state is SignatureState.INVALID:
+        yield Reason(
+            Code.SIGNATURE_INVALID,
+            "the signature was not made with the key of the build's certificate",
+        )
+
+
+def _of_another_key(state: SignatureState) -> Iterator[Reason]:
+    if state is SignatureState.VALID:
+        yield Reason(
+            Code.SIGNATURE_INVALID,
+            "the signature was made with the key of another certificate than the build's",
+        )
+    else:
+        yield _unknown(
+            "whether the signature is valid: it was verified with another certificate than the build's"
+        )
 
 
 def asset_reasons(update: Update) -> Iterator[Reason]:

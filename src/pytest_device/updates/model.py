@@ -306,9 +306,8 @@ def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
     """Return the IDs of updates to delete: older than the running one, in its scope, beyond those to keep."""
     if not _is_managed(model):
         return ()
-    scope = (
-        running.scope or model.build.scope
-    )  # an embedded update need not name its own
+    # An embedded update need not name its own.
+    scope = running.scope or model.build.scope
     older = [
         one
         for one in model.stored

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.message import Message
 from typing import Final, NoReturn
 
 from pytest_device.updates.protocol import Reply
@@ -11,6 +10,13 @@ from pytest_device.updates.values import UpdateError
 
 PARTS: Final = "multipart/mixed"
 _MAX_PARTS: Final = 16
+_MAX_HEAD_BYTES: Final = 64 * 1024
+"""Maximum size of the headers of a part, as large as HTTP libraries accept those of a reply."""
+_PARAMETER: Final = re.compile(
+    r""";[ \t]*+([!#$%&'*+.^_`|~\w-]*+)[ \t]*+(?:=[ \t]*+("(?:[^"\\]++|\\.)*+"|[^;"]*+))?+[^;]*+""",
+    re.ASCII,
+)
+"""A parameter of a header (RFC 9110 section 5.6.6); each group gives nothing back, so that the time is linear."""
 _BOUNDARY: Final = "part-of-the-update"
 
 
@@ -56,13 +62,14 @@ def parts_of(reply: Reply) -> list[Part]:
 
 
 def _part(piece: bytes) -> Part:
-    head, found, body = piece.partition(b"\r\n\r\n")
-    if not found:
+    head, end, body = piece.partition(b"\r\n\r\n")
+    if not end:
         refuse("a part of the reply has unterminated headers")
+    if len(head) > _MAX_HEAD_BYTES:
+        refuse(f"the headers of a part are larger than {_MAX_HEAD_BYTES // 1024} kB")
     try:
-        unfolded = re.sub(
-            r"\r\n(?=[ \t])", "", head.decode("utf-8")
-        )  # RFC 5322 section 2.2.3
+        # RFC 5322 section 2.2.3.
+        unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("utf-8"))
         lines = [line.partition(":") for line in unfolded.split("\r\n") if line.strip()]
     except UnicodeDecodeError:
         refuse("the headers of a part are not UTF-8")
@@ -73,7 +80,15 @@ def _part(piece: bytes) -> Part:
 
 
 def _parameter(header: str, name: str) -> str:
-    message = Message()
-    message["content-type"] = header.replace("\r", " ").replace("\n", " ")
-    found = message.get_param(name)
-    return found if isinstance(found, str) else ""
+    """Return a parameter of a header, or an empty string."""
+    _, semicolon, parameters = header.partition(";")
+    for found in _PARAMETER.finditer(semicolon + parameters):
+        value = found[2]
+        if found[1].lower() != name or value is None:
+            continue
+        return (
+            re.sub(r"\\(.)", r"\1", value[1:-1])
+            if value.startswith('"')
+            else value.strip()
+        )
+    return ""

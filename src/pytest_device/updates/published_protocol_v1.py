@@ -25,18 +25,19 @@ from pytest_device.updates.protocol import (
 )
 from pytest_device.updates.signing import ALGORITHM, verify
 from pytest_device.updates.values import (
-    INVALID,
-    MISSING,
-    VALID,
     Asset,
     CertificateError,
     Offer,
+    Signature,
+    SignatureState,
     Update,
     UpdateError,
     in_utc,
 )
 
 MAX_BYTES: Final = 8 * 1024 * 1024
+_MAX_FIELD: Final = 8 * 1024
+"""Maximum length of a structured field: eight times the longest signature, as the time of parsing grows faster."""
 _JSON: Final = "application/json"
 _DEFAULT_KEY: Final = "root"
 _OK: Final = 200
@@ -123,7 +124,7 @@ class PublishedProtocolV1:
     def read_reply(
         self, reply: Reply, request: UpdateRequest, certificate: str | None = None
     ) -> Offer:
-        """Parse the service's reply; updates record their signature state, badly signed directives are rejected."""
+        """Parse the service's reply with the state of its signature; a badly signed directive is refused."""
         if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
             return Offer()
         if reply.status != _OK:
@@ -137,35 +138,36 @@ class PublishedProtocolV1:
         if version not in ("0", "1"):
             refuse(f"the reply has the protocol version {version!r}, must be 1")
         for part in parts_of(reply):
-            state = self._signature(part, request, certificate)
+            signature = self._signature(part, request, certificate)
             if part.name == "manifest":
-                return Offer(_update(_object(part.body), request, state))
+                return Offer(_update(_object(part.body), request, signature))
             if part.name == "directive":
-                return _directive(_object(part.body), state, certificate)
+                return _directive(_object(part.body), signature, certificate)
         return Offer()
 
     def _signature(
         self, part: Part, request: UpdateRequest, certificate: str | None
-    ) -> str:
-        given = part.headers.get(self._name("signature"))
-        if given is None:
-            return MISSING
+    ) -> Signature:
+        header = part.headers.get(self._name("signature"))
+        if header is None:
+            return Signature.missing()
         if certificate is None:
-            return given
+            return Signature.unverified(header)
+
         try:
-            fields = _dictionary(given)
-            known = (
+            fields = _dictionary(header)
+            named = (
                 _text(fields, "keyid", _DEFAULT_KEY),
                 _text(fields, "alg", ALGORITHM),
             )
-            if known != (request.keyid or _DEFAULT_KEY, ALGORITHM):
-                return INVALID
+            if named != (request.keyid or _DEFAULT_KEY, ALGORITHM):
+                return Signature.invalid(certificate)
             verify(part.body, _text(fields, "sig", ""), certificate)
         except CertificateError:
             raise
         except UpdateError:
-            return INVALID
-        return VALID
+            return Signature.invalid(certificate)
+        return Signature.valid(certificate)
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}-{name}"
@@ -194,6 +196,8 @@ def _serialized(keyid: str, *, sig: str | bool = True) -> str:
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
+    if len(value) > _MAX_FIELD:
+        refuse(f"a structured field is longer than {_MAX_FIELD} characters")
     need_extra("the update protocol", "http_sf")
     import http_sf
 
@@ -279,7 +283,7 @@ def _field(
 
 
 def _update(
-    manifest: Mapping[str, Any], request: UpdateRequest, signature: str
+    manifest: Mapping[str, Any], request: UpdateRequest, signature: Signature
 ) -> Update:
     identifier = _field(manifest, "id", str)
     try:
@@ -317,12 +321,12 @@ def _asset(fields: object) -> Asset:
 
 
 def _directive(
-    fields: Mapping[str, Any], signature: str, certificate: str | None
+    fields: Mapping[str, Any], signature: Signature, certificate: str | None
 ) -> Offer:
-    if certificate is not None and signature != VALID:
+    state = signature.state
+    if certificate is not None and state is not SignatureState.VALID:
         raise UpdateError(
-            f"the signature of a directive is {signature}",
-            code=f"signature_{signature}",
+            f"the signature of a directive is {state}", code=f"signature_{state}"
         )
     kind = _field(fields, "type", str)
     if kind == "noUpdateAvailable":

@@ -47,9 +47,8 @@ class UpdateSettings(Updates):
         given = cast("Object", dict(config))
         section = given.get("updates")
         url = text_at(section, "url")
-        if (
-            isinstance(section, dict) and url is not None
-        ):  # an invalid URL only disables updates
+        # An invalid URL only disables updates.
+        if isinstance(section, dict) and url is not None:
             section = {name: value for name, value in section.items() if name != "url"}
         found = typed_config(
             {"updates": section}, sdk or _major(given) or NEWEST_SDK

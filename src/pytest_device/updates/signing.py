@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
 from pytest_device.errors import ConfigError
+from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import need_extra
 from pytest_device.updates.values import CertificateError, UpdateError, in_utc
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage
 
 ALGORITHM: Final = "rsa-v1_5-sha256"
-_KEY_BITS: Final = 2048
+MIN_KEY_BITS: Final = 2048
+"""Shorter RSA keys can be factored; generated keys have this length."""
 _LONGEST_YEARS: Final = 1000
 _LONGEST_NAME: Final = 64
 """Maximum length of a common name (RFC 5280, appendix A.1)."""
@@ -78,8 +80,8 @@ def validate_certificate(
 ) -> None:
     """Check that a certificate may sign code now, and that it matches a private key if one is given.
 
-    Raises CertificateError with the code ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage`` or
-    ``key_mismatch``.
+    Raises CertificateError with the code ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage``,
+    ``weak_key`` or ``key_mismatch``.
     """
     public = _checked(_certificate(pem), now)
     if (
@@ -87,6 +89,28 @@ def validate_certificate(
         and _key(private_key).public_key().public_numbers() != public.public_numbers()
     ):
         _refuse("key_mismatch", "does not match the private key")
+
+
+def have_same_key(pem: str, other: str) -> bool:
+    """Return whether two certificates (PEM) have the same public key, as a renewed certificate has.
+
+    Raises CertificateError with the code ``malformed`` if one of two different ones is no certificate.
+    """
+    if pem.split() == other.split():  # needs no extra
+        return True
+    return _public_key_bytes(pem) == _public_key_bytes(other)
+
+
+def _public_key_bytes(pem: str) -> bytes:
+    certificate = _certificate(pem)
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    try:
+        key = certificate.public_key()
+        return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        _refuse("malformed", "is damaged: its public key is invalid")
 
 
 def generate_code_signing(
@@ -103,9 +127,8 @@ def generate_code_signing(
         PrivateFormat,
     )
 
-    is_text = (
-        isinstance(cast("object", common_name), str) and common_name.isprintable()
-    )  # surrogates are not
+    # Surrogates are not.
+    is_text = isinstance(cast("object", common_name), str) and common_name.isprintable()
     if not (is_text and 1 <= len(common_name) <= _LONGEST_NAME):
         raise ConfigError(
             f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} printable characters"
@@ -116,7 +139,7 @@ def generate_code_signing(
         raise ConfigError(
             f"years={years!r} must be greater than 0 and at most {_LONGEST_YEARS}"
         )
-    key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=MIN_KEY_BITS)
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)])
     start, number = in_utc(now or datetime.now(UTC)), x509.random_serial_number()
     builder = x509.CertificateBuilder(
@@ -125,10 +148,11 @@ def generate_code_signing(
     for extension in _usages():
         builder = builder.add_extension(extension, critical=True)
     certificate = builder.sign(key, SHA256())
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return CodeSigning(
-        pem.decode("ascii"), certificate.public_bytes(Encoding.PEM).decode("ascii")
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(
+        "ascii"
     )
+    SECRETS.learn(pem)
+    return CodeSigning(pem, certificate.public_bytes(Encoding.PEM).decode("ascii"))
 
 
 def _later(start: datetime, years: float) -> datetime:
@@ -169,6 +193,11 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
     key: object = private_key
     if isinstance(private_key, str | bytes):
+        SECRETS.learn(
+            private_key
+            if isinstance(private_key, str)
+            else private_key.decode(errors="replace")
+        )
         try:
             key = load_pem_private_key(_bytes(private_key), None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -177,6 +206,9 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
         raise CertificateError(
             "the private key must be an unencrypted RSA key in PEM", code="malformed"
         )
+    if key.key_size < MIN_KEY_BITS:
+        what = f"the private key has {key.key_size} bits, must have at least {MIN_KEY_BITS}"
+        raise CertificateError(what, code="weak_key")
     return key
 
 
@@ -206,6 +238,11 @@ def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey"
         _refuse("malformed", "is damaged: its content or its own signature is invalid")
     if not isinstance(key, RSAPublicKey):
         _refuse("malformed", f"must have an RSA key, for {ALGORITHM}")
+    if key.key_size < MIN_KEY_BITS:
+        _refuse(
+            "weak_key",
+            f"has a key of {key.key_size} bits, must have at least {MIN_KEY_BITS}",
+        )
     if time < certificate.not_valid_before_utc:
         _refuse(
             "not_yet_valid",

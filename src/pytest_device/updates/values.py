@@ -4,15 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, Self, TypeAlias, cast
 
 from pytest_device.errors import ConfigError, DeviceError
 from pytest_device.updates.settings import UpdateSettings
-
-VALID: Final = "valid"
-INVALID: Final = "invalid"
-MISSING: Final = "missing"
-"""States of a signature, with `VALID` and `INVALID`; any other string is an unverified signature."""
 
 
 class UpdateError(DeviceError):
@@ -29,7 +24,7 @@ class UpdateError(DeviceError):
 class CertificateError(UpdateError, ConfigError, ValueError):
     """A certificate or key that must not be used for signing.
 
-    ``code`` is ``expired``, ``not_yet_valid``, ``wrong_usage``, ``key_mismatch`` or ``malformed``.
+    ``code`` is ``expired``, ``not_yet_valid``, ``wrong_usage``, ``weak_key``, ``key_mismatch`` or ``malformed``.
     """
 
 
@@ -52,6 +47,57 @@ class Code(StrEnum):
     UNKNOWN = "unknown"
 
 
+class SignatureState(StrEnum):
+    """What is known of an update's signature."""
+
+    MISSING = "missing"
+    UNVERIFIED = "unverified"
+    INVALID = "invalid"
+    VALID = "valid"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """State of an update's signature, with the certificate (PEM) that it was verified with.
+
+    ``header`` is the text of a signature that was not verified; it comes from the service and proves nothing.
+    """
+
+    state: SignatureState
+    certificate: str | None = field(default=None, repr=False)
+    header: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        is_verified = self.state in (SignatureState.VALID, SignatureState.INVALID)
+        if is_verified != (self.certificate is not None):
+            rule = (
+                "names the certificate that it was verified with"
+                if is_verified
+                else "has no certificate"
+            )
+            raise ConfigError(f"a signature in the state {str(self.state)!r} {rule}")
+
+    @classmethod
+    def missing(cls) -> Self:
+        """Return the state of an update without a signature."""
+        return cls(SignatureState.MISSING)
+
+    @classmethod
+    def unverified(cls, header: str) -> Self:
+        """Return the state of a signature that nobody has verified."""
+        return cls(SignatureState.UNVERIFIED, header=header)
+
+    @classmethod
+    def invalid(cls, certificate: str) -> Self:
+        """Return the state of a signature that was not made with the key of a certificate (PEM)."""
+        return cls(SignatureState.INVALID, certificate)
+
+    @classmethod
+    def valid(cls, certificate: str) -> Self:
+        """Return the state of a signature that was made with the key of a certificate (PEM)."""
+        return cls(SignatureState.VALID, certificate)
+
+
 @dataclass(frozen=True, slots=True)
 class Asset:
     """A file of an update; ``hash`` is from the manifest, ``actual_hash`` and ``present`` are from the file."""
@@ -66,9 +112,9 @@ class Asset:
 class Update:
     """An update of an app's code; None stands for an unknown fact, an empty sequence for no assets.
 
-    ``created_at`` also accepts an ISO 8601 string. Raises ConfigError for any other string.
+    ``created_at`` also accepts an ISO 8601 string. ``manifest`` is the source, including unknown fields.
 
-    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is the source, including unknown fields.
+    Raises ConfigError for any other text as a time, and for a signature or assets of another type.
     """
 
     id: str
@@ -77,16 +123,20 @@ class Update:
     created_at: datetime | None = None
     scope: str | None = None
     assets: Sequence[Asset] | None = None
-    signature: str | None = None
+    signature: Signature | None = None
     manifest: Mapping[str, object] = field(
         default_factory=dict[str, object], repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(
-            cast("object", self.created_at), datetime | None
-        ):  # a text, as manifests have it
+        # A text, as manifests have it.
+        if not isinstance(cast("object", self.created_at), datetime | None):
             object.__setattr__(self, "created_at", in_utc(cast("str", self.created_at)))
+        if not isinstance(cast("object", self.signature), Signature | None):
+            raise ConfigError(
+                f"signature must be a Signature, such as Signature.missing(), not a value of type "
+                f"{type(self.signature).__name__}"
+            )
         for asset in cast("Sequence[object]", self.assets or ()):
             if not isinstance(asset, Asset):
                 raise ConfigError(f"assets must be Asset values: {asset!r} is not one")
@@ -100,7 +150,9 @@ NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
 class Build:
     """An installed build of an app: ``running`` is the update that it runs, at first the embedded one.
 
-    Raises ConfigError for settings or a running update of another type.
+    ``certificate`` is the one (PEM) that is embedded in the build, which verifies the updates that it loads; its
+    ``settings`` only have the path from which the certificate was read when the app was built.
+    Raises ConfigError for settings, a running update or a certificate of another type.
     """
 
     platform: str | None = None
@@ -108,13 +160,27 @@ class Build:
     settings: UpdateSettings | None = None
     running: Update | None = None
     scope: str | None = None
+    certificate: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (("settings", UpdateSettings), ("running", Update)):
+        for name, kind in (
+            ("settings", UpdateSettings),
+            ("running", Update),
+            ("certificate", str),
+        ):
             if not isinstance(getattr(self, name), kind | None):
                 raise ConfigError(
                     f"{name} must be of type {kind.__name__}, not {type(getattr(self, name)).__name__}"
                 )
+
+    @property
+    def requires_signature(self) -> bool:
+        """Whether the build only loads signed updates, because it was built with a certificate."""
+        is_configured = (
+            self.settings is not None
+            and self.settings.code_signing_certificate is not None
+        )
+        return is_configured or self.certificate is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ ROWS: Final = (
             },
         ),
         status=0,
-        reported=r"1 stopped \(confirmed\); 0 s of device time",
+        reported=r"1 stopped \(confirmed\); at most \d+ s of device time",
     ),
     Row(
         "create returns an endless body",

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import Final
 
-from pytest_device.sessions.ledger import LIVE
+from pytest_device.sessions.states import Phase
 from tests.faults.acts import (
     KILL,
     at_once,
@@ -18,7 +18,7 @@ from tests.faults.acts import (
 )
 from tests.faults.room import Room
 from tests.faults.row import NOBODY, Promise, Row
-from tests.faults.suites import HOLDS, PASSES, files, suite
+from tests.faults.suites import HOLDS, PASSES, files, many, suite
 
 _UNTIL_GO: Final = suite(
     "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
@@ -26,7 +26,29 @@ _UNTIL_GO: Final = suite(
 _NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
 """Below a file: even root can't create a directory there."""
 _FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
-_NO_LEDGER: Final = "no ledger"
+_NO_LEDGER: Final = "device no ledger"
+_UNWRITTEN: Final = "device the ledger cannot be written"
+_REQUIRED: Final = {"DEVICE_REQUIRE_LEDGER": "true"}
+_NO_LOCKS: Final = """
+import errno, fcntl
+
+def flock(file, operation):
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+fcntl.flock = flock
+"""
+"""The file system has no locks; filelock's substitute would outlive the run."""
+_NO_INODES: Final = """
+import errno
+real_open = os.open
+
+def no_inode(path, flags, *more, **options):
+    if flags & os.O_CREAT and ".lock" in str(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    return real_open(path, flags, *more, **options)
+
+os.open = no_inode
+"""
 _JUMPING: Final = """
 real = {{name: getattr(time, name) for name in {names}}}
 
@@ -60,6 +82,16 @@ def _fill_disk(room: Room) -> None:
         resource.prlimit(reaper.pid, resource.RLIMIT_FSIZE, (0, 0))
 
 
+def _says_so_once(room: Room) -> None:
+    """Wait until a test has its session; by then the run has said once that it has no ledger."""
+    room.wait_requests("create", 2)
+    room.wait_for(
+        lambda: room.output().count("later runs cannot stop") == 1,
+        "exactly one warning",
+        0,
+    )
+
+
 def _remove_state(room: Room) -> None:
     room.strike()
     shutil.rmtree(room.state, ignore_errors=True)
@@ -80,7 +112,7 @@ def _swept_after_removal(room: Room) -> None:
     _remove_state(room)
     (room.directory / "go").touch()
     room.wait_for(
-        lambda: _states(room) == [LIVE] * len(_TWICE),
+        lambda: _states(room) == [Phase.LIVE] * len(_TWICE),
         "entries of both sessions in the ledger made anew",
     )
     room.kill_all()
@@ -110,9 +142,44 @@ _SECOND: Final = """
 ROWS: Final = (
     Row(
         "the state directory can't be created",
-        "Reported once; the session is stopped. The next run could not sweep.",
+        "Reported once, before the first device; the session is stopped. The next run could not sweep.",
         PASSES,
         settings=_NO_PLACE,
+        reported=_NO_LEDGER,
+        status=0,
+    ),
+    Row(
+        "the state directory can't be created, with two workers",
+        "The same, once for all processes.",
+        many(2, "pass"),
+        settings=_NO_PLACE,
+        options=("-n2",),
+        when=_says_so_once,
+        reported=_NO_LEDGER,
+        sessions=2,
+        status=0,
+    ),
+    Row(
+        "the state directory can't be created, with --device-require-ledger",
+        "A usage error before anything is sent.",
+        PASSES,
+        settings={**_NO_PLACE, **_REQUIRED},
+        promise=Promise.NONE,
+        reported="ERROR: no ledger .*DEVICE_REQUIRE_LEDGER is set.*--device-state-dir",
+        sessions=0,
+        status=4,
+    ),
+    Row(
+        "the file system has no locks",
+        "As without a state directory: a lock that outlives its process would prevent every later sweep.",
+        suite(conftest=_NO_LOCKS),
+        reported=_NO_LEDGER,
+        status=0,
+    ),
+    Row(
+        "the file system has no inodes left",
+        "The same.",
+        suite(conftest=_NO_INODES),
         reported=_NO_LEDGER,
         status=0,
     ),
@@ -135,9 +202,18 @@ ROWS: Final = (
     ),
     Row(
         "the disk is full",
+        "Reported before the first device, as every other ledger that can't be used; the session is stopped.",
+        suite(conftest=_FULL),
+        start=_through_a_pipe,
+        reported=_UNWRITTEN,
+        status=0,
+    ),
+    Row(
+        "the disk is full, with --device-require-ledger",
         "No session is created that no later run could find, and the error names the fix.",
         suite(conftest=_FULL),
         start=_through_a_pipe,
+        settings=_REQUIRED,
         promise=Promise.NONE,
         reported="config: .*cannot be written.*--device-state-dir",
         sessions=0,
@@ -192,8 +268,19 @@ ROWS: Final = (
     ),
     Row(
         "the state directory becomes a file before the second create call",
+        "Reported before the second device; all sessions are stopped.",
+        files(_SECOND),
+        when=in_test,
+        fault=at_once(_state_becomes_a_file, touches("go")),
+        reported=_UNWRITTEN,
+        sessions=4,
+        status=0,
+    ),
+    Row(
+        "the state directory becomes a file before the second create call, with --device-require-ledger",
         "No further session is created, and the errors name the fix.",
         files(_SECOND),
+        settings=_REQUIRED,
         when=in_test,
         fault=at_once(_state_becomes_a_file, touches("go")),
         reported="config: .*cannot be written.*--device-state-dir",
@@ -247,7 +334,7 @@ ROWS: Final = (
     ),
     Row(
         "neither home directory nor state directory is known",
-        "Stopped; the run reports that it can't store a ledger.",
+        "Stopped; the default directory is created where the home directory should be.",
         PASSES,
         settings={
             "DEVICE_STATE_DIR": "",
@@ -258,9 +345,19 @@ ROWS: Final = (
     ),
     Row(
         "sys.executable is not a Python (an embedded interpreter)",
-        "No reaper can start; the run itself stops the session and reports what is missing.",
+        "No reaper can start: reported before the first device; the run itself stops the session.",
         suite(conftest="sys.executable = '/bin/false'"),
-        reported=r"1 stopped \(confirmed\)",
+        reported="device no reaper process can be started|device the reaper process ended unexpectedly",
         status=0,
+    ),
+    Row(
+        "sys.executable is not a Python, with --device-require-ledger",
+        "No session is created that would run on if the run were killed.",
+        suite(conftest="sys.executable = '/bin/false'"),
+        settings=_REQUIRED,
+        promise=Promise.NONE,
+        reported="config: .*reaper process.*DEVICE_REQUIRE_LEDGER is set",
+        sessions=0,
+        status=1,
     ),
 )

@@ -1,23 +1,19 @@
-"""Rows: other plugins that end, repeat or fork tests."""
+"""Rows: other plugins that end or repeat tests."""
 
 from typing import Final
 
 from tests.faults.acts import (
     KILL,
-    in_test,
-    network_strikes,
-    sends,
     sends_worker,
     slow,
     trick,
 )
 from tests.faults.network import late
-from tests.faults.row import NOBODY, Row, stopped
-from tests.faults.suites import HOLDS, PASSES, files, many, suite
+from tests.faults.row import NOBODY, Promise, Row, stopped
+from tests.faults.suites import HOLDS, PASSES, files, suite
 
 _SIGNAL: Final = ("--timeout=1", "--timeout-method=signal")
 _THREAD: Final = ("--timeout=1", "--timeout-method=thread")
-_FORKED: Final = ("--forked",)
 _CREATES: Final = files(
     """
     from pytest_device import SessionRequest
@@ -139,61 +135,13 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "--forked: the boxed test calls os._exit",
-        "Stopped; the receipt lacks what happened in the box.",
-        suite("reached()\nos._exit(3)"),
-        options=_FORKED,
-        reported="EXITED with status 3",
-        status=1,
-    ),
-    Row(
-        "--forked: a segmentation fault in the box",
-        "Stopped.",
-        suite("reached()\nctypes.string_at(0)"),
-        options=_FORKED,
-        reported="CRASHED with signal 11",
-        status=1,
-    ),
-    Row(
-        "--forked: SIGKILL of the box",
-        "Stopped; the run continues.",
-        many(2, "if n == 0: hold()"),
-        options=_FORKED,
-        fault=sends_worker(KILL),
-        reported="CRASHED with signal 9",
-        sessions=2,
-        status=1,
-    ),
-    Row(
-        "--forked: no device boots",
-        "After two boxed tests have failed, the others don't attempt it again.",
-        many(5, "pass"),
-        options=_FORKED,
-        arm=lambda room: room.service.add_fault("boot", "fail", times=None),
-        reported=r"^devices: 2 created, 2 stopped \(confirmed\)",
-        sessions=2,
-        status=1,
-    ),
-    Row(
-        "--forked: SIGKILL of the run around the box",
-        "The boxed test runs to its end, which stops the session.",
-        suite("hold(5)"),
-        options=_FORKED,
-        when=in_test,
-        fault=sends(KILL),
-        reported=NOBODY,
-        status=-9,
-    ),
-    Row(
-        "--forked: SIGKILL of the box inside create",
-        "Stopped.",
+        "--forked",
+        "The run is refused before a session is created.",
         PASSES,
-        options=_FORKED,
-        network=True,
-        arm=trick("create", late(2.5)),
-        when=network_strikes,
-        fault=lambda room: room.send_to(room.worker(), KILL),
-        reported="CRASHED with signal 9",
-        status=1,
+        Promise.NONE,
+        options=("--forked",),
+        reported=r"^ERROR: pytest-forked runs .* in a forked process",
+        sessions=0,
+        status=4,
     ),
 )

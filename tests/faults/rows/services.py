@@ -12,12 +12,26 @@ from tests.faults.acts import (
 )
 from tests.faults.network import never
 from tests.faults.room import PATIENCE_SECONDS, Room
-from tests.faults.row import Act, Promise, Row
-from tests.faults.suites import PASSES, suite
+from tests.faults.row import Act, Promise, Row, stopped
+from tests.faults.suites import PASSES, files, many, suite
 
 _LOST: Final = "1 unknown"
+_TWO_THAT_SHARE: Final = files(
+    """
+    @pytest.mark.device(platform="android", share="run")
+    @pytest.mark.parametrize("n", range(2))
+    def test_driven(device_session, n): pass
+    """
+)
 _PAGE: Final = "<html><body><h1>default backend"
 _UNKNOWN: Final = '{"errors": [{"code": "NOT_FOUND", "message": "no such session"}]}'
+_APPIUM: Final = files(
+    """
+    @pytest.mark.device(platform="android", type="appium")
+    def test_driven(device_session):
+        pass
+    """
+)
 _UNTIL_GO: Final = suite(
     "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
 )
@@ -44,6 +58,26 @@ ROWS: Final = (
         status=1,
     ),
     Row(
+        "two create calls lose their responses",
+        "Both are bounded, and reported with different names.",
+        _TWO_THAT_SHARE,
+        promise=Promise.BOUNDED,
+        arm=service_fault("create", "lose-answer", times=2),
+        reported=r"a session named '.* · 2' may be running",
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "a session becomes errored after its test",
+        "Stopped; its device time, which has no end, is an upper bound.",
+        PASSES,
+        arm=service_fault(
+            "stop", "change", fields={"status": "errored", "finishedAt": None}
+        ),
+        reported=r"1 stopped \(confirmed\); at most \d+ s of device time",
+        status=0,
+    ),
+    Row(
         "create returns 503",
         "It may have taken effect: reported.",
         PASSES,
@@ -66,6 +100,47 @@ ROWS: Final = (
             body="{}",
         ),
         status=0,
+    ),
+    Row(
+        "create returns a gateway's page with 503, twice, during a deployment",
+        "Each may have taken effect and is not repeated: two tests fail. The next create calls wait, then succeed.",
+        many(5, "pass"),
+        promise=Promise.BOUNDED,
+        arm=service_fault("create", "reply", status=503, body=_PAGE, times=2),
+        reported=r"3 created, 3 stopped \(confirmed\), 2 unknown",
+        sessions=3,
+        status=1,
+    ),
+    Row(
+        "create returns a gateway's page with 404, twice",
+        "Nothing was created: sent again after a pause.",
+        PASSES,
+        arm=service_fault("create", "reply", status=404, body=_PAGE, times=2),
+        status=0,
+    ),
+    Row(
+        "a firewall answers two create calls with 403 and its own page",
+        "The same.",
+        PASSES,
+        arm=service_fault("create", "reply", status=403, body=_PAGE, times=2),
+        status=0,
+    ),
+    Row(
+        "create returns 401, twice, to a token that has worked",
+        "Sent again after a pause.",
+        many(4, "pass"),
+        arm=service_fault("create", "reply", status=401, body="{}", skip=1, times=2),
+        reported=stopped(4),
+        sessions=4,
+        status=0,
+    ),
+    Row(
+        "create returns 401 from the second call on",
+        "The token is tried three times, with pauses; then no other test tries it.",
+        many(12, "pass"),
+        arm=service_fault("create", "reply", status=401, body="{}", skip=1, times=None),
+        reported="11 tests affected",
+        status=1,
     ),
     Row(
         "create returns 400",
@@ -104,7 +179,7 @@ ROWS: Final = (
     ),
     Row(
         "the service does not know the session for a while",
-        "Polls continue, and the stop is retried; after a minute, it would count as gone, not as stopped.",
+        "Polls continue, and the stop is retried; after a minute, it would count as gone.",
         PASSES,
         arm=at_once(
             *(
@@ -179,7 +254,7 @@ ROWS: Final = (
     ),
     Row(
         "every stop returns 403 until the run is over",
-        "The run fails and names the session and its cost; the reaper keeps trying until the session's limit.",
+        "The run fails and names the session and its cost; the reaper retries until its limit.",
         PASSES,
         arm=service_fault("stop", "reply", status=403, times=None),
         fault=_faults_end_after_the_run,
@@ -235,10 +310,34 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "get returns 401",
-        "The run stops waiting and stops the session.",
+        "get never returns the capabilities of an Appium session",
+        "After three poll intervals, it is used without them; the run reports that.",
+        _APPIUM,
+        arm=service_fault(
+            "get",
+            "change",
+            fields={
+                "status": "in-progress",
+                "remoteConfig": {"appiumUrl": "http://127.0.0.1:9/"},
+            },
+            times=None,
+        ),
+        settings={"DEVICE_CONTROLLER_TIMEOUT_SECONDS": "1"},
+        reported="the service returned no capabilities for an Appium session",
+    ),
+    Row(
+        "get returns 401, twice",
+        "The token has worked before: tolerated like a 500, for up to a minute.",
         PASSES,
-        arm=service_fault("get", "reply", status=401, times=None),
+        arm=service_fault("get", "reply", status=401, body="{}", times=2),
+        status=0,
+    ),
+    Row(
+        "get returns 401 from now on",
+        "The same, then the run stops waiting; the session is stopped.",
+        PASSES,
+        arm=service_fault("get", "reply", status=401, body="{}", times=None),
+        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         status=1,
     ),
 )

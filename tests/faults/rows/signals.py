@@ -110,6 +110,16 @@ def _has_ended(pipe: int) -> bool:
 
 ROWS: Final = (
     Row(
+        "SIGTERM of a shell that runs pytest and something after it, then SIGKILL of its process group",
+        "pytest gets no signal: `exec pytest` would replace the shell. The reaper stops the session.",
+        HOLDS,
+        start=_under_a_shell,
+        when=in_test,
+        # The shell may have ended.
+        fault=at_once(sends(TERM), lambda room: room.send_group(KILL)),
+        reported=NOBODY,
+    ),
+    Row(
         "Ctrl-C in a test",
         "Stopped; the receipt confirms it.",
         HOLDS,

@@ -1,8 +1,10 @@
 """Rows: sessions that one run leaves for another, and sessions that a run must leave alone."""
 
+import re
 import shutil
 from typing import Final
 
+from pytest_device.sessions.quota.redis_store import SETTLE_SECONDS
 from tests.faults.acts import (
     CONT,
     KILL,
@@ -19,17 +21,35 @@ from tests.faults.acts import (
     slow,
     touches,
     trick,
+    waits,
 )
 from tests.faults.network import late
 from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Promise, Row
-from tests.faults.suites import HOLDS, PASSES, many, suite
+from tests.faults.suites import HOLDS, PASSES, files, many, suite
 
 _SWEPT: Final = "stopped 1 session"
 _UNTIL_GO: Final = suite(
     "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
 )
 _FAILS: Final = suite("assert False, 'the app is broken'")
+_ONLY_SWEEPS: Final = files("def test_it(device_client): pass")
+_FREEZES: Final = """
+import datetime, random, secrets, uuid
+frozen = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+
+class Frozen(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None): return frozen
+
+datetime.datetime = Frozen
+time.time = lambda: 978307200.0
+uuid.uuid4 = lambda: uuid.UUID(int=1)
+secrets.token_hex = lambda size=16: "0" * 2 * size
+random.random = lambda: 0.5
+"""
+_WAITED_SECONDS: Final = 5
+"""After which a run first reports that it waits for a slot."""
 _KEEPS: Final = {"DEVICE_KEEP_ON_FAILURE": "true"}
 
 
@@ -45,10 +65,51 @@ def _with_wrong_token(room: Room) -> None:
     room.again(suite=PASSES, DEVICE_TOKEN="not-the-one")
 
 
+def _with_rotated_token(room: Room) -> None:
+    """Run as a CI job does whose access token is valid for that job only."""
+    room.service.add_token("rotated")
+    room.again(suite=PASSES, DEVICE_TOKEN="rotated")
+
+
+def _stop_with_rotated_token(room: Room) -> None:
+    room.service.add_token("rotated")
+    room.command("stop", DEVICE_TOKEN="rotated")
+
+
+def _with_a_strangers_token(room: Room) -> None:
+    """Run with a token of another account, which the service accepts but which may stop nothing here."""
+    room.service.add_token("theirs", is_foreign=True)
+    room.again(suite=_ONLY_SWEEPS, DEVICE_TOKEN="theirs")
+    room.wait_for(lambda: room.run.returncode == 0, "a run that succeeds", 0)
+
+
+def _stop_with_a_strangers_token(room: Room) -> None:
+    room.service.add_token("theirs", is_foreign=True)
+    room.command("stop", DEVICE_TOKEN="theirs")
+
+
+def _tried_once(room: Room) -> None:
+    room.wait_for(lambda: room.count("stop") == 1, "exactly one stop call", 0)
+
+
 def _names_it(room: Room) -> None:
+    named = re.compile(
+        "that another access token created.*pytest-device stop [0-9a-f-]{36}"
+    )
     room.wait_for(
-        lambda: "that another access token created" in room.output(),
-        "the skipped session's name",
+        lambda: named.search(room.output()) is not None,
+        "the session's name and the command",
+        0,
+    )
+
+
+def _names_the_command(room: Room) -> None:
+    named = re.compile(
+        "another access token created it.*pytest-device stop [0-9a-f-]{36}"
+    )
+    room.wait_for(
+        lambda: named.search(room.output()) is not None,
+        "the session's name and the command",
         0,
     )
 
@@ -91,6 +152,21 @@ def _another_run_beside(room: Room) -> None:
     room.start(suite=_UNTIL_GO)
     room.wait_reached(2)
     touches("go")(room)
+
+
+def _another_run_asks_for_a_slot(room: Room) -> None:
+    waits_for_it = f"waited {_WAITED_SECONDS} s for 1 of 1 sessions"
+    room.start(suite=PASSES)
+    room.wait_for(
+        lambda: waits_for_it in room.output() or len(room.service.sessions()) > 1,
+        "a run that waits for a slot or has one",
+    )
+
+
+def _end_first_run_while_it_has_the_only_session(room: Room) -> None:
+    count = len(room.service.sessions())
+    touches("go")(room)
+    room.wait_for(lambda: count == 1, f"1 session, not {count}", 0)
 
 
 def _four_runs_beside(room: Room) -> None:
@@ -150,8 +226,27 @@ ROWS: Final = (
         reported=NOBODY,
     ),
     Row(
-        "the next run after a killed container has another access token",
-        "The session is named and left to a run with its own token.",
+        "the next run after a killed container has a new access token of the account",
+        "The session is stopped: any token of the service is tried.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        when=in_test,
+        fault=at_once(_kill_all, _with_rotated_token),
+        reported=_SWEPT,
+        sessions=2,
+    ),
+    Row(
+        "`pytest-device stop` with a new access token of the account after a killed container",
+        "The same.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        when=in_test,
+        fault=at_once(_kill_all, _stop_with_rotated_token),
+        reported="stopped: android",
+    ),
+    Row(
+        "the next run after a killed container has an invalid access token",
+        "The session is named with the command that stops it, and left to a run with its own token.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
@@ -159,6 +254,54 @@ ROWS: Final = (
             _kill_all, _with_wrong_token, _names_it, _mine_still_runs, _next_run
         ),
         reported=_SWEPT,
+    ),
+    Row(
+        "the next run after a killed container has an access token of another account",
+        "The same, after one stop call: the refusal neither delays nor fails the run.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        when=in_test,
+        fault=at_once(
+            _kill_all,
+            _with_a_strangers_token,
+            _tried_once,
+            _names_it,
+            _mine_still_runs,
+            _next_run,
+        ),
+        reported=_SWEPT,
+    ),
+    Row(
+        "`pytest-device stop` with an access token of another account after a killed container",
+        "The same.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        when=in_test,
+        fault=at_once(
+            _kill_all,
+            _stop_with_a_strangers_token,
+            _tried_once,
+            _names_the_command,
+            _mine_still_runs,
+            _next_run,
+        ),
+        reported=_SWEPT,
+    ),
+    Row(
+        "a container is killed with two workers, in a suite that freezes uuid, random and the wall clock",
+        "Each session has its own ledger file, dated by the file system: the next run stops both.",
+        suite(
+            "hold()",
+            marks='@pytest.mark.parametrize("n", range(2))',
+            given=", n",
+            conftest=_FREEZES,
+        ),
+        promise=Promise.SWEPT,
+        options=("-n2",),
+        when=in_two_tests,
+        fault=at_once(_kill_all, _next_run),
+        reported="stopped 2 sessions",
+        sessions=3,
     ),
     Row(
         "the next run after a killed container has no network",
@@ -201,7 +344,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         when=in_test,
         fault=at_once(_kill_all, _damage_ledger, _next_run),
-        reported=r"[0-9a-f]{32}\.json",
+        reported=r"damaged ledger file .*[0-9]\.json",
     ),
     Row(
         "two concurrent runs share a state directory",
@@ -220,6 +363,24 @@ ROWS: Final = (
         reported=rf"3 created, 3 stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         sessions=15,
         status=0,
+    ),
+    Row(
+        "the Redis server of the limit comes back empty while a session holds the only slot",
+        "The session keeps its slot: another run gets one after its end only.",
+        _UNTIL_GO,
+        settings={"DEVICE_MAX_SESSIONS": "1", "DEVICE_WAIT_TIMEOUT_SECONDS": "60"},
+        redis=True,
+        when=in_test,
+        fault=at_once(
+            lambda room: room.empty_redis(),
+            _another_run_asks_for_a_slot,
+            # Until the server gives slots again: the session is safe then only if its run has renewed its own.
+            waits(SETTLE_SECONDS - _WAITED_SECONDS + 2),
+            _end_first_run_while_it_has_the_only_session,
+        ),
+        sessions=2,
+        status=0,
+        limit=60,
     ),
     Row(
         "a run ends while another one holds its session",

@@ -105,6 +105,17 @@ ROWS: Final = (
         status=2,
     ),
     Row(
+        "Ctrl-C with two workers whose tests sleep",
+        "The same: their main threads notice, although a second signal follows the first one.",
+        many(2, "reached()\ntime.sleep(60)"),
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends_group(INT),
+        reported=stopped(2),
+        sessions=2,
+        status=2,
+    ),
+    Row(
         "SIGINT of the coordinator alone",
         "The same.",
         _HOLD_TWO,

@@ -66,9 +66,8 @@ def driven(session: Session, capabilities: dict[str, Any]) -> Generator[Remote]:
     """Run a driver with the options class that a suite for the session's platform uses."""
     config = session.remote_config
     assert isinstance(config, AppiumConfig)
-    patient = {
-        "newCommandTimeout": 0
-    }  # the one platform's driver is left alone while the other's is at work
+    # The one platform's driver is left alone while the other's is at work.
+    patient = {"newCommandTimeout": 0}
     options = OPTIONS[Platform(str(session.platform))]().load_capabilities(
         {**config.capabilities, **patient, **capabilities}
     )
@@ -119,9 +118,14 @@ def iphone(ios_driver: Remote) -> Remote:
     return fresh(ios_driver)
 
 
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, an identifier on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 def seen(driver: Remote, name: str) -> WebElement:
-    """Find an element by its test id."""
-    return driver.find_element(AppiumBy.ACCESSIBILITY_ID, name)
+    """Find an element by its test ID."""
+    return driver.find_element(*by_test_id(name))
 
 
 def fresh(driver: Remote) -> Remote:
@@ -130,5 +134,7 @@ def fresh(driver: Remote) -> Remote:
     driver.implicitly_wait(WAIT_SECONDS)
     if not driver.is_app_installed(APP_ID):
         driver.install_app(str(APP))
-    driver.get("notes:///reset")
+    named = "bundleId" if driver.capabilities["platformName"] == "iOS" else "package"
+    link = {"url": "notes:///reset", named: APP_ID}
+    driver.execute_script("mobile: deepLink", link)
     return driver

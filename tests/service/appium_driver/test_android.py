@@ -35,7 +35,8 @@ def driver(android_driver: Remote) -> Remote:
 
 
 def by_id(driver: Remote, name: str) -> WebElement:
-    return driver.find_element(By.ID, f"{APP_ID}:id/{name}")
+    selector = f'new UiSelector().resourceId("{name}")'
+    return driver.find_element(By.ANDROID_UIAUTOMATOR, selector)
 
 
 def add(driver: Remote, text: str) -> None:
@@ -49,7 +50,7 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
     locators = {
         By.ANDROID_UIAUTOMATOR: selector,
         By.XPATH: '//android.view.ViewGroup[@resource-id="note-0"]/android.widget.TextView[@text="Buy milk"]',
-        By.CSS_SELECTOR: "[data-testid=note-0] > div",
+        By.CSS_SELECTOR: "android.widget.TextView[text^=Buy]",
     }
     assert {driver.find_element(by, value).text for by, value in locators.items()} == {
         "Buy milk"
@@ -64,11 +65,11 @@ def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
         'new UiSelector().text("say \\"hi\\"")': None,
         within: "Buy milk",
         'new UiSelector().className("android.widget.TextView").instance(0)': "Notes",
-        'new UiSelector().resourceId("org.example.notes:id/count").enabled(true)': "You have 1 notes",
+        'new UiSelector().resourceId("count").enabled(true)': "You have 1 notes",
         'new UiSelector().text("Buy milk").fromParent(new UiSelector().index(0));': "Buy milk",
         'new UiScrollable(new UiSelector().scrollable(true)).scrollTextIntoView("Line 9")': "Line 9",
     }
-    driver.find_element(By.ACCESSIBILITY_ID, "note-0")
+    by_id(driver, "note-0")
     found = {
         selector: driver.find_elements(By.ANDROID_UIAUTOMATOR, selector)
         for selector in selectors
@@ -85,14 +86,18 @@ def test_uiautomator_selectors_have_their_usual_meaning(driver: Remote) -> None:
         (
             By.ANDROID_UIAUTOMATOR,
             "new UiSelector().colour(3)",
-            "UiSelector.colour is not supported",
+            "UiSelector has no `colour` method",
         ),
         (
             By.ANDROID_UIAUTOMATOR,
             'new UiSelector().textMatches("(")',
             "not a regular expression",
         ),
-        (By.IOS_PREDICATE, "label == 'x'", "locator strategy of iOS"),
+        (
+            By.IOS_PREDICATE,
+            "label == 'x'",
+            "the driver of Android has accessibility id",
+        ),
     ],
 )
 def test_an_unsupported_locator_is_refused_with_the_unsupported_part(
@@ -168,7 +173,7 @@ def test_the_text_of_a_password_field_is_not_reported(driver: Remote) -> None:
 def test_a_click_reaches_a_switch_below_its_drawing(driver: Remote) -> None:
     switch = driver.find_element(By.CLASS_NAME, "android.widget.Switch")
     switch.click()
-    assert (switch.is_selected(), switch.get_attribute("checked")) == (True, "true")
+    assert switch.get_attribute("checked") == "true"
 
 
 def test_a_disabled_button_is_reported_as_disabled(driver: Remote) -> None:
@@ -218,7 +223,8 @@ def test_gestures_arrive_as_touches(
 def test_an_alert_is_accepted_by_its_native_button(driver: Remote) -> None:
     add(driver, "Buy milk")
     driver.find_element(By.ACCESSIBILITY_ID, "Delete all").click()
-    assert by_id(driver, "message").text == "Delete all notes?"
+    message = driver.find_element(By.ID, "android:id/message")
+    assert message.text == "Delete all notes?"
     driver.find_element(By.XPATH, '//android.widget.Button[@text="OK"]').click()
     assert by_id(driver, "count").text == "You have 0 notes"
 
@@ -302,7 +308,7 @@ def test_an_unused_session_ends(driver: Remote, android: Session) -> None:
     def left_alone() -> None:
         with driven(android, {"appPackage": APP_ID, "newCommandTimeout": 1}) as lost:
             assert eventually(lambda: driver.query_app_state(APP_ID) == 1, 30)
-            lost.find_element(By.ID, "title")
+            by_id(lost, "title")
 
     with pytest.raises(InvalidSessionIdException):
         left_alone()
@@ -407,9 +413,8 @@ def test_a_session_with_no_reset_keeps_the_apps_data(
     ) as other:
         other.implicitly_wait(WAIT_SECONDS)
         assert by_id(other, "count").text == "You have 1 notes"
-    assert (
-        driver.activate_app(APP_ID).current_package == APP_ID
-    )  # the end of a session leaves the browser running
+    # The end of a session leaves the browser running.
+    assert driver.activate_app(APP_ID).current_package == APP_ID
 
 
 def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(

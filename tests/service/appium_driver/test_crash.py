@@ -38,7 +38,7 @@ def test_crashes(device_driver, device_session):
 
 def test_uses_it_after(device_driver, device_session):
     device_driver.implicitly_wait(10)
-    assert device_driver.find_element("accessibility id", "title").text == "Notes"
+    assert device_driver.find_element("xpath", "//*[@resource-id='title' or @name='title']").text == "Notes"
     assert seen == [device_session.id]
 """
 

@@ -3,7 +3,7 @@
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
-from selenium.common.exceptions import InvalidSelectorException, UnknownMethodException
+from selenium.common.exceptions import NoSuchElementException, UnknownMethodException
 
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import APP_ID, WAIT_SECONDS, driven, fresh
@@ -24,8 +24,8 @@ def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
     add(driver, "Buy milk")
     locators = {
         By.IOS_PREDICATE: "type == 'XCUIElementTypeStaticText' AND label CONTAINS[c] 'MILK'",
-        By.IOS_CLASS_CHAIN: "**/XCUIElementTypeOther[`name == 'note-0'`]/XCUIElementTypeStaticText[-1]",
-        By.XPATH: '//XCUIElementTypeOther[@name="note-0"]/XCUIElementTypeStaticText[@label="Buy milk"]',
+        By.IOS_CLASS_CHAIN: "**/XCUIElementTypeCell[`name == 'note-0'`]/XCUIElementTypeStaticText[-1]",
+        By.XPATH: '//XCUIElementTypeCell[@name="note-0"]/XCUIElementTypeStaticText[@label="Buy milk"]',
     }
     assert {driver.find_element(by, value).text for by, value in locators.items()} == {
         "Buy milk"
@@ -53,8 +53,8 @@ def test_predicates_have_their_usual_meaning(driver: Remote) -> None:
 def test_class_chains_count_from_both_ends(driver: Remote) -> None:
     add(driver, "Buy milk")
     chains = {
-        "**/XCUIElementTypeScrollView/XCUIElementTypeOther[1]/XCUIElementTypeStaticText": "Buy milk",
-        "**/XCUIElementTypeOther[$label == 'Buy milk'$][-1]/*": "Buy milk",
+        "**/XCUIElementTypeScrollView/XCUIElementTypeCell[1]/XCUIElementTypeStaticText": "Buy milk",
+        "**/XCUIElementTypeCell[$label == 'Buy milk'$][-1]/*": "Buy milk",
         "**/XCUIElementTypeStaticText[`label BEGINSWITH 'Line'`][-1]": "Line 40",
     }
     driver.find_element(By.ACCESSIBILITY_ID, "note-0")
@@ -66,7 +66,7 @@ def test_class_chains_count_from_both_ends(driver: Remote) -> None:
 def test_an_unsupported_predicate_is_refused_with_the_unsupported_part(
     driver: Remote,
 ) -> None:
-    with pytest.raises(InvalidSelectorException, match="unknown attribute colour"):
+    with pytest.raises(NoSuchElementException, match="unknown attribute colour"):
         driver.find_element(By.IOS_PREDICATE, "colour == 'red'")
 
 

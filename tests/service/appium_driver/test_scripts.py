@@ -261,3 +261,43 @@ def test_an_app_without_its_own_id_keeps_the_assigned_one(
         other.activate_app(named)
         assert other.current_package == named
         other.remove_app(named)
+
+
+def test_a_plugins_command_is_refused_by_name(phone: Remote) -> None:
+    with pytest.raises(
+        UnknownMethodException,
+        match=r"does not support execute_driver: .* plugin 'execute-driver'",
+    ):
+        phone.execute_driver("return 1")  # pyright: ignore[reportUnknownMemberType]
+
+
+@pytest.mark.parametrize("context", ["NATIVE_APP", f"WEBVIEW_{APP_ID}"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "lambda-status=passed",
+        'lambda-hook: {"action": "setTestStatus", "arguments": {"status": "passed"}}',
+        "sauce:job-result=failed",
+        "sauce:context=opens the note",
+        'browserstack_executor: {"action": "setSessionStatus", "arguments": {}}',
+        'browserstack_executor: {"action": "annotate", "arguments": {}}',
+    ],
+)
+def test_a_clouds_status_scripts_have_no_effect(
+    phone: Remote, context: str, script: str
+) -> None:
+    phone.switch_to.context(context)
+    assert phone.execute_script(script) is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'browserstack_executor: {"action": "fileExists", "arguments": {}}',
+        "sauce:intercept",
+        "lambda-file-exists=a.txt",
+    ],
+)
+def test_other_scripts_of_a_cloud_are_refused(phone: Remote, script: str) -> None:
+    with pytest.raises(UnknownMethodException, match=f"the script {script[:12]}"):
+        phone.execute_script(script)

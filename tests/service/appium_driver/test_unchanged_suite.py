@@ -5,15 +5,14 @@ from typing import Final
 
 import pytest
 from appium.webdriver import Remote
-from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.service.appium_driver.conftest import fresh
+from tests.service.appium_driver.conftest import by_test_id, fresh
 
-TEXT: Final = (By.ACCESSIBILITY_ID, "Text of the note")
-ADD: Final = (By.ACCESSIBILITY_ID, "Add note")
-COUNT: Final = (By.ACCESSIBILITY_ID, "count")
+TEXT: Final = by_test_id("text")
+ADD: Final = by_test_id("add")
+COUNT: Final = by_test_id("count")
 
 
 class NotesScreen:

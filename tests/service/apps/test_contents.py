@@ -202,9 +202,8 @@ def test_cancelling_waits_for_the_end_of_unpacking(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await work
         written = everything_in(tmp_path)
-        await (
-            asyncio.get_running_loop().shutdown_default_executor()
-        )  # waits for the threads that still work
+        # Waits for the threads that still work.
+        await asyncio.get_running_loop().shutdown_default_executor()
         assert everything_in(tmp_path) == written
         assert len(written) < 52
 

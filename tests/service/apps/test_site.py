@@ -42,9 +42,8 @@ def site(tmp_path: Path) -> Path:
 
 
 def browser(base_url: str = "") -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        base_url=base_url, trust_env=False, verify=False
-    )  # without certificates it starts sooner
+    # Without certificates it starts sooner.
+    return httpx.AsyncClient(base_url=base_url, trust_env=False, verify=False)
 
 
 def asked(site: Path, *paths: str, **more: object) -> list[httpx.Response]:

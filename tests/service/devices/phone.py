@@ -13,14 +13,14 @@ from typing import Any, Final, TypeVar, cast
 from websockets.asyncio.client import ClientConnection, connect
 
 from pytest_device.errors import ControllerError
+from pytest_device.programs import cache_directory
 from pytest_device.service.apps.builds import App
-from pytest_device.service.config import cache_directory
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.kinds import Devices
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.toolchain import Toolbox
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.processes import remove
+from pytest_device.service.programs.toolchain import Toolbox
 
 APP: Final = Path(__file__).parent / "app"
 LIMIT_SECONDS: Final = 20
@@ -79,10 +79,11 @@ class Phone:
     async def _is_said(self, expression: str, expected: object) -> bool:
         try:
             return bool(await self._says(expression) == expected)
+        # The page is being closed, or there is none.
         except (
             ControllerError,
             KeyError,
-        ):  # the page is being closed, or there is none
+        ):
             return False
 
     async def _calls(

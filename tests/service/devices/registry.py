@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-from pytest_device.service.runners.toolchain import Project
+from pytest_device.service.programs.toolchain import Project
 
 WRONG = b"this is no package" * 1000
 

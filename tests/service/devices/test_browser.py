@@ -13,8 +13,8 @@ from pytest_device.service.devices.browser import (
     find_chromedriver,
     find_chromium,
 )
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import find_processes
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.processes import find_processes
 
 Script = Callable[[str, str], Path]
 

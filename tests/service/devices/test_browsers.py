@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.service import programs
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, find
 from pytest_device.service.devices.found import Found
-from pytest_device.service.runners.cache import Installer, Package
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox
+from pytest_device.service.programs.cache import Installer, Package
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.toolchain import CHROMIUM, Toolbox
 from pytest_device.spec import SessionType
 from tests.service.devices.registry import Registry, serving
 
@@ -142,13 +143,23 @@ def test_on_other_systems_nothing_is_installed_and_the_command_is_named(
     assert "install" in browser.fix
 
 
+def test_a_browser_in_a_cache_that_others_can_write_to_is_not_used(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    assert found(tmp_path, APPIUM).missing == ""
+
+    (tmp_path / "cache").chmod(0o777)
+
+    problem = (
+        f"the cache of programs {tmp_path / 'cache'} can be written to by other users"
+    )
+    assert problem in found(tmp_path, APPIUM).missing
+
+
 def test_browser_and_chromedriver_have_the_same_version_and_a_pinned_hash() -> None:
     [driver] = Pinned(Path("cache")).missing(APPIUM)[1:]
-    requirements = next(
-        Path(__file__)
-        .parents[3]
-        .glob("src/pytest_device/service/runners/pip/*/requirements.txt")
-    )
+    requirements = Path(programs.__file__).parent / "pip/chromedriver/requirements.txt"
 
     assert (
         driver.removeprefix("chromedriver ").split(".")[0]
@@ -187,6 +198,7 @@ def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
     return str(error.value)
 
 
+@pytest.mark.usefixtures("node_on_path")
 def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(
     guard: Guard, cache_dir: Path
 ) -> None:
@@ -197,6 +209,7 @@ def test_without_a_registry_the_reason_is_reported_and_nothing_is_left(
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
+@pytest.mark.usefixtures("node_on_path")
 def test_a_registry_that_goes_away_halfway_leaves_nothing(
     guard: Guard, cache_dir: Path
 ) -> None:
@@ -207,6 +220,7 @@ def test_a_registry_that_goes_away_halfway_leaves_nothing(
     assert "Fix: check the network, the proxy and the registry" in reported
 
 
+@pytest.mark.usefixtures("node_on_path")
 def test_a_package_that_differs_from_the_pinned_one_is_refused(
     guard: Guard, cache_dir: Path
 ) -> None:

@@ -13,24 +13,27 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
-from pytest_device.service.runners.cache import Installer, Package
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox
+from pytest_device.service.programs.cache import Installer, Package
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.toolchain import CHROMIUM, Node, Toolbox
 from pytest_device.spec import SessionType
 
 Script = Callable[[str, str], Path]
 
-pytestmark = pytest.mark.skipif(
-    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+    ),
+    pytest.mark.usefixtures("node_on_path"),
+]
 
 SECONDS: Final = 240
 INSTALL: Final = """
 import asyncio, os, sys
 from pathlib import Path
 from pytest_device.service.devices.browsers import Pinned
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import Toolbox
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import SessionType
 
 cache = Path(sys.argv[1])
@@ -92,32 +95,28 @@ def test_one_of_two_first_runs_installs_next_to_an_older_version(
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Path:
     """The browser as npm unpacks it, once for all archives that a test breaks."""
-    npm, directory = shutil.which("npm"), tmp_path_factory.mktemp("packages")
-    if not npm:
-        pytest.skip("npm is not on PATH")
+    directory = tmp_path_factory.mktemp("packages")
     for file in CHROMIUM.files:
         shutil.copy(file, directory)
-    subprocess.run(
-        [npm, "ci", "--ignore-scripts", "--no-engine-strict"],
-        cwd=directory,
-        check=True,
-        timeout=SECONDS,
-    )
+    install = [*node.npm, "ci", "--ignore-scripts", "--no-engine-strict"]
+    subprocess.run(install, cwd=directory, check=True, timeout=SECONDS)
     return directory / "node_modules"
 
 
 @pytest.mark.parametrize("damage", ["truncate -s 9000000", "printf damaged | tee"])
 def test_a_broken_archive_is_reported_and_leaves_nothing(
-    damage: str, guard: Guard, script: Script, packages: Path, tmp_path: Path
+    damage: str,
+    guard: Guard,
+    script: Script,
+    packages: Path,
+    node: Node,
+    tmp_path: Path,
 ) -> None:
-    node = shutil.which("node")
-    if not node:
-        pytest.skip("node is not on PATH")
     archive = "node_modules/@sparticuz/chromium/bin/chromium.br"
     breaking = script("npm", f'#!/bin/sh\ncp -R "{packages}" . && {damage} {archive}\n')
-    command: list[str | Path] = [node, "install.mjs", breaking]
+    command: list[str | Path] = [node.executable, "install.mjs", breaking]
     package = Package(
         "Chromium",
         tmp_path / "cache/chromium",
@@ -137,7 +136,7 @@ def test_a_broken_archive_is_reported_and_leaves_nothing(
 
 def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> None:
     """A real one, of 120 MB, which only this test sees."""
-    disk = f"mount -t tmpfs -o size=120m none {tmp_path}"
+    disk = f"mount -t tmpfs -o size=120m,mode=700 none {tmp_path}"
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     if (
         not shutil.which("unshare")

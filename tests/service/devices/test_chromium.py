@@ -1,6 +1,7 @@
 """A browser as the device of a session."""
 
 import asyncio
+import shutil
 import socket
 from collections.abc import Generator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import App
 from pytest_device.service.devices.base import AppState
-from pytest_device.service.runners.processes import find_processes
+from pytest_device.service.programs.processes import find_processes
 from tests.service.devices.phone import APP, Phone, booted
 from tests.waiting import eventually
 
@@ -38,6 +39,22 @@ def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
     assert phone.says("[innerWidth, innerHeight, screen.width, screen.height, devicePixelRatio]") == [
         412, 915, 412, 915, 2.625,
     ]  # fmt: skip
+
+
+def test_the_same_build_installed_again_keeps_its_origin_but_not_its_data(
+    phone: Phone, tmp_path: Path
+) -> None:
+    phone.start()
+    origin = phone.says("location.origin")
+    phone.says(STORE)
+
+    phone.start()
+    again = (phone.says("location.origin"), phone.says(STORED))
+    shutil.copytree(APP, tmp_path / "other")
+    phone.start(path=tmp_path / "other")
+
+    assert again == (origin, NOTHING)
+    assert phone.says("location.origin") != origin
 
 
 def test_a_page_sees_touch_support(phone: Phone) -> None:
@@ -403,14 +420,14 @@ def test_a_touch_next_to_the_button_does_not_press_it(phone: Phone) -> None:
 
 
 def ask(phone: Phone) -> None:
-    """Let the page open a dialog, and wait until the device knows: then it refuses to be turned."""
+    """Let the page open a dialog, and wait until the device knows: then it has no screenshot."""
     phone.says("setTimeout(() => { window.answer = confirm('Sure?') })")
     assert eventually(lambda: has_dialog(phone))
 
 
 def has_dialog(phone: Phone) -> bool:
     try:
-        phone.do(phone.device.rotate("PORTRAIT"))
+        phone.do(phone.device.screenshot())
     except ControllerError as error:
         return "dialog" in str(error)
     return False
@@ -420,12 +437,22 @@ def test_while_a_dialog_is_open_there_is_no_screenshot(phone: Phone) -> None:
     phone.start()
     ask(phone)
 
-    for seen in (phone.device.screenshot(), phone.device.rotate("LANDSCAPE")):
-        with pytest.raises(
-            ControllerError, match=r"a dialog of the page is open: Sure\?"
-        ):
-            phone.do(seen)
+    with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
+        phone.do(phone.device.screenshot())
     phone.do(phone.device.tap(0, 0))
+
+
+def test_a_page_is_rotated_when_its_dialog_is_closed(phone: Phone) -> None:
+    phone.start()
+    ask(phone)
+
+    phone.do(phone.device.rotate("LANDSCAPE"))
+    phone.do(phone.device.tap(0, 0))
+
+    try:
+        assert phone.says_in_time("innerWidth", 915)
+    finally:
+        phone.do(phone.device.rotate("PORTRAIT"))
 
 
 def test_while_a_dialog_is_open_a_touch_accepts_it(phone: Phone) -> None:
@@ -470,9 +497,8 @@ def test_an_app_that_opens_a_dialog_at_its_start_is_launched(
 
 def test_a_page_with_a_beforeunload_dialog_is_left(phone: Phone) -> None:
     app = phone.start()
-    phone.do(
-        phone.device.tap(150 / 412, 330 / 915)
-    )  # pages that nobody has touched are not asked
+    # Pages that nobody has touched are not asked.
+    phone.do(phone.device.tap(150 / 412, 330 / 915))
     phone.says("onbeforeunload = event => { event.preventDefault(); return 'stay' }")
 
     assert phone.do(phone.device.terminate(app)) is True
@@ -591,15 +617,19 @@ def test_an_app_in_the_background_is_hidden_behind_the_home_screen(
     assert phone.says("document.visibilityState") == "visible"
 
 
-def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
+def test_an_app_with_a_dialog_goes_to_the_background_and_comes_back(
+    phone: Phone,
+) -> None:
     app = phone.start()
     ask(phone)
-    with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
-        phone.do(phone.device.background())
 
+    phone.do(phone.device.background())
+    hidden = phone.do(phone.device.apps())
+    phone.do(phone.device.foreground())
     phone.do(phone.device.tap(0, 0))
 
-    assert phone.do(phone.device.apps()) == {app: 4}
+    assert (hidden, phone.do(phone.device.apps())) == ({app: 3}, {app: 4})
+    assert phone.says_in_time("window.answer", expected=True)
     assert phone.says("document.visibilityState") == "visible"
 
 
@@ -617,9 +647,8 @@ def test_a_killed_browser_is_reported_and_leaves_nothing(tmp_path: Path) -> None
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())
     assert not directory.exists()
-    assert not psutil.wait_procs(processes, timeout=20)[
-        1
-    ]  # init takes its time with orphans
+    # Init takes its time with orphans.
+    assert not psutil.wait_procs(processes, timeout=20)[1]
 
 
 def test_a_released_phone_has_ended(tmp_path: Path) -> None:

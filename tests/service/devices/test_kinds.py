@@ -15,7 +15,7 @@ from pytest_device.service.devices.emulator import parse as parse_adb
 from pytest_device.service.devices.found import Choice, ConnectedDevice, Found, choose
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.devices.simulator import parse as parse_simctl
-from pytest_device.service.runners.guard import Guard
+from pytest_device.service.programs.guard import Guard
 from pytest_device.spec import Platform, SessionType
 
 Script = Callable[[str, str], Path]

@@ -16,7 +16,7 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import BusyError, Device
 from pytest_device.service.devices.found import DevicePreference, Found
 from pytest_device.service.devices.kinds import Devices, Machine, availability
-from pytest_device.service.runners.guard import Guard
+from pytest_device.service.programs.guard import Guard
 from pytest_device.spec import Platform, SessionType
 from tests.service.devices.recorded import Recorded
 from tests.waiting import eventually

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,15 +10,9 @@ import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from pytest_device.service.runners.processes import find_processes
+from pytest_device.service.programs.processes import find_processes
+from tests.other_user import answers, only_as_root, request
 from tests.service.devices.phone import Phone
-
-ASK = """
-import socket, sys
-with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20) as connection:
-    connection.sendall(b"GET /json/version HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n\\r\\n")
-    print(connection.recv(4096).decode(errors="replace"))
-"""
 
 
 def asked(phone: Phone, path: str, **headers: str) -> httpx.Response:
@@ -66,28 +57,15 @@ def test_this_user_gets_the_browsers_url_with_its_key(phone: Phone) -> None:
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux shows whose connection it is"
-)
+@only_as_root
 def test_another_user_gets_no_url(phone: Phone) -> None:
-    command = [
-        "/usr/bin/env",
-        "python3",
-        "-c",
-        ASK,
-        str(phone.device.tools.debugging_port),
-    ]
+    port = phone.device.tools.debugging_port or 0
+    asked = request("GET", "/json/version", port)
 
-    def as_nobody() -> str:
-        return subprocess.run(
-            command, user="nobody", cwd="/", capture_output=True, text=True, check=True
-        ).stdout
+    told = phone.do(asyncio.to_thread(answers, port, [asked]))
 
-    printed = phone.do(asyncio.to_thread(as_nobody))
-
-    assert printed.startswith("HTTP/1.1 403 ")
-    assert "other users are refused" in printed
+    assert [answer for answer in told if not answer.startswith("HTTP/1.1 403 ")] == []
+    assert [answer for answer in told if "other users are refused" not in answer] == []
 
 
 @pytest.mark.parametrize(
@@ -141,9 +119,8 @@ def test_programs_have_their_own_command_numbers_and_sessions(phone: Phone) -> N
                 method="Target.createTarget",
                 params={"url": "about:blank#more"},
             )
-            with pytest.raises(
-                TimeoutError
-            ):  # what one program has enabled is not reported to another
+            # What one program has enabled is not reported to another.
+            with pytest.raises(TimeoutError):
                 await asyncio.wait_for(other.recv(), 0.3)
 
     phone.do(scenario())
@@ -161,9 +138,10 @@ def test_a_program_that_disconnects_is_detached(phone: Phone) -> None:
                 other, id=1, method="Target.getTargets", params={"filter": [{}]}
             )
             infos = reply["result"]["targetInfos"]
+            # By the device.
             assert [info["attached"] for info in infos if info["type"] == "page"] == [
                 True
-            ]  # by the device
+            ]
 
     phone.do(scenario())
     assert phone.says("1 + 1") == 2

@@ -11,13 +11,13 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device, Tools
 from pytest_device.service.devices.fake import Fake
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.processes import find_processes
+from pytest_device.service.programs.program import workspace
+from pytest_device.service.programs.toolchain import Toolchain
 from pytest_device.service.runners.controller import Controller, LaunchContext
-from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
-from pytest_device.service.runners.processes import find_processes
-from pytest_device.service.runners.program import workspace
 from pytest_device.service.runners.resources import for_sessions
-from pytest_device.service.runners.toolchain import Toolchain
 from pytest_device.spec import Platform, SessionType
 
 APPIUM = LAUNCHERS[SessionType.APPIUM]
@@ -187,9 +187,8 @@ def test_an_incomplete_request_does_not_delay_the_end(stand: Stand, fake: Fake) 
         writer.close()
         return server.program.process.returncode
 
-    assert (
-        asyncio.run(scenario()) == 0
-    )  # it ended when asked, and was not killed at the limit
+    # It ended when asked, and was not killed at the limit.
+    assert asyncio.run(scenario()) == 0
 
 
 def test_insecure_features_are_allowed_by_name(

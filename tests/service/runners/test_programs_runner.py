@@ -21,13 +21,13 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service import gateway
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
+from pytest_device.service.programs.processes import end, find_processes
+from pytest_device.service.programs.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 from pytest_device.service.runners.base import Boot, Booting, Failed, Record, Running
-from pytest_device.service.runners.processes import end, find_processes
 from pytest_device.service.runners.programs import ProgramsRunner, check
 from pytest_device.service.runners.resources import Directories, Resources
-from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, SessionType
-from tests.service.runners.programs import alive, eventually, guards
+from tests.service.programs.alive import alive, eventually, guards
 
 pytestmark = pytest.mark.usefixtures("tools")  # everything is installed
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_device.programs import passed_on
+from pytest_device.programs import for_installers, passed_on
 from pytest_device.service.runners.resources import for_sessions
 
 USER = {
@@ -35,12 +35,15 @@ def test_programs_of_a_session_find_each_other_without_a_proxy(name: str) -> Non
     )
 
 
-def test_the_service_and_its_installers_see_paths_and_no_token() -> None:
-    names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG", "HOME", "PIP_INDEX_URL"}
-    user = {
-        **USER,
+def test_the_service_and_its_installers_see_paths_and_settings_of_installers_and_no_other_token() -> (
+    None
+):
+    names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG", "HOME"}
+    settings = {
         "PIP_INDEX_URL": "https://packages.example/simple",
-        "AWS_SECRET_ACCESS_KEY": "another",
+        "npm_config_registry": "https://packages.example",
     }
+    user = {**USER, **settings, "AWS_SECRET_ACCESS_KEY": "another"}
 
     assert passed_on(user) == {name: user[name] for name in names}
+    assert for_installers(user) == passed_on(user) | settings

@@ -34,8 +34,13 @@ _FILES = (
     ),
     *("updates.codeSigningCertificate", "splash.image", "notification.icon"),
 )
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_MOST_ALTERNATIVES = 100
+_BRACES = re.compile(r"\{([^{}]*+)\}")
+_DIRECTORIES = re.compile(r"(?:\*\*/)+")
+MAX_ALTERNATIVES = 100
+MAX_PATTERN = 1_000
+"""Maximum length of a glob pattern, in characters."""
+MAX_DEEP = 3
+"""Maximum number of ``**`` in a glob pattern: each multiplies the directories that are searched by their depth."""
 _OF_PATHS = "-._~!$&'()*+,;=:@"
 """Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
@@ -315,38 +320,56 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
     """Yield the patterns that match no file; assets not covered by a pattern are missing from the build."""
     patterns = at(project.config, "updates", "assetPatternsToBeBundled")
     for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
-        if isinstance(pattern, str) and not _matches_a_file(project.root, pattern):
+        if isinstance(pattern, str) and (
+            problem := _problem_of_pattern(project.root, pattern)
+        ):
             trail = ("updates", "assetPatternsToBeBundled", index)
             fix = "give a pattern relative to the root of the project, for example assets/**/*"
-            yield in_config(
-                project, "updates-asset-pattern", trail, f"is {pattern!r}", fix
-            )
+            yield in_config(project, "updates-asset-pattern", trail, problem, fix)
+
+
+def _problem_of_pattern(root: Path, pattern: str) -> str:
+    """Return why a pattern selects no assets, or an empty string."""
+    if len(pattern) > MAX_PATTERN:
+        return f"is longer than {MAX_PATTERN} characters"
+    pattern = _DIRECTORIES.sub("**/", pattern)
+    if pattern.count("**") > MAX_DEEP:
+        return f"has more than {MAX_DEEP} **"
+    return "" if _matches_a_file(root, pattern) else f"is {pattern!r}"
 
 
 def _matches_a_file(root: Path, pattern: str) -> bool:
     patterns = islice(
         _without_braces(f"{pattern}/*" if pattern.endswith("**") else pattern),
-        _MOST_ALTERNATIVES,
+        MAX_ALTERNATIVES,
     )
     try:
         return any(path.is_file() for one in patterns for path in root.glob(one))
+    # A pattern that is too long, empty or absolute.
     except (
         OSError,
         ValueError,
         NotImplementedError,
-    ):  # a pattern that is too long, empty or absolute
+    ):
         return False
 
 
 def _without_braces(pattern: str) -> Iterator[str]:
     """Yield the alternatives of a pattern such as ``*.{png,jpg}``, which Python's glob doesn't know."""
-    if not (found := _BRACES.search(pattern)):
-        yield pattern
-        return
-    for one in found[1].split(","):
-        yield from _without_braces(
-            f"{pattern[: found.start()]}{one}{pattern[found.end() :]}"
+    pending = [pattern]
+    while pending:
+        text = pending.pop()
+        found = next(
+            (group for group in _BRACES.finditer(text) if "," in group[1]), None
         )
+        if found is None:
+            yield text
+            continue
+        alternatives = found[1].split(",")[:MAX_ALTERNATIVES]
+        pending += [
+            f"{text[: found.start()]}{one}{text[found.end() :]}"
+            for one in reversed(alternatives)
+        ]
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:

@@ -139,16 +139,23 @@ class Finding:
 
 
 def failed(
-    id: str, path: Path, what: str, fix: str, place: Place | None = None
-) -> Finding:  # noqa: A002  # the field
+    id: str,  # noqa: A002  # the field
+    path: Path,
+    what: str,
+    fix: str,
+    place: Place | None = None,
+) -> Finding:
     severity, rule = (RULES | BUNDLE_RULES)[id]
     line, column = (place.line, place.column) if place else (0, 0)
     return Finding(id, severity, "failed", path, line, column, f"{what}: {rule}", fix)
 
 
 def project_finding(
-    id: str, project: Project, status: Status, fix: str = ""
-) -> Finding:  # noqa: A002
+    id: str,  # noqa: A002
+    project: Project,
+    status: Status,
+    fix: str = "",
+) -> Finding:
     """Return a finding for a check that passed or was skipped."""
     severity, rule = RULES[id]
     return Finding(id, severity, status, config_path(project), 0, 0, rule, fix)
@@ -160,8 +167,12 @@ def config_path(project: Project) -> Path:
 
 
 def in_config(
-    project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str
-) -> Finding:  # noqa: A002
+    project: Project,
+    id: str,  # noqa: A002
+    trail: tuple[str | int, ...],
+    what: str,
+    fix: str,
+) -> Finding:
     """Return a finding about a key, with its position if the static file contains it."""
     place = project.place(*trail)
     path = project.static.path if project.static and place else config_path(project)

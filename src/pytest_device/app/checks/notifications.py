@@ -90,7 +90,7 @@ def _icon(
         problem = (
             str(error)
             if isinstance(error, PngError)
-            else f"cannot be read: {error.strerror}"
+            else f"cannot be read: {error.strerror or error}"
         )
         yield in_config(project, "notifications-icon", trail, problem, fix)
         return

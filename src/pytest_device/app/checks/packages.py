@@ -47,6 +47,8 @@ _VERSION: Final = re.compile(
     r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,16})(?:\.(\d{1,16}|[xX*]))?(?:\.(\d{1,16}|[xX*]))?(?:-([\w.-]{1,256}))?[^\s|,]*",
     re.ASCII,
 )
+MAX_VERSION: Final = 1_000
+"""Maximum length of a version or range, in characters; npm's limit for a version is 256."""
 _HYPHEN: Final = re.compile(r"(\S+)\s+-\s+(\S+)")
 _SEARCH: Final = """\
 import json, re, sys
@@ -196,8 +198,11 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
 def fits(version: str, wanted: str) -> bool:
     """Return whether a version, or the lowest version of a range, satisfies a range.
 
-    As in npm, a prerelease fits only where the range names one of the same version.
+    As in npm, a prerelease fits only where the range names one of the same version. Nothing longer than 1,000
+    characters fits: the time to search it grows with the square of its length.
     """
+    if max(len(version), len(wanted)) > MAX_VERSION:
+        return False
     found = _VERSION.search(version)
     return found is not None and any(
         _fits(_version(found), one) for one in wanted.split("||")
@@ -239,9 +244,8 @@ def _holds(actual: _Version, part: re.Match[str]) -> bool:
     base, given, operator = _version(part), _given(part), part[1]
     same = {"^": _caret(given), "~": min(len(given), 2)}.get(operator, len(given))
     numbers = (*given[: same - 1], given[same - 1] + 1, 0, 0)[:3]
-    is_whole = (
-        same == len(base.numbers) and operator != "^"
-    )  # ^0.0.3-rc.1 also takes 0.0.3
+    # ^0.0.3-rc.1 also takes 0.0.3.
+    is_whole = same == len(base.numbers) and operator != "^"
     after = base._replace(is_past=True) if is_whole else _Version(numbers)
     is_above = operator in ("<", "<=") or actual >= (after if operator == ">" else base)
     return is_above and (

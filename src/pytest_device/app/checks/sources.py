@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_device.app.bundler import css_module_name
 from pytest_device.app.checks.finding import Finding, failed, in_config
-from pytest_device.app.document import Place, at, place_of
+from pytest_device.app.document import Lines, Place, at
 from pytest_device.app.files import read_text
 from pytest_device.app.inlining import inlined_public
 from pytest_device.app.needles import SECRETS, is_secret, secret_trails
@@ -116,11 +116,12 @@ def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
 
 
 def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
+    lines = Lines(text)
     for pattern in SECRETS:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
             yield failed(
-                "secret-in-source", path, "a secret", fix, place_of(text, found.start())
+                "secret-in-source", path, "a secret", fix, lines.place(found.start())
             )
     if path.parent != project.root and not _OF_NODE.search(
         path.relative_to(project.root).as_posix()
@@ -155,6 +156,7 @@ def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
         return
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
+    lines = Lines(text)
     for imported in re.finditer(
         r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE
     ):
@@ -163,7 +165,7 @@ def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
             path,
             "",
             "import it in a script",
-            place_of(text, imported.end()),
+            lines.place(imported.end()),
         )
 
 

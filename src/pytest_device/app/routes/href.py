@@ -63,9 +63,8 @@ def _text(value: object) -> object:
         return [
             _text(one) for one in cast("Sequence[object]", value) if one is not None
         ]
-    return str(
-        int(value) if isinstance(value, float) and value.is_integer() else value
-    )  # 7, as JavaScript writes 7.0
+    # 7, as JavaScript writes 7.0.
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _check_names(

@@ -93,9 +93,8 @@ def _path(url: str) -> str:
     if found.scheme in ("", "http", "https"):
         return found.path
     path = f"{found.netloc}{found.path}"
-    return (
-        path.partition("/--/")[2] if "/--/" in path else path
-    )  # a link to the development client names an address
+    # A link to the development client names an address.
+    return path.partition("/--/")[2] if "/--/" in path else path
 
 
 def _decoded(value: str | None, several: bool) -> str | list[str]:  # noqa: FBT001

@@ -11,17 +11,14 @@ from urllib.parse import urlsplit
 from starlette.responses import RedirectResponse, Response
 
 from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
-from pytest_device.auth.provider.model import (
-    Authorization,
-    Client,
-    FailureKind,
-    Journal,
-)
+from pytest_device.auth.provider.model import Authorization, Client, FailureKind
 from pytest_device.auth.provider.page import message_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
-from pytest_device.auth.urls import form_encoded
+from pytest_device.auth.urls import form_encoded, is_plain
 from pytest_device.redact import is_loopback
+from pytest_device.secret_registry import SECRETS
+from pytest_device.serving import Journal
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _OF_THE_PAGE: Final = frozenset(("user", "password", "decision"))
@@ -127,6 +124,7 @@ class Authorize:
     def _remembering(self, user: str, response: Response) -> Response:
         if self.settings.remembers:
             key, now = secrets.token_urlsafe(16), self.settings.clock.now()
+            SECRETS.learn(key)
             self.settings.sessions[key] = Session(
                 user, now, get_current_time_in_seconds()
             )
@@ -161,7 +159,7 @@ class Authorize:
         )
         self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
         code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")
-        self.journal.on_secret(code)
+        SECRETS.learn(code)
         return self._redirect(asked, {"code": code}, kind)
 
     def _redirect(
@@ -224,6 +222,8 @@ def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
 
 
 def _is_same_loopback(given: str, registered: str) -> bool:
+    if not is_plain(given):
+        return False
     try:
         one, other = urlsplit(given), urlsplit(registered)
         is_local = (

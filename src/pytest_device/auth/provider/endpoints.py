@@ -11,11 +11,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
 from pytest_device.auth.provider.exchange import NO_STORE, Exchange
-from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens, Journal
+from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
 from pytest_device.auth.provider.page import message_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
+from pytest_device.serving import Journal
 
 CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
     "profile": (
@@ -195,9 +196,8 @@ class Endpoints:
         self, grant: Grant, grant_type: str, failure: str | None
     ) -> dict[str, Any]:
         issuer, now = self.settings.issuer, get_current_time_in_seconds()
-        is_first = (
-            grant_type == AUTHORIZATION_CODE
-        )  # OpenID Connect Core section 12.2: no nonce on refresh
+        # OpenID Connect Core section 12.2: no nonce on refresh.
+        is_first = grant_type == AUTHORIZATION_CODE
         return {
             "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,
             "sub": grant.user,

@@ -1,11 +1,12 @@
 """Handling of a request to the provider: parsing, failure injection, recording and response."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import (
     JSONResponse,
@@ -13,18 +14,17 @@ from starlette.responses import (
     Response,
     StreamingResponse,
 )
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pytest_device.auth.provider.model import (
-    Endpoint,
-    FailureKind,
-    Journal,
-    SeenRequest,
-)
+from pytest_device.auth.provider.model import Endpoint, FailureKind, SeenRequest
 from pytest_device.auth.provider.page import Page
 from pytest_device.auth.provider.state import OAuthError
-from pytest_device.serving import Failure, body_of
+from pytest_device.body_limit import BodyLimitError, read_body_async
+from pytest_device.serving import Failure, Journal
 
 MAX_BODY_BYTES: Final = 64 * 1024
+_MISDIRECTED: Final = 421
+"""Status of a request for another host (RFC 9110 section 15.5.20)."""
 _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = (
@@ -80,12 +80,43 @@ class Door:
         return response
 
 
+class KnownHostsOnly:
+    """Refuses requests for other hosts: a web page must not reach the provider under its own host name.
+
+    That is DNS rebinding: the browser would treat the provider's replies as those of the page's own server.
+    """
+
+    def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host for url in urls for host in _hosts_of(url))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "").lower()
+        refusal = PlainTextResponse("the provider has another address\n", _MISDIRECTED)
+        answer = self._app if host in self._hosts else refusal
+        await answer(scope, receive, send)
+
+
+def _hosts_of(url: str) -> Iterator[str]:
+    """Yield the values of the Host header for a URL: clients leave out the default port."""
+    parts = urlsplit(url.lower())
+    host = parts.netloc.rpartition("@")[2]
+    yield host
+    default = {"http": 80, "https": 443}.get(parts.scheme)
+    if parts.port is None:
+        yield f"{host}:{default}"
+    elif parts.port == default:
+        yield host.removesuffix(f":{default}")
+
+
 async def _read(request: Request) -> Exchange:
-    body = await body_of(request, MAX_BODY_BYTES)
-    if body is None:
+    try:
+        body = await read_body_async(request.stream(), MAX_BODY_BYTES)
+    except BodyLimitError:
         raise OAuthError(
             "invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413
-        )
+        ) from None
+
     try:
         form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:
@@ -95,9 +126,21 @@ async def _read(request: Request) -> Exchange:
         raise OAuthError("invalid_request", "a parameter is repeated")
     authorization, session = (
         request.headers.get("authorization", ""),
-        request.cookies.get(SESSION, ""),
+        _session(request.headers.get("cookie", "")),
     )
     return Exchange(params, dict(form), authorization, session)
+
+
+def _session(cookies: str) -> str:
+    """Return the value of the session cookie.
+
+    It is never quoted: older versions of Python take time that grows with the square of a quoted value's length.
+    """
+    for cookie in cookies.split(";"):
+        name, _, value = cookie.partition("=")
+        if name.strip() == SESSION:
+            return value.strip()
+    return ""
 
 
 async def _failed(failure: Failure | None, request: Request) -> Response | None:
@@ -106,9 +149,8 @@ async def _failed(failure: Failure | None, request: Request) -> Response | None:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
         case Failure(kind="hang"):
-            await (
-                request.receive()
-            )  # returns when the client disconnects or the provider stops
+            # Returns when the client disconnects or the provider stops.
+            await request.receive()
         case Failure(kind="server_error"):
             return PlainTextResponse("failure requested by the test", 500)
         case Failure(kind="redirect"):

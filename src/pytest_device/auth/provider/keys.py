@@ -5,11 +5,16 @@ import json
 import secrets
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, RSAKey
+
+from pytest_device.secret_registry import SECRETS
+
+_PRIVATE_PARTS: Final = ("d", "p", "q", "dp", "dq", "qi")
+"""Members of a private RSA key in JSON (RFC 7518 section 6.3.2)."""
 
 
 class SigningKeys:
@@ -56,9 +61,14 @@ class SigningKeys:
 
 def _new_key(key_id: str | None = None) -> RSAKey:
     kid = key_id or secrets.token_hex(8)
-    return RSAKey.generate_key(
+    key = RSAKey.generate_key(
         2048, parameters={"use": "sig", "alg": "RS256", "kid": kid}
     )
+    SECRETS.learn(
+        key.as_pem(private=True).decode(),
+        *(key.as_dict(private=True)[name] for name in _PRIVATE_PARTS),
+    )
+    return key
 
 
 def _part(value: Mapping[str, Any]) -> str:

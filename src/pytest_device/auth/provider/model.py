@@ -1,12 +1,14 @@
-"""Settings of the identity provider, and the journal of what it received and issued."""
+"""Settings of the identity provider, and the entries of its journal: what it received and issued."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pytest_device import serving
+from pytest_device.auth.secret_values import learn_sent
 from pytest_device.errors import AuthConfigError
+from pytest_device.secret_registry import SECRETS
 
 Endpoint: TypeAlias = Literal[
     "discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"
@@ -45,6 +47,13 @@ class User:
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
     password: str | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        self.learn_secrets()
+
+    def learn_secrets(self) -> None:
+        """Register the password; a copy from another process has not been registered in this one."""
+        learn_sent({"password": self.password})
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -64,11 +73,16 @@ class Client:
     post_logout_redirect_uris: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        self.learn_secrets()
         for name in ("redirect_uris", "scopes", "post_logout_redirect_uris"):
             if isinstance(value := getattr(self, name), str):
                 raise AuthConfigError(
                     f"{name} {value!r} must be a list, for example {value.split()}"
                 )
+
+    def learn_secrets(self) -> None:
+        """Register the client secret; a copy from another process has not been registered in this one."""
+        SECRETS.learn(self.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +129,9 @@ class SeenRequest:
     status: int = 0
     error: str = ""
 
+    def __post_init__(self) -> None:
+        learn_sent(self.params)
+
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
@@ -138,6 +155,9 @@ class IssuedTokens:
     refresh_token: str = field(repr=False)
     id_token: str | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        SECRETS.learn(self.access_token, self.refresh_token, self.id_token)
+
 
 class ProviderClock:
     """Clock for the expiry of codes and tokens: the system clock plus the seconds that a test has added.
@@ -155,41 +175,3 @@ class ProviderClock:
     def advance(self, seconds: float) -> None:
         """Move the clock forward, which ages all codes and tokens issued so far."""
         self._advanced += seconds
-
-
-_SECRETS: Final = frozenset(
-    (
-        "code",
-        "code_verifier",
-        "client_secret",
-        "access_token",
-        "refresh_token",
-        "token",
-        "id_token_hint",
-    )
-)
-"""Request parameters that are secrets."""
-
-
-class Journal(serving.Journal):
-    """Requests, authorizations and tokens so far, and pending failures."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.on_secret: Callable[..., Any] = lambda *_secrets: None
-        """Callback that receives each secret before a client does."""
-
-    def add(self, entry: object) -> None:
-        """Record an entry and report its secrets."""
-        match entry:
-            case SeenRequest():
-                self.on_secret(
-                    *(value for name, value in entry.params.items() if name in _SECRETS)
-                )
-            case IssuedTokens():
-                self.on_secret(
-                    entry.access_token, entry.refresh_token, entry.id_token or ""
-                )
-            case _:
-                pass
-        super().add(entry)

@@ -1,13 +1,13 @@
 """OpenID Connect provider on this machine whose responses a test controls."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.routing import Route
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
-from pytest_device.auth.provider.exchange import Door, Respond
+from pytest_device.auth.provider.exchange import Door, KnownHostsOnly, Respond
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
     Authorization,
@@ -16,7 +16,6 @@ from pytest_device.auth.provider.model import (
     Failure,
     FailureKind,
     IssuedTokens,
-    Journal,
     Lifetimes,
     ProviderClock,
     SeenRequest,
@@ -27,7 +26,7 @@ from pytest_device.auth.provider.state import Grants, Settings
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError, ConfigError
-from pytest_device.serving import Service, app_of
+from pytest_device.serving import Journal, Service, app_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -56,6 +55,10 @@ class IdentityProvider(Service[Journal]):
     ) -> None:
         named_users = _by_name("user", [(one.name, one) for one in users])
         named_clients = _by_name("client", [(one.client_id, one) for one in clients])
+        for user in named_users.values():
+            user.learn_secrets()  # that of the run's provider comes from another process
+        for client in named_clients.values():
+            client.learn_secrets()
         issuer = check_issuer(public_url).removesuffix("/") if public_url else None
         if automatic_user is not None:
             _known("user", automatic_user, named_users)
@@ -97,11 +100,6 @@ class IdentityProvider(Service[Journal]):
         code flow.
         """
         return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
-
-    def hide_with(self, on_secret: Callable[..., Any]) -> None:
-        """Report client secrets now, and each code, verifier and token before a client receives it."""
-        on_secret(*(client.secret or "" for client in self._settings.clients.values()))
-        self._journal.on_secret = on_secret
 
     @property
     def issuer(self) -> str:
@@ -203,12 +201,14 @@ class IdentityProvider(Service[Journal]):
             ("/jwks", "jwks", endpoints.jwks, ["GET"]),
             ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
         ]
-        return app_of(
+        app = app_of(
             [
                 Route(path, Door(name, journal, respond).answer, methods=m)
                 for path, name, respond, m in doors
             ]
         )
+        app.add_middleware(KnownHostsOnly, urls=(self.local_url, self.issuer))
+        return app
 
     def user(self, name: str) -> User:
         """Return a user. Raises AuthConfigError for an unknown name."""

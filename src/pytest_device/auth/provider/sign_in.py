@@ -53,9 +53,8 @@ class SignIn:
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
         """Return the tokens if they are valid, otherwise refresh them; return None if they were revoked."""
-        margin = min(
-            -MARGIN_SECONDS, (known.expires_in or 0) / 2
-        )  # half of a lifetime shorter than the margin
+        # Half of a lifetime shorter than the margin.
+        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)
         if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}

@@ -27,10 +27,18 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def report(findings: "Iterable[Finding]", format: str, **facts: object) -> int:  # noqa: A002  # the option
-    """Print findings, and facts if the format supports them; return 1 if there are errors."""
+def report(
+    findings: "Iterable[Finding]",
+    format: str,  # noqa: A002  # the option
+    rules: Mapping[str, str],
+    **facts: object,
+) -> int:
+    """Print findings, and facts if the format supports them; return 1 if there are errors.
+
+    ``rules`` describes the rule of each finding that the command can report, by ID.
+    """
     known = list(findings)
-    FORMATS[format](known, facts)
+    FORMATS[format](known, rules, facts)
     return int(any(one.status == "failed" and one.severity == "error" for one in known))
 
 
@@ -51,7 +59,9 @@ def shown_path(path: Path) -> str:
         return path.as_posix()
 
 
-def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+def _text(
+    findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
     for name, value in facts.items():
         print(f"{name.replace('_', ' ')}: {_listed(value)}")
     for one in _failed(findings):
@@ -91,7 +101,9 @@ def _listed(value: object) -> str:
     )
 
 
-def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+def _json(
+    findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
     listed = [
         {
             name: shown_path(one.path) if name == "path" else getattr(one, name)
@@ -102,16 +114,15 @@ def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     print(json.dumps({**facts, "findings": listed}, default=dict))
 
 
-def _sarif(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
-    from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
-
+def _sarif(
+    findings: "Sequence[Finding]", rules: Mapping[str, str], facts: Mapping[str, object]
+) -> None:
     failed = _failed(findings)
-    known = {name: rule for name, (_, rule) in (RULES | BUNDLE_RULES).items()}
-    rules = [
-        {"id": name, "shortDescription": {"text": known[name]}}
-        for name in dict.fromkeys(one.id for one in failed)
+    broken = dict.fromkeys(finding.id for finding in failed)
+    described = [
+        {"id": name, "shortDescription": {"text": rules[name]}} for name in broken
     ]
-    driver = {"name": "pytest-device", "rules": rules}
+    driver = {"name": "pytest-device", "rules": described}
     run = {
         "tool": {"driver": driver},
         "results": [_result(one) for one in failed],
@@ -144,7 +155,9 @@ def _result(finding: "Finding") -> dict[str, object]:
     }
 
 
-def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
+def _github(
+    findings: "Sequence[Finding]", _: Mapping[str, str], _facts: Mapping[str, object]
+) -> None:
     for one in _failed(findings):
         place = f"file={_property(shown_path(one.path))}" + (
             f",line={one.line},col={one.column}" if one.line else ""
@@ -171,7 +184,10 @@ def _property(text: str) -> str:
 
 
 FORMATS: Final[
-    Mapping[str, "Callable[[Sequence[Finding], Mapping[str, object]], None]"]
+    Mapping[
+        str,
+        "Callable[[Sequence[Finding], Mapping[str, str], Mapping[str, object]], None]",
+    ]
 ] = {
     "text": _text,
     "json": _json,

@@ -37,7 +37,8 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
         "--dynamic",
         choices=("auto", "never", "node"),
         default="auto",
-        help="app.config.js and .ts: run them with limits (auto), not at all (never), without limits (node)",
+        help="how to evaluate app.config.js and .ts, which run with your rights: with Node's permission flags, "
+        "which are no protection (auto); without them (node); not at all, for a project that you don't trust (never)",
     )
 
 

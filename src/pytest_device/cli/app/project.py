@@ -47,6 +47,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.app import check
+    from pytest_device.app.checks.finding import RULES
 
     project = project_of(parsed)
     findings = check(
@@ -58,15 +59,19 @@ def _check(parsed: argparse.Namespace) -> int:
         include=parsed.include,
         project_id_path=parsed.project_id_path,
     )
-    return report(findings, parsed.format)
+    return report(
+        findings, parsed.format, {name: rule for name, (_, rule) in RULES.items()}
+    )
 
 
 def _table(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
+    from pytest_device.app.files import read_text
+
     try:
-        table: object = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        table: object = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
     if not all(isinstance(value, str) for value in known.values()):
@@ -94,6 +99,7 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
 
 def _bundle(parsed: argparse.Namespace) -> int:
     from pytest_device.app.bundle import inspect_bundle
+    from pytest_device.app.checks.finding import BUNDLE_RULES
 
     found = inspect_bundle(parsed.bundle, project_of(parsed), allowed=parsed.allow)
     facts = {
@@ -101,9 +107,11 @@ def _bundle(parsed: argparse.Namespace) -> int:
         "addresses": found.addresses,
         "debug_ids": found.debug_ids,
     }
+    rules = {name: rule for name, (_, rule) in BUNDLE_RULES.items()}
     return report(
         found.findings,
         parsed.format,
+        rules,
         **facts,
         not_checked=found.unchecked,
         files=found.files,

@@ -85,8 +85,11 @@ def _wanted(
 
 
 def _read(path: Path) -> str | None:
+    from pytest_device.app.files import open_file
+
     try:
-        return path.read_bytes().decode()
+        with open_file(path) as file:
+            return file.read().decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

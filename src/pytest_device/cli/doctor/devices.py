@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, ok, warn
-from pytest_device.service.config import cache_directory
+from pytest_device.programs import cache_directory
 from pytest_device.service.devices import chromium, fake
 from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
 from pytest_device.service.devices.found import DevicePreference, Found

@@ -9,8 +9,8 @@ from pytest_device.errors import ConfigError
 from pytest_device.figures import counted
 from pytest_device.options import Options
 from pytest_device.sessions.inventory import opened
-from pytest_device.sessions.ledger import STOPPED
 from pytest_device.sessions.runs import OwnRun, new_run
+from pytest_device.sessions.states import Phase
 from pytest_device.settings import Settings
 
 _NAME: Final = "state directory"
@@ -27,9 +27,8 @@ def check_ledger(settings: Settings) -> Iterator[Finding]:
         return
     state_dir = Path(settings.state_dir)
     try:
-        if (
-            not settings.local
-        ):  # a local service's sessions end with the run and are not recorded
+        # A local service's sessions end with the run and are not recorded.
+        if not settings.local:
             OwnRun.join(state_dir, new_run(), "doctor").leave()
             yield ok(_NAME, f"{state_dir} is writable")
         yield from _left(state_dir)
@@ -57,7 +56,9 @@ def _left(state_dir: Path) -> Iterator[Finding]:
             text,
             "check the service's session pages for a leftover session, then remove the file",
         )
-    left = [one for one in sessions if not one.is_alive and one.entry.state != STOPPED]
+    left = [
+        one for one in sessions if not one.is_alive and one.entry.state != Phase.STOPPED
+    ]
     if left:
         text = f"{counted(len(left), 'session')} left behind or kept by finished runs"
         yield warn("sessions", text, "pytest-device stop")

@@ -2,19 +2,20 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_device import nodejs, same_user
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
-from pytest_device.programs import node_candidates, passed_on
+from pytest_device.programs import cache_directory, for_installers
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_device.service.runners.toolchain import Project, Toolchain
+    from pytest_device.service.programs.toolchain import Project, Toolchain
 
 _NAME: Final = "local service"
 _INSTALL_FIX: Final = (
@@ -59,21 +60,53 @@ def _programs(
     environ: Mapping[str, str], home: Path, settings: Settings
 ) -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
-    from pytest_device.service.config import cache_directory
-    from pytest_device.service.runners import isolated
-    from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
+    from pytest_device.service.programs import isolated
+    from pytest_device.service.programs.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 
     cache_dir = cache_directory(environ, home)
+    yield from check_programs(cache_dir)
     yield from _appium(environ, cache_dir, APPIUM)
     for project in (AGENT_DEVICE, ARGENT):
         yield _installed_later(environ, cache_dir, project)
     yield from check_devices(environ, home, settings)
-    yield from check_exposure(os.geteuid(), isolated.refusal())
+    yield check_users(
+        is_shown=same_user.shows_users(), unknown=same_user.unknown_ways()
+    )
+    yield from check_exposure(
+        os.geteuid(), isolated.refusal(), is_required=settings.local_require_isolation
+    )
 
 
-def check_exposure(user: int, refused: str) -> Iterator[Finding]:
-    """Yield findings on what a web page or another user could reach; ``refused`` is why there is no namespace."""
-    from pytest_device.service.runners.isolation import OPEN
+def check_programs(cache_dir: Path) -> Iterator[Finding]:
+    """Yield a finding if another user can put programs in the cache."""
+    from pytest_device.service.programs.cache import check_cache
+
+    try:
+        check_cache(cache_dir)
+    except ConfigError as error:
+        problem, _, fix = str(error).rpartition(": ")
+        yield fail("cache", problem, fix)
+
+
+def check_users(*, is_shown: bool, unknown: Sequence[str]) -> Finding:
+    """Return whether servers can tell this user's connections from others'; ``unknown`` are addresses that fail."""
+    if not is_shown:
+        text = "this system does not show who opened a connection: other users of the machine can open session pages"
+        return warn("users", text, "use a machine that has no other users")
+    if unknown:
+        text = f"this system does not show who connects over {', '.join(unknown)}: such connections are refused"
+        return warn("users", text, "connect to 127.0.0.1")
+    return ok("users", "connections of other users of this machine are refused")
+
+
+def check_exposure(
+    user: int, refused: str, *, is_required: bool = False
+) -> Iterator[Finding]:
+    """Yield findings on what a web page or another user could reach.
+
+    ``refused`` is why there is no namespace; without a required one, sessions are refused.
+    """
+    from pytest_device.service.programs.isolation import OPEN
 
     if user == 0:
         text = "Chromium runs with --no-sandbox as root: a page that takes over the browser takes over the machine"
@@ -84,7 +117,8 @@ def check_exposure(user: int, refused: str) -> Iterator[Finding]:
         )
     if refused:
         fix = "allow user namespaces for this user, or use a machine that has no other users"
-        yield warn("ports", f"{OPEN}: no network namespace ({refused})", fix)
+        report = fail if is_required else warn
+        yield report("ports", f"{OPEN}: no network namespace ({refused})", fix)
     else:
         yield ok(
             "ports",
@@ -130,9 +164,9 @@ def _find(
     environ: Mapping[str, str], cache_dir: Path, project: "Project"
 ) -> "tuple[Toolchain | ConfigError, list[str]]":
     """Return the programs that sessions would use, without installing, or the error; and those not installed."""
-    from pytest_device.service.runners import toolchain
-    from pytest_device.service.runners.cache import Installer, Package
-    from pytest_device.service.runners.guard import Guard
+    from pytest_device.service.programs import toolchain
+    from pytest_device.service.programs.cache import Installer, Package
+    from pytest_device.service.programs.guard import Guard
 
     missing = list[str]()
 
@@ -142,11 +176,13 @@ def _find(
                 missing.append(package.title)
 
     finder = Finder(
-        Guard(environ=environ, log=missing.append), passed_on(environ), missing.append
+        Guard(environ=environ, log=missing.append),
+        for_installers(environ),
+        missing.append,
     )
     try:
         found = toolchain.prepare(
-            finder, cache_dir, project, nodes=node_candidates(environ)
+            finder, cache_dir, project, nodes=nodejs.candidates(environ)
         )
         return asyncio.run(found), missing
     except ConfigError as error:

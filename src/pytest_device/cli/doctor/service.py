@@ -40,6 +40,7 @@ from pytest_device.sessions.events import Event, detail_of, is_proof
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.network import endpoint_at
+from pytest_device.sessions.reporter import Net
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings, checked_token
@@ -206,6 +207,10 @@ class _ProgressPrinter:
     def note(self, text: str) -> None:
         self.progress(text)
 
+    def warn(self, net: Net, text: str) -> None:
+        del net
+        self.progress(text)
+
     def progress(self, text: str) -> None:
         print(escaped(text), file=sys.stderr, flush=True)
 
@@ -227,7 +232,8 @@ def _backend(
     if settings.local:
         return LocalBackend(settings, None, reporter, [request])
     run = joined(settings, new_run(), MAIN, reporter)
-    return RemoteBackend(settings, run=run, worker=None, reporter=reporter)
+    service = endpoint_at(str(settings.url), settings.token)
+    return RemoteBackend(settings, service, run=run, worker=None, reporter=reporter)
 
 
 def _rented(

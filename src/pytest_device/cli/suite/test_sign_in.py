@@ -7,12 +7,17 @@ from appium.webdriver.webdriver import WebDriver
 pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium")
 
 
+def by_test_id(name: str) -> tuple[str, str]:
+    """Return a locator for a test ID: a resource ID on Android, a name on iOS."""
+    return AppiumBy.XPATH, f"//*[@resource-id='{name}' or @name='{name}']"
+
+
 def test_greets_the_user(device_driver: WebDriver):
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "name").send_keys("Ada")
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "sign-in").click()
-    assert device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "message").text == "Welcome, Ada"
+    device_driver.find_element(*by_test_id("name")).send_keys("Ada")
+    device_driver.find_element(*by_test_id("sign-in")).click()
+    assert device_driver.find_element(*by_test_id("message")).text == "Welcome, Ada"
 
 
 def test_requires_a_name(device_driver: WebDriver):
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "sign-in").click()
-    assert device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "message").text == "Enter your name"
+    device_driver.find_element(*by_test_id("sign-in")).click()
+    assert device_driver.find_element(*by_test_id("message")).text == "Enter your name"

@@ -61,9 +61,8 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
     pool: dict[str, Any] = {"retries": False}
-    if (
-        "REQUESTS_CA_BUNDLE" not in os.environ
-    ):  # the client's own variable, and the only one that it reads
+    # The client's own variable, and the only one that it reads.
+    if "REQUESTS_CA_BUNDLE" not in os.environ:
         more["ca_certs"], capath = authorities()
         pool |= {"ca_cert_dir": capath} if capath else {}
     return AppiumClientConfig(
@@ -83,14 +82,14 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     Done here because some versions of the client lose time limits and credentials. ``url`` is where the driver was
     started; a connection with TLS never continues without.
     """
-    from appium.webdriver.appium_connection import AppiumConnection
+    from pytest_device.trace.appium import recording_connection
 
     direct = _direct_url([capability(started, name) for name in _DIRECT], urlsplit(url))
     if direct is None:
         return
     before = started.command_executor
-    started.command_executor = AppiumConnection(
-        client_config=client_config(direct, policy)
+    started.command_executor = recording_connection(
+        client_config(direct, policy), getattr(before, "recorder", None)
     )
     before.close()  # type: ignore[no-untyped-call]
     _logger.info("the Appium driver continues at the URL that its server returned")

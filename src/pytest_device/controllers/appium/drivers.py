@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
     from pytest_device.controllers.appium.options import Options
+    from pytest_device.trace.recorder import DeviceRecorder
 
 QUIT_SECONDS: Final = 20.0
 """Maximum seconds of a quit, unless all commands have a shorter limit."""
@@ -51,15 +52,18 @@ def driver(
     *,
     request: SessionRequest | None = None,
     policy: DriverPolicy = DriverPolicy(),  # noqa: B008  # frozen
+    start_seconds: float | None = None,
     leave: Callable[[], bool] = lambda: False,
     lost: Callable[[], None] = lambda: None,
+    recorder: "DeviceRecorder | None" = None,
 ) -> "Generator[WebDriver]":
     """Start an Appium session on the device and quit it at the end, unless ``leave`` returns True then.
 
     ``options`` are the suite's: a mapping of capabilities, with or without the ``appium:`` prefix, or one of the
     client's option classes. They override the app in ``request`` and the service's ``capabilities``, except for the
-    defaults of an option class and the capabilities that identify the device. ``lost`` is called if a start or quit
-    gets no response, because it may still occupy the device.
+    defaults of an option class and the capabilities that identify the device. ``start_seconds`` limits the start
+    further than ``policy`` does. ``lost`` is called if a start or quit
+    gets no response, because it may still occupy the device. ``recorder`` records its commands, including the start.
 
     Raises AppError if the app cannot be installed, started or opened, ConfigError if the options cannot work, and
     ControllerError if Appium does not respond or rejects the start. A failed quit is logged: the device is stopped
@@ -67,7 +71,8 @@ def driver(
     """
     config = config_of(session, AppiumConfig, "Appium server")
     wanted = merged_options(session, config, options, request)
-    started = _start(session, config, wanted, policy, lost)
+    start_policy = _start_policy(wanted, policy, start_seconds)
+    started = _start(session, config, wanted, start_policy, lost, recorder)
     try:
         limit(started, policy.timeout_seconds)
         if policy.direct_connection:
@@ -83,25 +88,38 @@ def driver(
             _quit(started, lost)
 
 
+def _start_policy(
+    options: "AppiumOptions", policy: DriverPolicy, start_seconds: float | None
+) -> DriverPolicy:
+    """Return the policy for the start command."""
+    seconds = policy.timeout_seconds
+    build_ms = sent_by(options).get("appium:wdaLaunchTimeout")
+    if isinstance(build_ms, int | float):  # the start may build WebDriverAgent
+        seconds = max(seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS)
+    if start_seconds is not None:
+        seconds = min(seconds, start_seconds)
+    return replace(policy, timeout_seconds=seconds)
+
+
 def _start(
     session: Session,
     config: AppiumConfig,
     options: "AppiumOptions",
     policy: DriverPolicy,
     lost: Callable[[], None],
+    recorder: "DeviceRecorder | None",
 ) -> "WebDriver":
     from appium.webdriver import Remote
 
-    build_ms = sent_by(options).get("appium:wdaLaunchTimeout")
-    if isinstance(build_ms, int | float):  # the start may build WebDriverAgent
-        seconds = max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS)
-        policy = replace(policy, timeout_seconds=seconds)
-    connection = client_config(config.appium_url, policy)
+    from pytest_device.trace.appium import recording_connection
+
+    connection = recording_connection(
+        client_config(config.appium_url, policy), recorder
+    )
     try:
-        return Remote(options=options, client_config=connection)
-    except (
-        Exception
-    ) as error:  # the client raises anything for a response that is not WebDriver's
+        return Remote(command_executor=connection, options=options)
+    # The client raises anything for a response that is not WebDriver's.
+    except Exception as error:
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
@@ -121,9 +139,9 @@ def _check_responses(started: "WebDriver") -> None:
             check(response)
             if _is_foreign(response):
                 said = described(str(response.get("value")).encode())
-                raise WebDriverException(
+                raise WebDriverException(  # noqa: TRY301
                     f"not a response of Appium (status {response['status']}): {said}"
-                )  # noqa: TRY301
+                )
         except WebDriverException as error:
             error.msg = error.msg and escaped(error.msg)
             error.stacktrace = error.stacktrace and [
@@ -174,9 +192,9 @@ def _open_link(
         if sent.get(BROWSER) and urlsplit(url).scheme in {"http", "https"}:
             started.get(url)
         else:
-            started.execute_script(
+            started.execute_script(  # pyright: ignore[reportUnknownMemberType]
                 "mobile: deepLink", {"url": url, **_receiver(started, session)}
-            )  # pyright: ignore[reportUnknownMemberType]
+            )
     except client_errors() as error:
         raise _link_error(session, url, error) from error
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 EVIDENCE_SECONDS: Final = 20.0
 """Maximum seconds for each piece of evidence."""
 ALL_SECONDS: Final = 45.0
-"""Maximum seconds for all evidence."""
+"""Maximum seconds for all evidence of a test."""
 LOG_LINES: Final = 500
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -37,13 +37,18 @@ _logger = logging.getLogger("pytest_device")
 
 
 def evidence_of(
-    started: "WebDriver", *, clock: Callable[[], float] = time.monotonic
+    started: "WebDriver",
+    *,
+    seconds: float = ALL_SECONDS,
+    missing: Callable[[str], object] = _logger.warning,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield what the device shows and logs now, by file name; failed reads are logged and skipped.
+    """Yield what the device shows and logs now, by file name.
 
-    Logs are limited to their last 500 lines. Ends when the server is gone, and after 45 seconds.
+    Logs are limited to their last 500 lines. Ends when the server is gone, and after ``seconds``. ``missing`` is called
+    with a line for each piece that can't be read.
     """
-    collector = _Collector(started, clock)
+    collector = _Collector(started, clock, clock() + seconds, missing)
     for name, read in (
         ("screenshot.png", _screenshot),
         ("source.xml", _source),
@@ -59,9 +64,16 @@ def evidence_of(
 class _Collector:
     """Reads one piece after another, while there is time and the server responds."""
 
-    def __init__(self, started: "WebDriver", clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        started: "WebDriver",
+        clock: Callable[[], float],
+        until: float,
+        missing: Callable[[str], object],
+    ) -> None:
         self._started, self._clock = started, clock
-        self._until = clock() + ALL_SECONDS
+        self._until = until
+        self._missing = missing
         self._is_over = False
 
     def read(self, name: str, read: "Callable[[WebDriver], T]") -> T | None:
@@ -75,9 +87,8 @@ class _Collector:
             with limited(self._started, seconds):
                 return read(self._started)
         except client_errors() as error:
-            _logger.warning(
-                "no %s of the device: %s", name, str(error).partition("\n")[0]
-            )
+            reason = str(error).partition("\n")[0]
+            self._missing(f"no {name} of the device: {reason}")
             self._is_over = has_no_answer(error) and not isinstance(
                 error, ReadTimeoutError
             )
@@ -92,14 +103,20 @@ def _screenshot(started: "WebDriver") -> bytes:
 
 
 def _source(started: "WebDriver") -> bytes:
-    return started.page_source.encode()
+    from pytest_device.trace.tree import without_typed_secrets
+
+    return without_typed_secrets(started.page_source).encode()
 
 
 def _facts(started: "WebDriver") -> bytes:
     """Return the state of the app, as far as its driver supports the queries."""
     from selenium.common.exceptions import WebDriverException
 
-    queries = {"context": "current_context", "orientation": "orientation"}
+    queries = {
+        "context": "current_context",
+        "orientation": "orientation",
+        "time": "device_time",
+    }
     if str(capability(started, "platformName")).casefold() == "android":
         queries |= {"package": "current_package", "activity": "current_activity"}
     facts: dict[str, str] = {}

@@ -1,8 +1,11 @@
 """Merges the capabilities for Appium: the service's, the marker's app, the suite's options."""
 
 import logging
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
 from pytest_device.errors import ConfigError
 from pytest_device.sessions.models import Session
@@ -23,13 +26,21 @@ _UDID: Final = "appium:udid"
 _INSTALLED: Final = ("appium:appPackage", "appium:bundleId")
 """Capabilities that name an app that is already on the device."""
 
+_FAKE: Final = "fake"
+"""Identifier of Appium's fake device, whose apps are XML files whatever their extension."""
+_URL: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+"""Start of a URL; the drive of a Windows path has one letter."""
+_ZIPS: Final = frozenset({".aab", ".apk", ".apks", ".ipa", ".zip"})
+_ZIP_START: Final = b"PK"
+
 _logger = logging.getLogger("pytest_device")
 
 
 def check_options(options: object, request: SessionRequest) -> None:
     """Check a suite's options as far as possible before there is a session.
 
-    Raises ConfigError if they are not options, or if neither they nor the request name an app that Appium can start.
+    Raises ConfigError if they are not options, if they are for another platform than the request, or if neither they
+    nor the request name an app that Appium can start.
     """
     if not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
         what = "None" if options is None else f"a {type(options).__name__}"
@@ -37,7 +48,8 @@ def check_options(options: object, request: SessionRequest) -> None:
             f"device_appium_options returned {what}; it must return capabilities, as a mapping or an AppiumOptions "
             "object: check its return statement"
         )
-    wishes = _prefixed(capabilities_of(cast("Options", options)))
+    wishes = _wishes(cast("Options", options))
+    _check_platform(wishes, request)
     if APP in wishes or any(wishes.get(name) for name in (*_INSTALLED, BROWSER)):
         return
     if request.build_id is not None:
@@ -48,6 +60,44 @@ def check_options(options: object, request: SessionRequest) -> None:
             "it is on the device; browserName for a website; 'appium:app': None to start without), or its URL as "
             "application_archive_url"
         )
+
+
+def _check_platform(wishes: Mapping[str, Any], request: SessionRequest) -> None:
+    """Raise ConfigError for the other one of the document's platforms; the service may have words of its own."""
+    others = {str(platform) for platform in Platform} - {str(request.platform)}
+    if str(wishes.get(_PLATFORM)).casefold() in others:
+        raise ConfigError(_other_platform(wishes[_PLATFORM], request.platform))
+
+
+def check_local_app(options: "Options", request: SessionRequest) -> None:
+    """Check the app of a suite's options for an Appium server on this machine. Raises ConfigError if it is no app.
+
+    ``request`` is that of the device.
+    """
+    app = _wishes(options).get(APP)
+    if not isinstance(app, str) or not app or _URL.match(app):
+        return
+    path = Path(
+        unquote(app.removeprefix("file://")) if app.startswith("file://") else app
+    )
+    if not path.exists():
+        raise ConfigError(
+            f"{APP}={app!r} of device_appium_options does not exist: {path.absolute()}. Set the path of a file or "
+            "directory on this machine, or a URL"
+        )
+    if request.device_identifier != _FAKE and _is_damaged(path):
+        raise ConfigError(
+            f"{APP}={app!r} of device_appium_options is not an app: a file with the extension {path.suffix} must be a "
+            "zip archive. Build it again, or set the path of another file"
+        )
+
+
+def _is_damaged(path: Path) -> bool:
+    """Return whether a file lacks the first bytes of a zip archive though its extension promises one."""
+    if path.suffix.lower() not in _ZIPS or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_ZIP_START)) != _ZIP_START
 
 
 def merged_options(
@@ -63,20 +113,21 @@ def merged_options(
     """
     from appium.options.common import AppiumOptions
 
-    suite, class_s_own = (
-        _prefixed(capabilities_of(options)),
-        _prefixed(_defaults(options)),
-    )
-    # An option class's default platform and automation are not the suite's choice: the service knows its device.
-    wishes = {
-        name: value
-        for name, value in suite.items()
-        if name not in class_s_own or class_s_own[name] != value
-    }
+    class_s_own, wishes = _prefixed(_defaults(options)), _wishes(options)
     service = _prefixed(config.capabilities)
     # Appium would end a driver after a one-minute pause in a test; the session's idle timeout is the limit instead.
     patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
-    below = {**patience, **class_s_own, **service, **_app(session, request, wishes)}
+    # A service that returns no capabilities still knows its device's platform, which every driver needs.
+    platform = (
+        {} if service or not session.platform else {_PLATFORM: str(session.platform)}
+    )
+    below = {
+        **patience,
+        **platform,
+        **class_s_own,
+        **service,
+        **_app(session, request, wishes),
+    }
     above = _device(session, service, wishes)
     return (
         AppiumOptions()
@@ -97,10 +148,7 @@ def _device(
     if platform is not None and str(platform).casefold() not in {
         word.casefold() for word in known
     }:
-        raise ConfigError(
-            f"device_appium_options sets platformName={platform!r}, the marker platform={known[0]!r}: remove "
-            "platformName, or use device_platform in the fixture"
-        )
+        raise ConfigError(_other_platform(platform, known[0]))
     if _UDID in service and wishes.get(_UDID) not in {None, service[_UDID]}:
         _logger.warning(
             "appium:udid of device_appium_options is ignored: the session has another device "
@@ -123,9 +171,8 @@ def _app(
             raise ConfigError(_not_installable(source))
     if request is not None and request.launch_args:
         arguments = list(request.launch_args)
-        if (
-            session.platform == Platform.ANDROID
-        ):  # apps receive them in the intent that starts them
+        # Apps receive them in the intent that starts them.
+        if session.platform == Platform.ANDROID:
             launch: dict[str, Any] = {
                 "appium:optionalIntentArguments": " ".join(arguments)
             }
@@ -133,6 +180,13 @@ def _app(
             launch = {"appium:processArguments": {"args": arguments}}
         app |= {} if launch.keys() <= wishes.keys() else launch
     return app
+
+
+def _other_platform(platform: object, requested: str) -> str:
+    return (
+        f"device_appium_options sets platformName={platform!r}, the marker platform={str(requested)!r}: remove "
+        "platformName, or use device_platform in the fixture"
+    )
 
 
 def _not_installable(source: str) -> str:
@@ -157,6 +211,22 @@ def sent_by(options: "AppiumOptions") -> dict[str, Any]:
 def capabilities_of(options: "Options") -> dict[str, Any]:
     """Return the capabilities of the suite's options, in either form."""
     return dict(options) if isinstance(options, Mapping) else sent_by(options)
+
+
+def _wishes(options: "Options") -> dict[str, Any]:
+    """Return the capabilities that the suite chose, by their names on the wire.
+
+    An option class's default platform and automation are not the suite's choice: the service knows its device.
+    """
+    suite, class_s_own = (
+        _prefixed(capabilities_of(options)),
+        _prefixed(_defaults(options)),
+    )
+    return {
+        name: value
+        for name, value in suite.items()
+        if name not in class_s_own or class_s_own[name] != value
+    }
 
 
 def _defaults(options: "Options") -> dict[str, Any]:

@@ -32,8 +32,8 @@ _SERVER_GONE: Final = re.compile(
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
         (
-            r"application at '.*' does not exist or is not accessible|could not find app apk at|"
-            "protocol '.*' used in '.*' is not supported"
+            r"application at '.{0,1000}' does not exist or is not accessible|could not find app apk at|"
+            "protocol '.{0,100}' used in '.{0,1000}' is not supported"
         ),
         _NOT_THERE,
     ),
@@ -50,14 +50,11 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         (
-            r"architecture is not supported by the .* application|application does not support the .* architecture|"
+            r"architecture is not supported by the .{0,100} application|"
+            r"application does not support the .{0,100} architecture|"
             r"INSTALL_FAILED_(NO_MATCHING_ABIS|CPU_ABI_INCOMPATIBLE|OLDER_SDK|NEWER_SDK|MISSING_SHARED_LIBRARY)"
         ),
         "build it for this kind of device, OS version and processor",
-    ),
-    (
-        r"app with bundle (identifier|id) '.*' (is )?unknown",
-        "it is not on the device: set appium:app or application_archive_url as well",
     ),
     (
         r"used to start the app doesn't exist or cannot be launched|never started\. current",
@@ -70,7 +67,18 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (r"app under test cannot be", "see the cause above"),
     (_CRASHED, "check the app's log to see why it exited at startup"),
 )
-"""Messages of Appium or its drivers that blame the app, each with the fix."""
+"""Messages of Appium or its drivers that blame the app, each with the fix.
+
+The parts that vary have a limit: without one, a long message would take minutes.
+"""
+_MAX_REASON: Final = 64 * 1024
+"""Maximum length of a message that is searched, in characters."""
+_NOT_INSTALLED: Final = re.compile(
+    r"the app \S{1,1000} is not installed on this device|app with bundle (identifier|id) '.{0,1000}' (is )?unknown|"
+    r"'.{0,1000}'\. (Is it installed on the device|Are you sure it is installed)\?",
+    re.IGNORECASE,
+)
+"""Messages of the local device, XCUITest and UiAutomator2 about an app that the suite names but does not provide."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
 """Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
 _NO_DRIVER: Final = re.compile(
@@ -138,8 +146,9 @@ def _fix_of_app(automation: str, app: str, reason: str) -> str:
     is_named = app and (
         ("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason
     )
+    searched = reason[:_MAX_REASON]
     fix = next(
-        (fix for words, fix in _SIGNS if re.search(words, reason, re.IGNORECASE)), ""
+        (fix for words, fix in _SIGNS if re.search(words, searched, re.IGNORECASE)), ""
     )
     if _OWN_APPS.search(reason) or not (fix or is_named):
         return ""
@@ -154,6 +163,11 @@ def _fix_of_app(automation: str, app: str, reason: str) -> str:
 
 def _fix_of_options(automation: str, sent: Mapping[str, Any], reason: str) -> str:
     """Return the fix if the suite's options are at fault, otherwise an empty text."""
+    if _NOT_INSTALLED.search(reason[:_MAX_REASON]) and not _OWN_APPS.search(reason):
+        return (
+            "set appium:app or application_archive_url as well, which installs it, or correct its ID (appium:appPackage, "
+            "appium:bundleId)"
+        )
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
     given = automation.casefold()

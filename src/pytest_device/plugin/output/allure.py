@@ -1,9 +1,10 @@
-"""Masks secrets in the results of Allure, which formats errors, steps and parameters itself."""
+"""Completes the results of Allure with devices and files, and masks secrets in all that it formats itself."""
 
 import tempfile
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from pytest_device.redact import Redactor
 
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
 
 LISTENER: Final = "allure_listener"
 """Name of the plugin that a run with ``--alluredir`` has."""
+_TYPES: Final = {
+    ".png": ("image/png", "png"),
+    ".md": ("text/markdown", "md"),
+    ".txt": ("text/plain", "txt"),
+    ".zip": ("application/vnd.allure.playwright-trace", "zip"),
+    ".mp4": ("video/mp4", "mp4"),
+    ".webm": ("video/webm", "webm"),
+    ".mov": ("video/quicktime", "mov"),
+}
+"""Allure's type and extension for each suffix."""
 _HEAD_BYTES: Final = 8192
 """Bytes to check: a file with a zero byte in them is an image or a video, without text to mask."""
 
@@ -25,6 +36,34 @@ def mask_results(
     writer = _Writer(redactor, masked)
     manager = import_module("allure_commons").plugin_manager
     config.add_cleanup(manager.add_hookcall_monitoring(writer.before, writer.after))
+
+
+def add_device(
+    listener: Any, device: str, session: str, files: Mapping[str, Path]
+) -> None:
+    """Add the files of a test, by the names to show, to its result, and show its device in the timeline.
+
+    Allure's timeline has a row for each ``thread`` of a ``host``: those of this machine become the session and device.
+    """
+    logger = listener.allure_logger
+    result = logger.get_test(None)
+    if result is None:
+        return
+
+    labels = {"host": device, "thread": session}
+    for label in result.labels:
+        if labels.get(label.name):
+            label.value = labels[label.name]
+
+    for name, path in files.items():
+        kind, extension = _TYPES[path.suffix]
+        logger.attach_file(
+            uuid4(),
+            str(path),
+            name=name,
+            attachment_type=kind,
+            extension=extension,
+        )
 
 
 class _Writer:

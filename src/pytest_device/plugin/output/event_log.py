@@ -25,8 +25,9 @@ from pytest_device.sessions.events import (
     session_id_of,
     to_plain,
 )
+from pytest_device.sessions.lifecycle import SLICE_SECONDS
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.reporter import PreviewReporter
+from pytest_device.sessions.reporter import Net, RunReporter
 from pytest_device.spec import STATES, Status
 
 
@@ -41,12 +42,12 @@ class EventLog:
         config: pytest.Config,
         redactor: Redactor,
         terminal: Terminal | None,
-        link: PreviewReporter | None,
+        link: RunReporter | None,
     ) -> None:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
         self._progress = _Progress(config, terminal) if terminal else None
-        self.sleep = self._progress.sleep if self._progress else time.sleep
+        self.sleep = self._progress.sleep if self._progress else _sleep
         """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
@@ -68,6 +69,14 @@ class EventLog:
     def progress(self, text: str) -> None:
         if self._link:
             self._link.progress(text)
+        else:
+            print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
+
+    def warn(self, net: Net, text: str) -> None:
+        """Show that a net is missing, once per run."""
+        text = self._redactor.text(text)
+        if self._link:
+            self._link.warn(net, text)
         else:
             print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
 
@@ -142,7 +151,7 @@ class _Progress:
     def sleep(self, seconds: float) -> None:
         """Sleep, and meanwhile show the awaited devices on a terminal."""
         if not (self._is_watched and self._boots):
-            time.sleep(seconds)
+            _sleep(seconds)
             return
         until = time.monotonic() + seconds
         try:
@@ -158,6 +167,13 @@ class _Progress:
         usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
         return f"{boot.label}: {_plain(boot.state)}, {time.monotonic() - boot.since:.0f} s{usually}"
+
+
+def _sleep(seconds: float) -> None:
+    """Sleep, and handle signals that came meanwhile; counts parts, since a suite may have frozen the clock."""
+    while seconds > 0:
+        time.sleep(min(seconds, SLICE_SECONDS))
+        seconds -= SLICE_SECONDS
 
 
 def _plain(text: str) -> str:

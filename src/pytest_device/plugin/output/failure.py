@@ -19,6 +19,11 @@ _CLIENTS: Final = frozenset(
 """Packages whose frames don't help to understand a test; ``--full-trace`` shows them."""
 
 
+def is_of_a_client(error: BaseException) -> bool:
+    """Return whether a client of a controller raised an error: it may be about an element."""
+    return _package(type(error).__module__) in _CLIENTS
+
+
 def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
     for one in list(_chain(error.value)):
@@ -36,9 +41,8 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
         message: object = getattr(one, "msg", None)
         if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
             vars(one).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
-    error.traceback = type(error.traceback)(
-        error.tb
-    )  # pytest reads it earlier for a unittest case
+    # Pytest reads it earlier for a unittest case.
+    error.traceback = type(error.traceback)(error.tb)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -100,11 +104,15 @@ def describe(
     page: str | None,
     directory: Path | None,
     has_pages: bool,
+    more: Sequence[str] = (),
 ) -> str:
-    """Return the devices of a failed test: platform, name, session page, artifacts; empty if it requested none.
+    """Return the devices of a failed test: platform, name, session page, artifacts; empty if there was no device.
 
     ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
+    ``more`` are lines that the error does not have.
     """
+    if not (sessions or (page and has_pages)):  # nothing that its error does not say
+        return ""
     requested = {
         name: (str(need.request.platform), str(need.request.type))
         for name, need in needs_of(item).items()
@@ -128,6 +136,7 @@ def describe(
         lines.append(
             with_pages(f"{text}, session page:" if address else text, [address])
         )
+    lines += more
     if directory:
         start = item.config.invocation_params.dir
         lines.append(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -19,7 +19,7 @@ from pytest_device.scheduling.dispatcher import Step, simulated
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.scheduling.work import Limits
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
@@ -111,29 +111,60 @@ class Lasting:
     ends: float
 
 
+class _Schedule(NamedTuple):
+    """When which worker is expected to run which tests, and on which sessions."""
+
+    needs: Sequence[DeviceRequirement]
+    """By their number in the plan."""
+    plan: TestPlan
+    steps: Sequence[Step]
+    lasting: Sequence[float]
+    """The expected boot time of each model, in seconds."""
+    sessions: Sequence[Lasting]
+
+    @property
+    def minutes(self) -> float:
+        return sum(one.ends - one.begins for one in self.sessions) / _MINUTE
+
+
+def _schedule(
+    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
+) -> _Schedule:
+    history = history_of(config)
+    grouping = Grouping()
+    plan = grouping.plan(tests, may_order=settings.reorder)
+    nodeids = [test.nodeid for test in tests]
+    limits = Limits(width, settings.most_devices, settings.prefetch)
+    dispatcher = plan.dispatcher(nodeids, history, plan.boots(history), limits)
+    steps = simulated(dispatcher, width)
+    lasting, needs = dispatcher.estimates.boots(), list(grouping.needs)
+    sessions = sessions_of(
+        steps, plan, lasting, lambda number, step: _room(needs[number], step)
+    )
+    return _Schedule(needs, plan, steps, lasting, sessions)
+
+
+def planned_minutes(
+    tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
+) -> float:
+    """Return the expected device minutes of a run with ``width`` processes, boots included."""
+    return _schedule(tests, config, settings, width).minutes
+
+
 def _lines(
     tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int
 ) -> Iterator[str]:
     """Yield the devices that the tests need, the number of boots, and the duration and billed time of the run."""
-    history = history_of(config)
-    grouping = Grouping()
-    plan = grouping.plan(tests, may_order=settings.reorder)
-    if not plan.has_devices():
+    if not any(needs_of(test) for test in tests):
         yield _NO_DEVICE
         return
-    nodeids = [test.nodeid for test in tests]
-    boots = plan.boots(history)
-    limits = Limits(width, settings.most_devices, settings.prefetch)
-    dispatcher = plan.dispatcher(nodeids, history, boots, limits)
-    steps = simulated(dispatcher, width)
-    lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
-    sessions = sessions_of(
-        steps, plan, lasting, lambda number, step: _room(by_number[number], step)
-    )
-    most_at_once = at_once(sessions_of(steps, plan, lasting))
-    yield from _devices(by_number, plan, sessions)
+    history = history_of(config)
+    schedule = _schedule(tests, config, settings, width)
+    plan, steps, sessions = schedule.plan, schedule.steps, schedule.sessions
+    most_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
+    yield from _devices(schedule.needs, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
-    minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
+    minutes = schedule.minutes
     yield (
         f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
         f"{minutes:.1f} device minutes including boots; nothing was sent"
@@ -142,10 +173,11 @@ def _lines(
         config, workers=config.stash.get(WIDTH, 0) > 0
     ):
         yield f"assuming a run without {' and '.join(others)}"
-    known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
+    boots = plan.boots(history)
+    known = sum(history.test_seconds(test.nodeid) is not None for test in tests)
     booted = sum(bool(history.boots(model)) for model in plan.models)
     yield (
-        f"known from earlier runs: {known} of {counted(len(nodeids), 'test')}, {booted} of "
+        f"known from earlier runs: {known} of {counted(len(tests), 'test')}, {booted} of "
         f"{counted(len(boots), 'device model')}; otherwise assuming {TEST_SECONDS:.0f} s per device test, "
         f"{PLAIN_SECONDS:g} s per other test, {BOOT_SECONDS:.0f} s per boot"
     )

@@ -1,18 +1,20 @@
 """Masks secrets in everything that pytest reports or logs, before any reporter sees it."""
 
+import dataclasses
 import logging
 import os
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, cast
+from threading import RLock
+from typing import Any, Final, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.output import allure
-from pytest_device.redact import Redactor
+from pytest_device.redact import KEY_MARK, MASK, Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
 _STRUCTURE: Final = ("nodeid", "location", "keywords", "node", "result")
@@ -24,13 +26,18 @@ _RESULTS: Final = "allure_commons.model2"
 _OF_OSERROR: Final = ("strerror", "filename", "filename2")
 """Displayed attributes of an OSError, which are neither in its arguments nor in its ``__dict__``."""
 _TRACEBACKS: Final = logging.Formatter()
+_REGISTERING: Final = RLock()
+"""Held while plugins are registered: services learn the first secret of a run in threads of their own."""
 
 
 def hide_token(config: pytest.Config) -> Redactor:
     """Mask the environment's secrets in everything that this process reports, except test reports."""
-    if _SECRETS not in config.stash:
-        secrets = config.stash[_SECRETS] = Secrets(config, Redactor(_of_environment()))
-        config.pluginmanager.register(secrets, "device-secrets")
+    with _REGISTERING:
+        if _SECRETS not in config.stash:
+            secrets = config.stash[_SECRETS] = Secrets(
+                config, Redactor(_of_environment())
+            )
+            config.pluginmanager.register(secrets, "device-secrets")
     return config.stash[_SECRETS].redactor
 
 
@@ -46,13 +53,20 @@ def _of_environment() -> list[str]:
 def redactor_of(config: pytest.Config) -> Redactor:
     """Return the redactor of this process; from the first call on, it masks secrets in test reports, too."""
     redactor = hide_token(config)
-    if not config.pluginmanager.has_plugin("device-reports"):
-        config.pluginmanager.register(Reports(redactor), "device-reports")
-        if config.pluginmanager.has_plugin(allure.LISTENER):
-            allure.mask_results(
-                config, redactor, lambda value: _masked(value, redactor)
-            )
+    with _REGISTERING:
+        if not config.pluginmanager.has_plugin("device-reports"):
+            config.pluginmanager.register(Reports(redactor), "device-reports")
+            if config.pluginmanager.has_plugin(allure.LISTENER):
+                allure.mask_results(
+                    config, redactor, lambda value: _masked(value, redactor)
+                )
     return redactor
+
+
+def mask_error(config: pytest.Config, error: BaseException) -> None:
+    """Mask an error that pytest prints after the run, if the run knows secrets."""
+    if _SECRETS in config.stash:
+        _mask_error(error, config.stash[_SECRETS].redactor)
 
 
 class Secrets:
@@ -63,17 +77,39 @@ class Secrets:
         self._config = config
         self._make_record = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
+        self._mask_terminal()
+
+    def _mask_terminal(self) -> None:
+        """Mask the parameters that ``--setup-show`` writes to the terminal, past all hooks.
+
+        Otherwise the terminal stays as it is: it shows the URL of a live preview, a secret, to whoever asks for it.
+        """
+        if not self._config.getoption("setupshow", default=False):
+            return
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        writer = getattr(reporter, "_tw", None)
+        file = getattr(writer, "_file", None)
+        if writer is None or file is None or isinstance(file, _MaskedFile):
+            return
+        writer._file = _MaskedFile(file, self.redactor)  # noqa: SLF001  # there is no other way to it
+        self._config.add_cleanup(lambda: setattr(writer, "_file", file))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Mask the terminal, which pytest may have prepared after the plugins."""
+        self._mask_terminal()
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         """Create a log record, with masked texts if it contains a secret."""
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
+        # Invalid arguments, which the handler reports.
         except (
             TypeError,
             ValueError,
             LookupError,
-        ):  # invalid arguments, which the handler reports
+        ):
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()
@@ -83,14 +119,20 @@ class Secrets:
                 record.exc_info, record.exc_text = None, masked
         return record
 
-    def pytest_make_parametrize_id(self, val: object) -> str | None:
-        """Keep secrets out of test names."""
-        masked = self.redactor.text(val) if isinstance(val, str) else val
-        return None if masked == val else str(masked)
+    # After every other plugin and the suite's own functions.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
+        """Keep secrets out of test names, which pytest, pytest-xdist and others store and compare.
 
-    @pytest.hookimpl(
-        tryfirst=True
-    )  # before any reporter, and before pytest-xdist sends it
+        Of the tests of one function, those with a secret are numbered, so that their names are unique, and the same in
+        each worker and in the next run, whose secrets may be others.
+        """
+        yield
+        calls: list[Any] = metafunc._calls  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # before any name is derived from them
+        calls[:] = _without_secrets(calls, self.redactor)
+
+    # Before any reporter, and before pytest-xdist sends it.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Mask the report of a module that could not be collected."""
         _mask_attributes(report, self.redactor)
@@ -131,9 +173,8 @@ class Secrets:
         """Stop masking logs, after everything else has ended."""
         with self._masking_errors():
             yield
-        if (
-            logging.getLogRecordFactory() == self._record
-        ):  # otherwise another factory wraps ours and needs it
+        # Otherwise another factory wraps ours and needs it.
+        if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._make_record)
 
     @contextmanager
@@ -146,15 +187,43 @@ class Secrets:
             raise
 
 
+class _MaskedFile:
+    """A text file that masks what is written to it."""
+
+    def __init__(self, file: TextIO, redactor: Redactor) -> None:
+        self._file, self._redactor = file, redactor
+
+    def write(self, text: str) -> int:
+        self._file.write(self._redactor.text(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _without_secrets(calls: Sequence[Any], redactor: Redactor) -> Iterator[Any]:
+    """Yield the parameter sets of a test function with numbered masks in their IDs."""
+    number = 0
+    for call in calls:
+        ids: list[str] = list(call._idlist)  # noqa: SLF001  # there is no other access to an ID
+        masked = [redactor.text(text) for text in ids]
+        if masked == ids:
+            yield call
+            continue
+        number += 1
+        yield dataclasses.replace(
+            call, _idlist=[text.replace(MASK, f"{MASK}{number}") for text in masked]
+        )
+
+
 class Reports:
     """Registered as a plugin if tests need devices; other runs pay nothing for it."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
 
-    @pytest.hookimpl(
-        wrapper=True, trylast=True
-    )  # so that no other wrapper sees unmasked reports
+    # So that no other wrapper sees unmasked reports.
+    @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -170,9 +239,8 @@ class Reports:
                 _mask_error(call.excinfo.value, self.redactor)
         return report
 
-    @pytest.hookimpl(
-        tryfirst=True
-    )  # before any reporter, and before pytest-xdist sends it
+    # Before any reporter, and before pytest-xdist sends it.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Mask what other plugins added to the report; reports of subtests only appear here."""
         _mask_attributes(report, self.redactor)
@@ -198,6 +266,14 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
             pending += cast("BaseExceptionGroup[BaseException]", link).exceptions
 
 
+def _masked_list(values: list[object], redactor: Redactor) -> list[Any]:
+    """Mask values; the texts of a traceback are lines, which only together show that they are a private key."""
+    lines = [value for value in values if isinstance(value, str)]
+    if lines == values and any(KEY_MARK in line for line in lines):
+        return redactor.text("\n".join(lines)).split("\n")
+    return [_masked(value, redactor) for value in values]
+
+
 def _mask_attributes(holder: object, redactor: Redactor) -> None:
     attributes: dict[str, Any] = vars(holder)
     for name, value in attributes.items():
@@ -211,7 +287,7 @@ def _masked(value: Any, redactor: Redactor) -> Any:
         case str():
             return redactor.text(value)
         case list():
-            return [_masked(inner, redactor) for inner in cast("list[object]", value)]
+            return _masked_list(cast("list[object]", value), redactor)
         case tuple():
             return tuple(
                 _masked(inner, redactor) for inner in cast("tuple[object, ...]", value)
@@ -225,9 +301,8 @@ def _masked(value: Any, redactor: Redactor) -> Any:
             _mask_attributes(value, redactor)
         case _ if type(value).__module__.startswith(_CONTEXTS):
             for name in ("msg", "kwargs"):
-                object.__setattr__(
-                    value, name, _masked(getattr(value, name), redactor)
-                )  # the class is frozen
+                # The class is frozen.
+                object.__setattr__(value, name, _masked(getattr(value, name), redactor))
         case _:
             pass
     return cast("object", value)

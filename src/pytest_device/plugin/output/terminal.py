@@ -1,23 +1,35 @@
-"""Terminal output: lines while devices start and stop, and the receipt at the end."""
+"""The terminal: lines while devices start and stop, the pause after a failure, and the receipt at the end."""
 
 import os
+import select
 import shutil
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import pytest
 
 from pytest_device.escape import escaped
 from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.state import SESSION_URL, history_of
+from pytest_device.verdict import Verdict
 
-if (
-    TYPE_CHECKING
-):  # a distributed run without devices has a terminal, too, but no events
-    from pytest_device.report.receipt import Receipt
-    from pytest_device.report.verdict import Verdict
+# A distributed run without devices has a terminal, too, but no events.
+if TYPE_CHECKING:
+    from pytest_device.report.fold import Entry, Fold
+    from pytest_device.report.receipt import Line, Receipt
+    from pytest_device.report.run_report import RunReport
+    from pytest_device.scheduling.history import History
+    from pytest_device.sessions.budget import Budget
     from pytest_device.sessions.events import Event
+    from pytest_device.sessions.models import Session
+    from pytest_device.sessions.reporter import Net
+    from pytest_device.sessions.run_breaker import RunBreaker
     from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
@@ -59,10 +71,13 @@ class Terminal:
         self._config = config
         self._is_written = False
         self._is_drawn = False
-        self._receipt: Receipt | None = None
+        self._has_entries = False
+        """Whether the receipt may have lines; without, the modules of reports need not be loaded."""
         self.history = history_of(config)
         self._seconds: dict[tuple[str, str], float] = {}
         """Seconds that unfinished tests have taken so far, by worker and node ID."""
+        self._missing: set[Net] = set()
+        """The nets that the user knows to be missing."""
 
     def show(self, text: str, color: str = "", *, even_if_quiet: bool = False) -> None:
         """Write one line now, bypassing pytest's capturing; under ``-q`` only if the run waits for the user."""
@@ -77,6 +92,12 @@ class Terminal:
             reporter.flush()  # so that a CI log shows it during the wait
 
     progress = show
+
+    def warn(self, net: "Net", text: str) -> None:
+        """Show that a net is missing: once for all processes of the run, even under ``-q``."""
+        if net not in self._missing:
+            self._missing.add(net)
+            self.show(text, "yellow", even_if_quiet=True)
 
     def preview(self, label: str, url: str) -> None:
         """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
@@ -130,15 +151,69 @@ class Terminal:
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             yield reporter
 
-    @property
+    @cached_property
     def receipt(self) -> "Receipt":
-        """Return the receipt of the run so far."""
+        """The receipt of the run so far, made at the first use: a run without devices needs none."""
         from pytest_device.report.receipt import Receipt
 
-        self._receipt = self._receipt or Receipt(
-            has_pages=not settings_of(self._config).local
+        return Receipt(has_pages=not settings_of(self._config).local)
+
+    @cached_property
+    def folds(self) -> "list[Fold]":
+        """All that is built from the events and incidents of the run: a report format is added here."""
+        folds: list[Fold] = [
+            self.receipt,
+            _BootTimes(self.history),
+            self.run_report,
+            *self._event_lines(),
+        ]
+        if self.budget:
+            folds.append(self.budget)
+        return folds
+
+    @cached_property
+    def run_report(self) -> "RunReport":
+        """The report of the run so far, made at the first use."""
+        from pytest_device.report.run_report import RunReport
+
+        settings = settings_of(self._config)
+        return RunReport(self.receipt, settings, self.history.usual_boot)
+
+    def _event_lines(self) -> "Iterator[Fold]":
+        """Yield the fold that writes each event, if requested."""
+        settings = settings_of(self._config)
+        if not settings.report_events:
+            return
+        from pytest_device.plugin.output.report_files import EventLines, directory_of
+
+        if directory := directory_of(settings, self._config):
+            yield EventLines(directory)
+
+    @cached_property
+    def budget(self) -> "Budget | None":
+        """The device minutes of the run, None without a limit."""
+        from pytest_device.sessions.budget import Budget
+
+        minutes = settings_of(self._config).budget_minutes
+        return None if minutes is None else Budget(minutes, time.monotonic)
+
+    def new_breaker(self) -> "RunBreaker":
+        """Return the breaker of this run."""
+        from pytest_device.sessions.run_breaker import RunBreaker
+
+        settings = settings_of(self._config)
+        return RunBreaker(
+            settings.start_attempts,
+            time.monotonic,
+            interval_seconds=settings.poll_interval_seconds,
+            retry_quota=settings.retry_quota,
+            budget=None if settings.budget_action == "warn" else self.budget,
         )
-        return self._receipt
+
+    @cached_property
+    def at_end(self) -> "list[Callable[[], str | None]]":
+        """What saves reports when the last session has been reported; each returns a note if it could not."""
+        return []
 
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write the line for an event if users need it, with the worker's name under pytest-xdist."""
@@ -156,39 +231,48 @@ class Terminal:
             self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
-        """Add events, as plain values, to the receipt."""
+        """Add events, as plain values, to all reports."""
         for values in events:
             self.event(_read(values))
 
-    def event(self, event: "Event") -> None:
-        from pytest_device.sessions.events import Ready
+    def event(self, event: "Entry") -> None:
+        """Add an event or an incident to all reports, with masked texts.
 
-        self.receipt.add(event)
-        if isinstance(event, Ready) and event.boot_key:
-            seconds = (
-                event.session.waited_seconds
-                if event.boot_seconds is None
-                else event.boot_seconds
-            )
-            self.history.add_boot(event.boot_key, seconds)
+        Events of tests come masked, those of the coordinator's own stop calls do not.
+        """
+        from pytest_device.report.lines import Incident
+        from pytest_device.report.phase import TestPhase
+        from pytest_device.sessions.events import masked
+
+        if not isinstance(event, Incident | TestPhase):
+            event = masked(event, redactor_of(self._config).text)
+        self._has_entries = True
+        for fold in self.folds:
+            fold.add(event)
 
     def note(self, text: str) -> None:
         from pytest_device.sessions.events import Note
 
         self.event(Note(text))
 
-    def save_receipt(self, settings: "Settings") -> None:
-        """Save the receipt in the artifacts directory, if there is one."""
-        from pytest_device.plugin.output.artifacts import save_receipt  # loads pydantic
+    def save_report(self, settings: "Settings") -> None:
+        """Save the report of the run, if it had devices."""
+        if self.receipt.has_sessions:
+            from pytest_device.plugin.output.report_files import save_report
 
-        if note := save_receipt(settings, self.receipt, self._config):
-            self.note(note)
+            if note := save_report(settings, self.run_report, self._config):
+                self.note(note)
+        for save in self.at_end:
+            if note := save():
+                self.note(note)
 
+    @pytest.hookimpl(tryfirst=True)  # before pytest completes the test's JUnit XML
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the events of a report, and show those that a worker could not show."""
         carried: dict[str, Any] = vars(report)
         if EVENTS not in carried:  # a run without device tests
             return
+        self._name_attachments(report)
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
             if worker := carried.get("worker_id"):
@@ -196,11 +280,24 @@ class Terminal:
             self.event(event)
         if type(report) is pytest.TestReport:  # not a subtest's report
             self._time(report, carried.get(WAITED, 0.0))
-        if VERDICT in carried:
-            self._note_incident(report, carried[VERDICT], events)
+        if VERDICT in carried and report.failed:
+            self._note_incident(report, Verdict(carried[VERDICT]), events)
+
+    def _name_attachments(self, report: pytest.TestReport) -> None:
+        """Name the files of a failed test in JUnit XML, with its last report."""
+        directories = [
+            str(value)
+            for name, value in report.user_properties
+            if name == "device_artifacts"
+        ]
+        has_xml = bool(self._config.getoption("xmlpath", default=None))
+        if report.when == "teardown" and directories and has_xml:
+            from pytest_device.plugin.output.junit_report import add_attachments
+
+            add_attachments(report, self._config, Path(directories[-1]))
 
     def _note_incident(
-        self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]"
+        self, report: pytest.TestReport, verdict: Verdict, events: "Sequence[Event]"
     ) -> None:
         from pytest_device.report.lines import Incident
         from pytest_device.sessions.events import Note, Queued
@@ -214,9 +311,7 @@ class Terminal:
         ]
         pages = [] if settings_of(self._config).local else pages
         cause = vars(report).get(CAUSE, "")
-        self.receipt.incidents.append(
-            Incident(verdict, report.nodeid, _error(report), pages, cause)
-        )
+        self.event(Incident(verdict, report.nodeid, first_line(report), pages, cause))
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
         """Record a test's duration, with its fixtures but without its wait for a device."""
@@ -252,11 +347,9 @@ class Terminal:
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> None:
         """Write the receipt."""
-        lines = (
-            []
-            if self._is_written or self._receipt is None
-            else list(self._receipt.lines())
-        )
+        lines: list[Line] = []
+        if self._has_entries and not self._is_written:
+            lines = [*self.receipt.lines(), *self.run_report.lines()]
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -271,6 +364,24 @@ class Terminal:
         )
         if reporter:
             self.pytest_terminal_summary(reporter)
+
+
+class _BootTimes:
+    """Adds the boot times of a run to the history."""
+
+    def __init__(self, history: "History") -> None:
+        self._history = history
+
+    def add(self, entry: "Entry", /) -> None:
+        from pytest_device.sessions.events import Ready
+
+        if isinstance(entry, Ready) and entry.boot_key:
+            seconds = (
+                entry.session.waited_seconds
+                if entry.boot_seconds is None
+                else entry.boot_seconds
+            )
+            self._history.add_boot(entry.boot_key, seconds)
 
 
 def _read(values: dict[str, Any]) -> "Event":
@@ -306,7 +417,7 @@ def _markup(color: str) -> dict[str, bool]:
     return {color: True} if color else {}
 
 
-def _error(report: pytest.TestReport) -> str:
+def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return the first line of an error."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
@@ -328,3 +439,76 @@ def _write_raw(reporter: Any, text: str) -> None:
     stream = reporter._tw._file  # noqa: SLF001
     stream.write(text)
     stream.flush()
+
+
+class Pause:
+    """Shows URLs, and waits for Enter."""
+
+    def __init__(self, config: pytest.Config, terminal: Terminal | None) -> None:
+        self._config, self._terminal = config, terminal
+
+    @cache  # noqa: B019  # one instance per run
+    def is_possible(self) -> bool:
+        """Return whether the user can press Enter: input and output are a terminal that select() supports."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if (
+            self._terminal is None
+            or reporter is None
+            or not reporter.isatty
+            or sys.platform == "win32"
+        ):
+            return False
+        with self._keyboard() as keyboard:
+            return keyboard is not None and keyboard.isatty()
+
+    def offer(
+        self, failure: str, sessions: "Mapping[str, Session]", *, keep: bool
+    ) -> bool:
+        """Show what failed and where to find the devices, and wait if they are kept.
+
+        Return whether the user had access to them. ``failure`` names the test and its error.
+        """
+        debugger = bool(self._config.getoption("usepdb", default=False))
+        if self._terminal is None or not (debugger or (keep and self.is_possible())):
+            return False
+        from pytest_device.report.lines import with_pages
+
+        if not debugger:  # pytest has shown the error
+            self._show(f"failed: {failure}")
+        for name, session in sessions.items():
+            preview = (
+                session.remote_config.web_preview_url if session.remote_config else None
+            )
+            shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
+            self._show(with_pages(f"{shown}: session page:", [session.page]))
+            if preview:
+                self._show(with_pages(f"{shown}: live preview:", [preview]))
+        if keep and not debugger:
+            self._wait(min(session.limit_minutes for session in sessions.values()))
+        return keep
+
+    def _show(self, line: str) -> None:
+        """Write a line, even under ``-q``: a wait that no user knows of would be billed."""
+        if self._terminal is not None:
+            self._terminal.show(line, even_if_quiet=True)
+
+    def _wait(self, minutes: int) -> None:
+        """Wait for Enter, at most for the maximum duration of the session."""
+        self._show(
+            f"kept for up to {minutes} minutes: press Enter to stop it and continue"
+        )
+        with self._keyboard() as keyboard:
+            if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
+                keyboard.readline()
+
+    @contextmanager
+    def _keyboard(self) -> Generator[TextIO | None]:
+        """Provide the real standard input, without pytest's capturing."""
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        if capture:
+            capture.suspend(in_=True)
+        try:
+            yield sys.__stdin__
+        finally:
+            if capture:
+                capture.resume()

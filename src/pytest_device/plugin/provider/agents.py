@@ -13,6 +13,7 @@ from pytest_device.controllers.environment import (
     environment_of,
     session_name,
 )
+from pytest_device.plugin.output.recording import device_recorder
 from pytest_device.plugin.state import USES, Use, check_type, providing
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
@@ -52,6 +53,7 @@ def clients(
                 check_type(session, *_NEEDED[kind])
             for name, session in sessions.items():
                 client = kind(session, variables(item, name, session, directories))
+                client.recorder = device_recorder(item.config, name, session)
                 made[name] = item.stash[USES][name].client = stack.enter_context(client)
         yield made
 

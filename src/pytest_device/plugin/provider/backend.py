@@ -1,6 +1,8 @@
-"""A process's connection to the service: through a reaper, or directly to a local service, which ends with the run."""
+"""A process's connection to the service, through a reaper or directly to a local service, and what it leaves behind."""
 
 import os
+import threading
+import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from functools import partial
@@ -8,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+import pytest
+
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.breaker import Gate
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.sessions.breaker import Permits
 from pytest_device.sessions.client import (
     REPLY_SECONDS,
     DeviceClient,
@@ -19,7 +24,7 @@ from pytest_device.sessions.client import (
     SessionClient,
 )
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.network import endpoint_at
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import (
@@ -27,15 +32,18 @@ from pytest_device.sessions.reaper_client import (
     ReaperClient,
     ReaperConfig,
 )
-from pytest_device.sessions.reporter import Reporter
+from pytest_device.sessions.reporter import Net, Reporter
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.sweep import LEAST_SECONDS, reconcile, stop_all, sweep
 from pytest_device.settings import Settings
+from pytest_device.spec import LONGEST_MINUTES
 
 if TYPE_CHECKING:
     from pytest_device.redact import Redactor
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.redis_store import RedisStore
     from pytest_device.sessions.request import SessionRequest
+
 
 MAIN: Final = "main"
 """Owner name of the process that was started as the run."""
@@ -58,14 +66,14 @@ class _Backend:
         self.service = service
         self._settings, self._reporter, self._state_dir = settings, reporter, state_dir
 
-    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
+    def slots(self, holder: str, permits: Permits | None = None) -> Slots | None:
         """Return the slots that limit concurrent sessions, None without a limit.
 
         They are in the store that machines share, or in the state directory, which all runs of this user share.
         """
         if self._settings.max_sessions is None:
             return None
-        place: Path | Store | None = self._shared_store(gate or Gate())
+        place: Path | Store | None = self._shared_store(permits or Permits())
         if place is None and self._state_dir:
             place = slots_directory(self._state_dir, self.service.url)
         if place is None:
@@ -79,14 +87,15 @@ class _Backend:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
+        # The same in any spelling.
         place = slots_directory(
             self._state_dir, f"{self.service.url}/{UUID(session_id)}"
-        )  # the same in any spelling
+        )
         return self._slots(place, 1, holder, of=session_id)
 
-    def _shared_store(self, gate: Gate) -> Store | None:
+    def _shared_store(self, permits: Permits) -> Store | None:
         """Return the store that machines share, None if they share none."""
-        del gate
+        del permits
         return None
 
     def _slots(
@@ -163,6 +172,15 @@ class LocalBackend(_Backend):
         """Return 0: each session is stopped by its lease."""
         return 0
 
+    def unanswered(self) -> int:
+        """Return 0: nobody but a test waits for a response."""
+        return 0
+
+    def late_seconds(self, timeout_seconds: float) -> float:
+        """Return 0, for the same reason."""
+        del timeout_seconds
+        return 0.0
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """End the service, if this process started it, and its sessions with it."""
         del timeout_seconds
@@ -176,6 +194,7 @@ class RemoteBackend(_Backend):
     def __init__(
         self,
         settings: Settings,
+        service: Endpoint,
         *,
         run: OwnRun | None,
         worker: str | None,
@@ -185,7 +204,7 @@ class RemoteBackend(_Backend):
         state_dir = Path(settings.state_dir) if settings.state_dir else None
         super().__init__(
             settings,
-            endpoint_at(str(settings.url), settings.token),
+            service,
             reporter,
             state_dir,
         )
@@ -197,15 +216,13 @@ class RemoteBackend(_Backend):
         """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
         its disk."""
         if worker is None and self._shares_slots():
-            self._store(
-                Gate()
-            ).check()  # a worker checks it with its first test, which can report an error
+            # A worker checks it with its first test, which can report an error.
+            self._store(Permits()).check()
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
-        is_forked = (
-            os.getpid() != self._pid
-        )  # then its parent reconciles the run, as the coordinator does for a worker
+        # Then its parent reconciles the run, as the coordinator does for a worker.
+        is_forked = os.getpid() != self._pid
         client = DeviceClient(
             self.service.url,
             self.service.token,
@@ -222,6 +239,7 @@ class RemoteBackend(_Backend):
                 follow=(os.getppid(),) if self._worker is not None or is_forked else (),
                 leaves_tombstones=self._is_reconciled or is_forked,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
+                requirement=_requirement(self._settings),
             ),
             reporter=self._reporter,
         )
@@ -232,13 +250,15 @@ class RemoteBackend(_Backend):
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def _shared_store(self, gate: Gate) -> Store | None:
-        return _OnFirstUse(partial(self._store, gate)) if self._shares_slots() else None
+    def _shared_store(self, permits: Permits) -> Store | None:
+        return (
+            _OnFirstUse(partial(self._store, permits)) if self._shares_slots() else None
+        )
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self, gate: Gate) -> "RedisStore":
+    def _store(self, permits: Permits) -> "RedisStore":
         source = self._settings.source("slots_url")
         try:
             from pytest_device.sessions.quota import redis_store
@@ -252,7 +272,7 @@ class RemoteBackend(_Backend):
                 source,
                 key_of(self.service.url),
                 self._reporter,
-                gate=gate,
+                permits=permits,
             )
         )
 
@@ -268,6 +288,14 @@ class RemoteBackend(_Backend):
     def pending(self) -> int:
         """Return the number of sessions that are still to be stopped."""
         return self._owner.pending()
+
+    def unanswered(self) -> int:
+        """Return the number of create calls without a response."""
+        return self._owner.unanswered()
+
+    def late_seconds(self, timeout_seconds: float) -> float:
+        """Return for how many of ``timeout_seconds`` ``close`` waits for them."""
+        return self._owner.late_seconds(timeout_seconds)
 
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all remaining sessions concurrently; return the events of ends that were not reported yet."""
@@ -303,8 +331,10 @@ class CurrentClient:
     def base_url(self) -> str:
         return self._backend.sessions().base_url
 
-    def create(self, request: "SessionRequest") -> "Session":
-        return self._backend.sessions().create(request)
+    def create(
+        self, request: "SessionRequest", *, timeout_seconds: float | None = None
+    ) -> "Session":
+        return self._backend.sessions().create(request, timeout_seconds=timeout_seconds)
 
     def get(self, session_id: "UUID | str") -> "Session":
         return self._backend.sessions().get(session_id)
@@ -319,14 +349,167 @@ class CurrentClient:
 def joined(
     settings: Settings, run_name: str, owner: str, reporter: Reporter
 ) -> OwnRun | None:
-    """Return this process's part of the run in the state directory, None if that is not writable."""
+    """Return this process's part of the run in the state directory, None if that is not writable.
+
+    The main process creates the run, the others join it. Raises ConfigError if the ledger is required.
+    """
     state_dir = settings.state_dir
     reason = "this user has no home directory"
     if state_dir is not None:
+        join = OwnRun.start if owner == MAIN else OwnRun.join
         try:
-            return OwnRun.join(Path(state_dir), run_name, owner)
+            return join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
+
+    if requirement := _requirement(settings):
+        raise ConfigError(
+            f"no ledger ({reason}), but {requirement} is set: set a writable directory with {Options.state_dir.flag}, "
+            "or remove that setting"
+        )
     warning = f"no ledger ({reason}): later runs cannot stop sessions that this run leaves running"
-    reporter.note(f"{warning}. Set {Options.state_dir.flag}")
+    reporter.warn(Net.LEDGER, f"{warning}. Set {Options.state_dir.flag}")
     return None
+
+
+def _requirement(settings: Settings) -> str:
+    """Return where ledger and reaper are required, empty if they are not."""
+    return settings.source("require_ledger") if settings.require_ledger else ""
+
+
+_IS_INIT: Final = (
+    "pytest was process 1 of its container, so the reaper ended with it: start the container with an init process "
+    "(docker run --init)"
+)
+_IN_ORDER: Final = frozenset(
+    {
+        pytest.ExitCode.OK,
+        pytest.ExitCode.TESTS_FAILED,
+        pytest.ExitCode.INTERRUPTED,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    }
+)
+
+
+class Sweeper:
+    """Stops sessions that earlier runs left on this machine, concurrently with the tests."""
+
+    def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
+        self._settings, self._service, self._run_name = settings, service, run_name
+        self._notes: list[str] = []
+        self._thread = threading.Thread(
+            target=self._sweep, name="pytest-device-sweep", daemon=True
+        )
+        self._thread.start()
+
+    def _sweep(self) -> None:
+        state_dir = self._settings.state_dir
+        if state_dir is None:
+            return
+        try:
+            swept = sweep(
+                Path(state_dir),
+                self._service,
+                but=self._run_name,
+                timeout_seconds=self._settings.stop_timeout_seconds,
+            )
+        except OSError as error:
+            self._notes.append(f"could not check for sessions of earlier runs: {error}")
+        else:
+            self._notes += swept.notes()
+
+    def notes(self, until: float) -> list[str]:
+        """Return its notes; wait for its end until ``until`` on the monotonic clock."""
+        self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
+        return self._notes
+
+
+class Housekeeping:
+    """Used once per run, in the process that was started as pytest."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        service: Endpoint,
+        run_name: str,
+        terminal: Terminal,
+    ) -> None:
+        self._settings, self._service, self._terminal = (
+            settings,
+            service,
+            terminal,
+        )
+        self._notes: list[str] = []
+        self.run: OwnRun | None = None
+        self._sweeper: Sweeper | None = None
+        if settings.local:
+            return
+        self.run = joined(settings, run_name, MAIN, terminal)
+        self._sweeper = Sweeper(
+            settings, self._service, self.run.name if self.run else ""
+        )
+
+    def finish(
+        self, session: pytest.Session, *, until: float, others: bool, by_signal: bool
+    ) -> None:
+        """Stop what other processes of this run left, count it, and fail a run that may have leaked.
+
+        Stops are retried until ``until``, on the monotonic clock. ``by_signal``: whether a signal ended the run.
+        """
+        leaves_warm = not was_interrupted(session, by_signal=by_signal)
+        receipt = self._terminal.receipt
+        tried = (
+            self._reconciled(self.run, until, leaves_warm=leaves_warm)
+            if self.run
+            else set[str]()
+        )
+        if others:
+            left = [
+                Entry.of_session(
+                    of.session_id,
+                    label=of.label,
+                    url=of.url,
+                    minutes=of.minutes or LONGEST_MINUTES,
+                )
+                for of in (event.session for event in receipt.not_stopped())
+                if of.session_id not in tried
+            ]
+            for event in stop_all(self._service, left, until - time.monotonic()):
+                self._terminal.event(event)
+        if self._sweeper:
+            self._notes += self._sweeper.notes(until)
+        if os.getpid() == 1:
+            self._notes.append(_IS_INIT)
+        for text in self._notes:
+            self._terminal.note(text)
+        if (
+            receipt.not_stopped() or receipt.lost
+        ) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _reconciled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
+        """Return the IDs of the sessions that other processes left."""
+        try:
+            known = self._terminal.receipt.known()
+            events = reconcile(
+                run, self._service, known=known, until=until, leaves_warm=leaves_warm
+            )
+            run.leave()
+        except OSError as error:
+            self._notes.append(f"the ledger is no longer readable: {error}")
+            return set()
+        for event in events:
+            self._terminal.event(event)
+        return {event.session.session_id for event in events}
+
+
+def was_interrupted(session: pytest.Session, *, by_signal: bool) -> bool:
+    """Return whether a run was interrupted: then it keeps no sessions warm.
+
+    ``-x`` and ``--stepwise`` don't count as interruption, since another run soon follows.
+    """
+    if by_signal or (
+        session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop
+    ):
+        return True
+    return session.exitstatus not in _IN_ORDER

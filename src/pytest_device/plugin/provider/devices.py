@@ -1,113 +1,142 @@
-"""Gives a test its sessions from the pool and takes them back afterwards."""
+"""Gives a test its sessions, from the pool or from a wider-scoped driver, and takes them back afterwards."""
 
+import logging
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.controllers.appium.refusal import crash
+from pytest_device.controllers.health import problem_of
 from pytest_device.errors import (
     AppError,
     ConfigError,
+    ControllerError,
     DeviceError,
+    ServiceError,
     SessionTimeoutError,
     StopFailedError,
 )
-from pytest_device.plugin.provider.factory import (
-    new_gate,
-    notify_stopping,
-    session_config,
-    wait_policy,
-    warm_store,
+from pytest_device.plugin.provider.backend import Backend, RemoteBackend
+from pytest_device.plugin.provider.requirements import (
+    Lookahead,
+    Plan,
+    Requirements,
+    note_defaults,
+    runs_again,
 )
-from pytest_device.plugin.provider.fault import fault_of
-from pytest_device.plugin.provider.forks import ForkedJudge
-from pytest_device.plugin.provider.held_drivers import (
-    ACQUIRED,
-    HeldDrivers,
-    Sessions,
-    sessions_of,
-)
-from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
-from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
+from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
+    DRIVERS,
     FAILED,
+    STARTS,
     USES,
     WAITED,
+    Use,
     needs_of,
     note_session,
     providing,
-    release_starts,
 )
+from pytest_device.redact import Redactor
+from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.breaker import (
     WAIT_FOR_OTHERS_SECONDS,
     WAIT_WITH_DEVICE_SECONDS,
-    Judge,
+    Breaker,
+    LocalBreaker,
+    Permits,
     key_of,
 )
-from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.pool import Pool
+from pytest_device.sessions.device_session import DeviceSession, SessionConfig
+from pytest_device.sessions.events import Note
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.pool import Pool, is_good
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import DeviceRequirement
+from pytest_device.sessions.warm import WarmConfig, WarmStore
+from pytest_device.settings import Settings
+from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
+    from appium.webdriver.webdriver import WebDriver
+
     from pytest_device.plugin.markers import Names
     from pytest_device.plugin.output.event_log import EventLog
-    from pytest_device.plugin.output.pause import Pause
-    from pytest_device.plugin.provider.backend import Backend
-    from pytest_device.plugin.provider.cleanup import Cleanup
-    from pytest_device.redact import Redactor
-    from pytest_device.sessions.lifecycle import WaitPolicy
+    from pytest_device.plugin.output.terminal import Pause
     from pytest_device.sessions.models import Session
-    from pytest_device.settings import Settings
+    from pytest_device.sessions.request import DeviceRequirement
 
+
+_logger: Final = logging.getLogger("pytest_device")
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
+ACQUIRED: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
+Sessions = Mapping[str, DeviceSession]
+"""Sessions by device name."""
 _PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
 """Errors by which a test stops waiting; pytest-timeout raises the second."""
+_CLIENTS: Final = frozenset(
+    {"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"}
+)
+"""Packages whose errors may mean that a controller is gone."""
 
 
 class Devices:
     """The devices for the tests of this process; ``lookahead`` knows what later tests need.
 
-    ``judge`` decides which attempts all processes of the run make; if None, this process decides alone.
+    ``breaker`` decides which attempts all processes of the run make; if None, this process decides alone.
     """
 
     def __init__(
         self,
-        settings: "Settings",
-        backend: "Backend",
+        settings: Settings,
+        backend: Backend,
         names: "Names",
         *,
-        redactor: "Redactor",
+        redactor: Redactor,
         log: "EventLog",
         pause: "Pause",
         lookahead: Lookahead,
-        judge: Judge | None = None,
+        breaker: Breaker | None = None,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
-        self._redactor, self._log, self._pause = redactor, log, pause
+        self._log, self._pause = log, pause
         self._relay = Relay(log)
+        self._cleanup = Cleanup()
         self._pid = os.getpid()
-        self._is_forked = False
         self._lookahead = lookahead
         self._requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
         """The current or last test."""
         self._plan: Plan | None = None
-        self.held_drivers = HeldDrivers(self._keep)
-        self.gate = new_gate(settings, redactor, judge)
-        self.children = ForkedJudge(settings.start_attempts)
-        self.warm = warm_store(settings, backend, relay=self._relay)
+        self._teardown: tuple[pytest.Item, pytest.Item | None] | None = None
+        """The test that is being torn down, and the next one."""
+        self._early_error: DeviceError | None = None
+        """Why a session could not be stopped in the middle of a teardown."""
+        self.held_drivers = HeldDrivers(self._keep, lambda: self._pool)
+        self.permits = _permits(settings, redactor, breaker)
+        self.warm = _warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
-    def policy(self) -> "WaitPolicy":
+    def policy(self) -> WaitPolicy:
         """Return the default policy for waiting for a session."""
-        return wait_policy(self.settings)
+        settings = self.settings
+        return WaitPolicy(
+            settings.wait_timeout_seconds,
+            settings.poll_interval_seconds,
+            settings.controller_timeout_seconds,
+            learned=settings.polling == "learned",
+        )
+
+    def note(self, text: str) -> None:
+        """Add a line to the summary at the end of the run, which shows each once."""
+        self._log.note(text)
 
     def patience_seconds(self) -> float:
         """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
@@ -119,13 +148,13 @@ class Devices:
         self,
         item: pytest.Item,
         defaults: Mapping[str, Any],
-        policy: "WaitPolicy",
+        policy: WaitPolicy,
         check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None]
         | None = None,
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
         if not item.stash.get(ACQUIRED, None):
-            self._notice_fork()
+            self._refuse_fork(item)
             plan = self._plan
             if not plan or plan.item is not item or not plan.needs or defaults != {}:
                 plan = self._requirements.plan(
@@ -148,7 +177,7 @@ class Devices:
             acquired = self._acquire(item, plan.timed_needs, policy)
             item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
             for one in acquired:
-                if one.is_new:
+                if one.assignment.is_new:
                     self._note_start(one)
                     item.ihook.pytest_device_ready(
                         item=item, device_session=one.session
@@ -157,20 +186,26 @@ class Devices:
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
-        self.held_drivers.resume(
-            item, self._requirements.with_test_minutes(item, needs_of(item).values())
-        )
-        if sessions_of(item) and self._plan:
-            self._prefetch(self._plan, self.policy())
+        plan = self._plan
+        if plan and plan.item is item and plan.needs:
+            timed_needs = plan.timed_needs
+        else:  # it has none, or requested them in an earlier attempt at the test
+            timed_needs = self._requirements.with_test_minutes(
+                item, needs_of(item).values()
+            )
+
+        self.held_drivers.resume(item, timed_needs)
+        if plan and sessions_of(item):
+            self._prefetch(plan, self.policy())
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
         self._plan = self._requirements.plan(item, needs_of(item), self._lookahead)
-        if not (self._plan.needs or is_forked(item)):
+        if not self._plan.needs:
             self._prefetch(self._plan, self.policy())
 
-    def _prefetch(self, plan: Plan, policy: "WaitPolicy") -> None:
-        if not plan.ahead or self._is_forked or os.getpid() != self._pid:
+    def _prefetch(self, plan: Plan, policy: WaitPolicy) -> None:
+        if not plan.ahead:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session
             self._pool.prefetch(plan.timed_needs, policy)
@@ -185,6 +220,7 @@ class Devices:
                 "device_lease() was called outside of tests and their fixtures"
             )
         with providing(item), timer_paused(item):
+            self._refuse_fork(item)
             need = self._requirements.unshared(item, arguments)
             (leased,) = self._acquire(
                 item, self._requirements.with_test_minutes(item, [need]), self.policy()
@@ -192,32 +228,98 @@ class Devices:
         try:
             yield leased.session
         finally:
-            leased.unusable = True  # so that no other test gets it
+            self._pool.mark_unusable([leased])
             self._pool.release([leased], lambda _need: True)
+
+    @contextmanager
+    def reporting_once(self, item: pytest.Item) -> "Generator[None]":
+        """Provide a test's devices in the block; report a mistake that earlier tests of the run met, too, only once.
+
+        Raises the ConfigError itself for the first test that meets it, NotAttemptedError for the others.
+        """
+        try:
+            yield
+        except ConfigError as error:
+            key = key_of(None, str(error))
+            permit = self.permits.new(key)
+            permit.may_begin()
+            permit.failed(error)
+            self.permits.note_affected_test(key, item.nodeid)
+            raise
+
+    def mark_unusable(self, sessions: Sessions) -> None:
+        """Give these sessions to no other test."""
+        self._pool.mark_unusable(sessions.values())
 
     def leaves_driver(self, session: DeviceSession) -> bool:
         """Return whether to leave the driver on a session as it is."""
-        return session.is_over or self._keeps(
-            self.item
-        )  # a held session was kept already
+        # A held session was kept already.
+        return session.is_over or self._keeps(self.item)
 
     def _keeps(self, item: pytest.Item | None) -> bool:
         """Return whether to leave the sessions of a failed test running."""
         has_failed = item is not None and item.stash.get(FAILED, False)
-        return (
-            self.settings.keep_on_failure
-            and has_failed
-            and not self._pause.is_possible()
-        )
+        return has_failed and self._may_keep()
+
+    def _may_keep(self) -> bool:
+        """Return whether sessions of failed tests are left running."""
+        return self.settings.keep_on_failure and not self._pause.is_possible()
 
     def _keep(self, sessions: Sessions) -> None:
         for one in sessions.values():
-            if not (one.unusable or one.is_over or one.requirement.attach):
+            if not (
+                one.assignment.is_unusable or one.is_over or one.requirement.attach
+            ):
                 self.backend.keep(str(one.session.id))
                 self._pool.keep(one)
 
+    @contextmanager
+    def tearing_down(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> "Generator[None]":
+        """Tear down a test in the block, in which ``release_early`` may take its sessions back."""
+        self._teardown = (item, nextitem)
+        try:
+            yield
+        finally:
+            self._teardown = None
+
+    def release_early(self) -> None:
+        """Take sessions back in the middle of a teardown, once no fixture that is left uses them.
+
+        The other fixtures may take long to tear down, and a device would be billed meanwhile. An error is raised by
+        ``release``, after the teardown.
+        """
+        if self._teardown is None:  # a driver is replaced before a test
+            return
+        item, nextitem = self._teardown
+        # Kept even if only the rest of the teardown fails; needed again.
+        if self._may_keep() or runs_again(item):
+            return
+
+        try:
+            self._release(item, nextitem, is_repeated=False)
+        except DeviceError as error:
+            self._early_error = error
+
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
+        early_error, self._early_error = self._early_error, None
+        try:
+            self._release(item, nextitem, is_repeated=runs_again(item))
+        except DeviceError as error:
+            if early_error is None:
+                raise
+            early_error.add_note(str(error))
+
+        if early_error:
+            raise early_error
+
+    def _release(
+        self, item: pytest.Item, nextitem: pytest.Item | None, *, is_repeated: bool
+    ) -> None:
+        if self._is_forked():  # the process that acquired them releases them
+            return
         release_starts(item)
         keep = self._keeps(item)
         released = self.held_drivers.released(sessions_of(item), keep=keep)
@@ -226,20 +328,23 @@ class Devices:
         if keep:
             self._keep(released)
         elif released:
-            self._reset(item, released, nextitem)
-        if (
-            released or self._pool.has_any
-        ):  # a skipped test may be the last that needed a device
+            self._reset(item, released, nextitem, is_repeated=is_repeated)
+        # A skipped test may be the last that needed a device.
+        if released or self._pool.has_any:
             kept: Counter[DeviceRequirement] = Counter()
-            again = Counter(
-                one.requirement for one in released.values() if runs_again(item)
+            again = (
+                [session.requirement for session in released.values()]
+                if is_repeated
+                else []
             )
 
             def is_needed(need: DeviceRequirement) -> bool:
+                needed = max(self._needed_at_once(need, nextitem), again.count(need))
+                if not needed:
+                    return False
+
                 kept[need] += 1
-                return kept[need] <= max(
-                    self._needed_at_once(need, nextitem), again[need]
-                )
+                return kept[need] <= needed
 
             self._pool.release(released.values(), is_needed)
 
@@ -249,25 +354,25 @@ class Devices:
             self._cleanup.note_start(session.session)
 
     def _reset(
-        self, item: pytest.Item, released: Sessions, nextitem: pytest.Item | None
+        self,
+        item: pytest.Item,
+        released: Sessions,
+        nextitem: pytest.Item | None,
+        *,
+        is_repeated: bool,
     ) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, one in released.items():
+            if name not in uses or one.assignment.is_unusable:
+                continue
+
             need = one.requirement
             stays_warm = self.warm is not None and self.warm.may_stay(need)
-            is_left = (
-                stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
-            )
-            if name in uses and not one.unusable and is_left:
-                one.unusable = not self._cleanup.reset(one.session, uses[name])
+            is_left = stays_warm or is_repeated or self._needed_at_once(need, nextitem)
+            if is_left and not self._cleanup.reset(one.session, uses[name]):
+                self._pool.mark_unusable([one])
         uses.clear()
-
-    @cached_property
-    def _cleanup(self) -> "Cleanup":
-        from pytest_device.plugin.provider.cleanup import Cleanup
-
-        return Cleanup()
 
     def sessions(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
@@ -280,91 +385,88 @@ class Devices:
 
         A device whose app crashed is reused: the next test restarts the app.
         """
-        if isinstance(
-            error, MemoryError
-        ):  # a call needs a thread, and starting one hangs without memory
+        # A call needs a thread, and starting one hangs without memory.
+        if isinstance(error, MemoryError):
             return None
         for one in sessions_of(item).values():
-            if problem := fault_of(one, error):
+            if problem := _fault_of(one, error):
                 if driver := self.held_drivers.of(one):
                     driver.is_broken = True
-                one.unusable = one.unusable or not isinstance(problem, AppError)
+                if not isinstance(problem, AppError):
+                    self._pool.mark_unusable([one])
                 return problem
         return None
 
     def close(self, *, interrupted: bool = False) -> None:
         """Stop all sessions except warm ones; after an interrupt, those, too."""
-        if os.getpid() != self._pid:
-            return
         if interrupted and self.warm:
             self.warm.end()
         with suppress(StopFailedError):  # its event reports it
             self._pool.release([], lambda _need: False)
         self._pool.close()
-        self.children.close()
 
     def _acquire(
         self,
         item: pytest.Item,
         needs: Sequence[DeviceRequirement],
-        policy: "WaitPolicy",
+        policy: WaitPolicy,
     ) -> list[DeviceSession]:
-        self._notice_fork()
         since = time.monotonic()
         try:
-            acquired = self._pool.acquire(needs, policy)
+            acquired = self._pool.acquire(needs, policy, user=item)
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
-                self.gate.note_affected_test(
+                self.permits.note_affected_test(
                     key_of(need.request, need.attach or None), item.nodeid
                 )
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
         for one in acquired:
-            one.user = item
-            if one.is_new:
+            if one.assignment.is_new:
                 self._log.preview(one.session)
             else:
                 note_session(item, one.ref())
         return acquired
 
-    def _notice_fork(self) -> None:
-        """Start afresh in a forked child: its parent's sessions are not its own."""
-        if os.getpid() != self._pid:
-            self._pid, self._is_forked = os.getpid(), True
-            self.gate = new_gate(self.settings, self._redactor, self.children)
-            self._pool = self._new_pool()
+    def _is_forked(self) -> bool:
+        """Return whether a test has forked this process: its parent's sessions are not its own."""
+        return os.getpid() != self._pid
+
+    def _refuse_fork(self, item: pytest.Item) -> None:
+        if self._is_forked():
+            raise ConfigError(
+                f"{item.nodeid} requests a device in a process that a test forked, which can't use the run's "
+                "devices: request it before the fork, or create a session with device_client"
+            )
 
     def _needed_at_once(
         self, need: DeviceRequirement, nextitem: pytest.Item | None
     ) -> float:
         """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
-        # A forked child runs one test only.
-        return (
-            0
-            if self._is_forked
-            else self._lookahead.needed_at_once(
-                self._requirements.planned(need), nextitem
-            )
+        return self._lookahead.needed_at_once(
+            self._requirements.planned(need), nextitem
         )
 
     def _new_pool(self) -> Pool:
         return Pool(
-            session_config(
-                self.settings,
-                self.backend,
-                self._lookahead.history,
+            SessionConfig(
+                self.backend.sessions(),
+                time.monotonic,
                 self._relay,
-                self.gate,
+                problem_of,
+                attempts=self.settings.start_attempts,
+                permits=self.permits,
+                distinct_name=self._names.distinct(),
+                past_boots=self._lookahead.history.boots,
             ),
             sleep=self._log.sleep,
             warm=self.warm,
-            before_stop=notify_stopping,
-            slots=self.backend.slots(self._names.holder(), self.gate),
+            before_stop=_notify_stopping,
+            slots=self.backend.slots(self._names.holder(), self.permits),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
-            patience=() if self._is_forked else _PATIENCE,
+            patience=_PATIENCE,
         )
 
 
@@ -376,3 +478,252 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
         f"{request.node.nodeid} requests a device at run time, but no test requested one at collection: mark it with "
         "@pytest.mark.device(platform=...)"
     )
+
+
+def sessions_of(item: pytest.Item) -> Sessions:
+    """Return the sessions that a test has now."""
+    return item.stash.get(ACQUIRED, None) or {}
+
+
+def release_starts(item: pytest.Item) -> None:
+    """Release the driver starts that a test has reserved but not made."""
+    for start in item.stash.setdefault(STARTS, {}).values():
+        start.release()
+
+
+def _notify_stopping(session: DeviceSession) -> None:
+    """Notify the suite's hooks of a used session that is about to be stopped."""
+    user = session.assignment.user
+    if isinstance(user, pytest.Item) and not session.requirement.attach:
+        user.ihook.pytest_device_stopping(item=user, device_session=session.session)
+
+
+def _permits(
+    settings: Settings, redactor: Redactor, breaker: Breaker | None = None
+) -> Permits:
+    """Return the permits that each attempt needs; without a ``breaker`` of the run, this process decides alone."""
+    interval = settings.poll_interval_seconds
+    breaker = breaker or LocalBreaker(
+        settings.start_attempts, time.monotonic, interval_seconds=interval
+    )
+    return Permits(breaker, verdict_of=verdict_of, mask=redactor.text)
+
+
+def _warm_store(
+    settings: Settings, backend: Backend, *, relay: Relay
+) -> WarmStore | None:
+    """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
+    if settings.keep_warm_ignored_because:
+        relay.event(Note(settings.keep_warm_ignored_because))
+    if not (
+        settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)
+    ):
+        return None
+    if not backend.sessions().can_keep_warm:
+        return None
+    slots = backend.slots("a check for warm devices")
+    config = WarmConfig(
+        settings.keep_warm,
+        Path(settings.state_dir),
+        owner=backend.sessions,
+        problem_of=problem_of,
+        relay=relay,
+        has_room=slots.has_room if slots else lambda _sessions: True,
+    )
+    return WarmStore(config)
+
+
+def _fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
+    """Return the problem with a session or its app; check its controller if the error may come from its client."""
+    used = session.session  # the lookup may return other connection details
+    if (over := session.check_alive()) or not _of_client(error):
+        return over
+    try:
+        problem = problem_of(used)
+    except ServiceError:  # a plugin blocks the test's calls
+        return None
+    if problem:
+        return ControllerError(
+            f"the session is in progress, but {problem} ({used.page})"
+        )
+    return crash(used, error)
+
+
+def _of_client(error: BaseException) -> bool:
+    return (
+        isinstance(error, OSError | ControllerError)
+        or type(error).__module__.partition(".")[0] in _CLIENTS
+    )
+
+
+class Cleanup:
+    """Resets the devices of all sessions of a process."""
+
+    def __init__(self) -> None:
+        self._start_urls: dict[str, str] = {}
+        """Page of each session's browser before its first test, by session ID."""
+        self._warned: set[str] = set()
+
+    def note_start(self, session: "Session") -> None:
+        """Record the page of a new session's device: a browser that argent drives is reset to it."""
+        if session.type == SessionType.ARGENT:
+            from pytest_device.controllers.argent import Argent
+            from pytest_device.controllers.reset import RESET_SECONDS, url_of
+
+            try:
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    self._start_urls[str(session.id)] = url_of(argent)
+            except ControllerError as error:
+                _logger.info("could not read the start page of the device: %s", error)
+
+    def reset(self, session: "Session", use: Use) -> bool:
+        """Reset a device after a test; False if the next test would not find it clean and available."""
+        try:
+            unable = self._reset(session, use)
+        except ControllerError as error:
+            _logger.warning(
+                "the device could not be reset and is not used for other tests: %s",
+                error,
+            )
+            return False
+        if unable and unable not in self._warned:
+            self._warned.add(unable)
+            _logger.warning(
+                "%s: tests on this device see what earlier tests left behind (share='test' gives each a fresh device)",
+                unable,
+            )
+        return True
+
+    def _reset(self, session: "Session", use: Use) -> str:
+        from pytest_device.controllers.agent_device import AgentDevice
+        from pytest_device.controllers.argent import Argent
+        from pytest_device.controllers.reset import (
+            RESET_SECONDS,
+            reset_agent_device,
+            reset_argent,
+        )
+
+        match session.type:
+            case SessionType.AGENT_DEVICE:
+                with AgentDevice(
+                    session, use.environment, timeout_seconds=RESET_SECONDS
+                ) as device:
+                    device.apps = (
+                        set(use.client.apps)
+                        if isinstance(use.client, AgentDevice)
+                        else set()
+                    )
+                    return reset_agent_device(device)
+            case SessionType.ARGENT:
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    return reset_argent(
+                        argent, self._start_urls.get(str(session.id), "")
+                    )
+            case _:  # Appium itself clears app data, controlled by appium:noReset and appium:fullReset
+                return ""
+
+
+@dataclass(slots=True, eq=False)
+class _HeldDriver:
+    """The resources that a wider-scoped fixture holds; ``needs`` are those of all its tests."""
+
+    fixture: str
+    needs: "Mapping[str, DeviceRequirement]"
+    sessions: Sessions
+    drivers: "Mapping[str, WebDriver]"
+    is_broken: bool = False
+    """Whether device, controller or app failed in a test: the next test gets a new driver."""
+    is_kept: bool = False
+    """Whether a test failed whose device is to be left running."""
+
+    def serves(self, needs: "Sequence[DeviceRequirement]") -> bool:
+        """Return whether it can serve another test; ``needs`` include the time that the test takes."""
+        pairs = zip(self.sessions.values(), needs, strict=True)
+        is_over = self.is_broken or self.is_kept
+        return not is_over and all(
+            is_good(one, need.minutes) and not one.check_alive() for one, need in pairs
+        )
+
+
+class HeldDrivers:
+    """All resources that wider-scoped fixtures hold in this process now."""
+
+    def __init__(
+        self, keep: Callable[[Sessions], None], pool: Callable[[], Pool]
+    ) -> None:
+        """Create none yet; ``pool`` returns the pool of this process: a forked child has its own."""
+        self.held: list[_HeldDriver] = []
+        self._keep, self._pool = keep, pool
+
+    def of(self, session: DeviceSession) -> _HeldDriver | None:
+        return next(
+            (driver for driver in self.held if session in driver.sessions.values()),
+            None,
+        )
+
+    def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
+        """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
+        drivers = {name: self.of(session) for name, session in sessions.items()}
+        for driver in filter(None, drivers.values()):
+            driver.is_kept |= keep
+        return {
+            name: session for name, session in sessions.items() if drivers[name] is None
+        }
+
+    @contextmanager
+    def holding(
+        self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]"
+    ) -> Generator[None]:
+        """Hold the sessions of a test during the block, for all tests with its requirements."""
+        driver = _HeldDriver(fixture, needs_of(item), sessions_of(item), drivers)
+        self.held.append(driver)
+        try:
+            yield
+        finally:
+            self.held.remove(driver)
+            self._pool().give_back(driver.sessions.values())
+            if driver.is_kept:
+                self._keep(driver.sessions)
+
+    def resume(
+        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+    ) -> None:
+        """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
+
+        pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
+        """
+        for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
+            driver = next((one for one in self.held if one.fixture == fixture), None)
+            if driver and driver.needs == needs_of(item) and driver.serves(timed_needs):
+                self._give(driver, item)
+            else:  # includes a failed setup, whose error pytest would raise again
+                test: Any = item
+                test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
+
+    def share(
+        self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
+    ) -> bool:
+        """Give a test without a driver the held device that others of its scope share, if any."""
+        if not {"device_driver", "device_drivers"}.isdisjoint(
+            getattr(item, "fixturenames", ())
+        ):
+            return False
+        driver = next(
+            (
+                one
+                for one in self.held
+                if one.needs == needs_of(item) and one.serves(timed_needs)
+            ),
+            None,
+        )
+        if driver:
+            self._give(driver, item)
+        return driver is not None
+
+    def _give(self, driver: _HeldDriver, item: pytest.Item) -> None:
+        self._pool().hand_over(driver.sessions.values(), item)
+        for session in driver.sessions.values():
+            note_session(item, session.ref())
+
+        item.stash[ACQUIRED] = driver.sessions
+        item.stash[DRIVERS] = dict(driver.drivers)

@@ -1,6 +1,7 @@
 """Appium drivers for a test, one for each of its devices."""
 
-from collections.abc import Generator, Mapping
+import re
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from functools import partial
@@ -11,12 +12,17 @@ import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, url_of
 from pytest_device.controllers.appium.drivers import driver
-from pytest_device.controllers.appium.options import capabilities_of, check_options
+from pytest_device.controllers.appium.options import (
+    capabilities_of,
+    check_local_app,
+    check_options,
+)
 from pytest_device.plugin.markers import SINGLE
+from pytest_device.plugin.output.recording import device_recorder
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
-from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
+from pytest_device.plugin.provider.devices import Devices, release_starts, sessions_of
+from pytest_device.plugin.provider.timeouts import start_limited, timeout_explained
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
     DRIVERS,
@@ -24,7 +30,6 @@ from pytest_device.plugin.state import (
     check_policy,
     check_type,
     providing,
-    release_starts,
 )
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
@@ -35,12 +40,13 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.sessions.request import SessionRequest
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 
     Options = AppiumOptions | Mapping[str, Any]
 
 _OPTIONS: Final = "device_appium_options"
+_CLOUD_SCRIPTS: Final = ("lambda-", "sauce:", "browserstack_executor:")
+"""Prefixes of scripts by which suites report a test's status to a cloud of devices."""
 _DRIVING: Final = {"device_driver", "device_drivers", *SCOPED_DRIVERS}
 
 
@@ -56,6 +62,7 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
         devices.held_drivers.holding(fixture, item, drivers),
     ):
         yield drivers[SINGLE]
+    devices.release_early()
 
 
 @contextmanager
@@ -70,6 +77,7 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
+        starting.enter_context(devices.reporting_once(item))
         check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
         for one in taken.values():
@@ -78,22 +86,29 @@ def started(
             known, request = _options_of(name, taken, options), one.requirement.request
             mine = _with_app(item, known, request, one.session.application_archive_url)
             check_options(mine, request)
-            started_one = driver(
-                one.session,
-                mine,
-                request=request,
-                policy=policy,
-                leave=partial(devices.leaves_driver, one),
-                lost=partial(
-                    mark_unusable, {name: one}
-                ),  # a hanging driver must not disturb the next test
-            )
-            key = key_of(
-                request, capabilities_of(known)
-            )  # as computed before there is a session
-            with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
+            # A hanging driver must not disturb the next test.
+            lost = partial(devices.mark_unusable, {name: one})
+            # As computed before there is a session.
+            key = key_of(request, capabilities_of(known))
+            with (
+                timeout_explained(item, one.session.page),
+                devices.permits.attempting(key, item.nodeid, starts.pop(key, None)),
+                start_limited(item, lost) as seconds,
+            ):
+                started_one = driver(
+                    one.session,
+                    mine,
+                    request=request,
+                    policy=policy,
+                    start_seconds=seconds,
+                    leave=partial(devices.leaves_driver, one),
+                    lost=lost,
+                    recorder=device_recorder(item.config, name, one.session),
+                )
                 drivers[name] = stack.enter_context(started_one)
             _hide_url(item, one.session, drivers[name])
+            if devices.settings.local:
+                _note_cloud_scripts(drivers[name], devices.note)
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -116,6 +131,23 @@ def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
         )
 
 
+def _note_cloud_scripts(one: "WebDriver", note: Callable[[str], None]) -> None:
+    """Report scripts for a cloud that the local device ignored: the receipt shows each text once per run."""
+    execute = one.execute
+
+    def noted(command: Any, params: dict[str, Any] | None = None) -> Any:
+        response = execute(command, params)
+        script = str((params or {}).get("script", ""))
+        if script.startswith(_CLOUD_SCRIPTS):
+            name = re.split("[=:]", script)[0]
+            note(
+                f"the local device ignored scripts for another service ({name}): they set no test's status or name"
+            )
+        return response
+
+    one.execute = noted  # type: ignore[method-assign, assignment]  # the method that all commands use
+
+
 def check_early(
     devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]"
 ) -> None:
@@ -132,11 +164,12 @@ def check_early(
             _with_app(item, mine, need.request, need.request.application_archive_url),
             need.request,
         )
+        if devices.settings.local:
+            check_local_app(mine, need.request)
         keys.add(key_of(need.request, capabilities_of(mine)))
-    item.stash[STARTS] = dict(devices.gate.begin(keys, devices.patience_seconds()))
-    if _DRIVING.isdisjoint(
-        getattr(item, "fixturenames", ())
-    ):  # it may start some later, or none
+    item.stash[STARTS] = dict(devices.permits.begin(keys, devices.patience_seconds()))
+    # It may start some later, or none.
+    if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):
         release_starts(item)
 
 

@@ -1,25 +1,28 @@
-"""The device requirements of a test at run time: its markers, completed by fixtures."""
+"""What a test needs at run time, and what later tests need: which of their devices should boot now."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import pytest
 
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.provider.lookahead import (
-    Lookahead,
-    is_completed_by_fixtures,
-    may_be_skipped,
+from pytest_device.plugin.state import (
+    ARGUMENTS,
+    FAILED,
+    NEEDS,
+    NOT_REMAINING,
+    is_unshared,
+    needs_of,
 )
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_REMAINING, needs_of
+from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import needed_minutes
-from pytest_device.sessions.request import SHARING
-from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.request import SHARING, DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES, Share
 
@@ -27,6 +30,10 @@ _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that must be known before the first test runs."""
 _WORDS: Final = {"max_duration_minutes": "duration", "max_idle_time_minutes": "idle"}
 """Words in a refusal that identify a limit, in any spelling ("Errors": the message identifies the option)."""
+
+
+_COMPLETING_FIXTURES: Final = ("device_request_defaults", "device_wait_policy")
+"""Fixtures that a suite may override."""
 
 
 class Plan(NamedTuple):
@@ -61,9 +68,8 @@ class Requirements:
             }
             item.stash[NEEDS] = planned
             item.stash[NOT_REMAINING] = True
-        if not isinstance(
-            cast("object", defaults), Mapping
-        ):  # a suite's fixture may return anything
+        # A suite's fixture may return anything.
+        if not isinstance(cast("object", defaults), Mapping):
             raise ConfigError(
                 f"device_request_defaults returned {defaults!r}; it must return a mapping of marker arguments"
             )
@@ -111,7 +117,7 @@ class Requirements:
 
     def planned(self, need: DeviceRequirement) -> DeviceRequirement:
         """Return a need as it was before fixtures changed it."""
-        return self._planned.get(need, need)
+        return self._planned.get(need, need) if self._planned else need
 
     def is_outdated(
         self, need: DeviceRequirement, wanted: Collection[DeviceRequirement]
@@ -124,7 +130,7 @@ class Requirements:
         self,
         item: pytest.Item,
         needs: Mapping[str, DeviceRequirement],
-        lookahead: Lookahead,
+        lookahead: "Lookahead",
     ) -> Plan:
         """Return the needs to boot for a test, and during it for later ones."""
         timed_needs = self.with_test_minutes(item, needs.values())
@@ -149,6 +155,9 @@ class Requirements:
     ) -> list[DeviceRequirement]:
         """Return needs whose sessions last at least as long as the test is known to take."""
         seconds = self._history.test_seconds(item.nodeid)
+        if seconds is None:
+            return list(needs)
+
         limits = (
             (need, need.request.max_duration_minutes or DURATION_MAX_MINUTES)
             for need in needs
@@ -183,3 +192,133 @@ def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> Non
                 f"{name}={value} is pytest-device's default: to change it, set {getattr(Options, name).spellings}, or "
                 f"the marker's {name}; 'account' uses the account's default"
             )
+
+
+class Lookahead(Protocol):
+    """The later tests as far as a process knows them."""
+
+    history: History
+    """Durations of tests and boots in earlier runs."""
+
+    def done(self, item: pytest.Item) -> None:
+        """Count a test as done; a plugin may run it again."""
+        ...
+
+    def needed_at_once(
+        self, need: DeviceRequirement, nextitem: pytest.Item | None
+    ) -> float:
+        """Return the maximum number of sessions for a need that one of the later tests uses at once."""
+        ...
+
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
+        """Yield later tests whose devices should boot now, in their order.
+
+        Shared devices are prefetched for one test, unshared devices for up to ``prefetch`` tests.
+        """
+        ...
+
+
+class WholeRun:
+    """All tests in their order, for a process that runs them all."""
+
+    def __init__(
+        self, items: Sequence[pytest.Item], history: History, prefetch: int
+    ) -> None:
+        self._items, self.history, self._prefetch = items, history, prefetch
+        needs = [needs_of(item) for item in items]
+        seconds = [history.test_seconds(item.nodeid) for item in items]
+        self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
+        """Number of remaining tests, by need and by how often a test has it."""
+        for of_test in needs:
+            self._count(of_test, 1)
+        self._places = {item: place for place, item in enumerate(items)}
+        self._begins = list(accumulate(map(_length, needs, seconds), initial=0.0))
+        """When each test begins, not counting boots."""
+        self._unknown = list(
+            accumulate((known is None for known in seconds), initial=0)
+        )
+        """Number of tests with unknown durations before each test."""
+        self._next_new = [len(items)] * len(items)
+        """For each test, the next one whose devices differ from its predecessor's."""
+        for place in range(len(items) - 2, -1, -1):
+            of_next = needs[place + 1]
+            is_new = of_next and of_next != needs[place]
+            self._next_new[place] = place + 1 if is_new else self._next_new[place + 1]
+
+    def _count(self, needs: Mapping[str, DeviceRequirement], sign: int) -> None:
+        for need, count in Counter(needs.values()).items():
+            self._left[need][count] += sign
+
+    def done(self, item: pytest.Item) -> None:
+        if not item.stash.get(NOT_REMAINING, False):
+            item.stash[NOT_REMAINING] = True
+            self._count(needs_of(item), -1)
+
+    def needed_at_once(
+        self, need: DeviceRequirement, nextitem: pytest.Item | None
+    ) -> float:
+        del nextitem
+        return max(
+            (count for count, tests in self._left[need].items() if tests > 0), default=0
+        )
+
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
+        """Yield the next test with other devices if it begins before they can be ready."""
+        place = self._places.get(item, len(self._items) - 1)
+        following = self._next_new[place]
+        if (
+            following < len(self._items)
+            and not is_unshared(self._items[following])
+            and self._is_near(place, following)
+        ):
+            yield self._items[following]
+        for _ in range(self._prefetch):
+            if following == len(self._items) or not is_unshared(self._items[following]):
+                return
+            yield self._items[following]
+            following = self._next_new[following]
+
+    def _is_near(self, place: int, following: int) -> bool:
+        """Return whether a test begins before its devices can boot; devices must not idle for an unknown time."""
+        if self._unknown[following] > self._unknown[place + 1]:
+            return False
+        return self._begins[following] - self._begins[place] <= self._boot(
+            self._items[following]
+        )
+
+    def _boot(self, item: pytest.Item) -> float:
+        boots = (
+            self.history.usual_boot(need.request.boot_key)
+            for need in needs_of(item).values()
+        )
+        return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
+
+
+def _length(
+    needs: Mapping[str, DeviceRequirement], known_seconds: float | None
+) -> float:
+    """Return the seconds that a test probably takes, not counting boots."""
+    if known_seconds is not None:
+        return known_seconds
+    return TEST_SECONDS if needs else PLAIN_SECONDS
+
+
+def may_be_skipped(item: pytest.Item) -> bool:
+    """Return whether a test may be skipped before it uses its devices."""
+    return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
+
+
+def is_completed_by_fixtures(item: pytest.Item) -> bool:
+    """Return whether the suite's fixtures change the test's request, or the wait for it, at run time."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
+    return any(len(definitions.get(name, ())) > 1 for name in _COMPLETING_FIXTURES)
+
+
+def runs_again(item: pytest.Item) -> bool:
+    """Return whether pytest-rerunfailures may run a test again, on the devices that it shares."""
+    plugin = item.config.pluginmanager.get_plugin("rerunfailures")
+    attempt: int = getattr(item, "execution_count", 0)
+    if not (plugin and attempt and item.stash.get(FAILED, False)) or is_unshared(item):
+        return False
+    return bool(attempt <= (plugin.get_reruns_count(item) or 0))

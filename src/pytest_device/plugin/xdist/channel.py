@@ -2,26 +2,31 @@
 
 It is an execnet channel, so it also reaches workers on other machines. A worker sends the requirements of its tests
 before it reports the end of collection to pytest-xdist, and progress for users while it waits; it learns which tests it
-gets before it gets them or, if the user chose how to distribute tests, which devices are no longer needed. Before it
-creates a session it asks for permission, since equal sessions of other workers may have failed; each question gets one
-answer.
+gets before it gets them or, if the user chose how to distribute tests, which devices are no longer needed; and that a
+signal ends the run. Before it creates a session it asks for permission, since equal sessions of other workers may have
+failed; each question gets one answer.
 """
 
 import os
 import queue
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, assert_never
 
+from pytest_device.plugin.xdist import messages
 from pytest_device.scheduling.test_plan import TestPlan
-from pytest_device.sessions.breaker import Answer, Breaker, Cause, Ticket, Turn
-from pytest_device.sessions.reporter import PreviewReporter
+from pytest_device.sessions.breaker import (
+    Answer,
+    AttemptId,
+    Cause,
+    LocalBreaker,
+    Turn,
+)
+from pytest_device.sessions.reporter import RunReporter
+from pytest_device.wire import MessageError
 
 CHANNEL: Final = "device_channel"
 """Key in a worker's input: the worker's end."""
-ASSIGNED: Final = "assigned"
-OVER: Final = "over"
-ANSWER: Final = "answer"
 _ANSWER_SECONDS: Final = 10.0
 """Seconds to wait for an answer: a coordinator that takes longer is busy or gone, and a test must not wait for it."""
 
@@ -34,113 +39,141 @@ class Channel(Protocol):
 
 
 class WorkerChannel:
-    """The coordinator's end; ``name`` is the worker's, ``breaker`` decides for the whole run."""
+    """The coordinator's end; ``name`` is the worker's, ``breaker`` decides for the whole run.
+
+    ``on_problem`` gets the reason if the worker sends something else than our messages.
+    """
 
     def __init__(
-        self, channel: Channel, reporter: PreviewReporter, name: str, breaker: Breaker
+        self,
+        channel: Channel,
+        reporter: RunReporter,
+        name: str,
+        breaker: LocalBreaker,
+        on_problem: Callable[[str], None],
     ) -> None:
         self._channel, self._reporter = channel, reporter
         self._name, self._breaker = name, breaker
-        self._plan: str | None = None
-        self.shard = ""
-        """The line that describes the shard."""
-        self.pid: int | None = None
-        """Process ID of the worker, known with the plan."""
-        channel.setcallback(self._on_message)
+        self._on_problem = on_problem
+        self._collected: messages.Collected | None = None
+        channel.setcallback(self._receive)
 
-    def _on_message(self, message: tuple[Any, ...] | str) -> None:
+    def _receive(self, data: bytes) -> None:
+        try:
+            message = messages.from_worker(data)
+        except MessageError as error:
+            self._on_problem(unreadable(f"worker {self._name}", error))
+        else:
+            self._handle(message)
+
+    def _handle(self, message: messages.FromWorker) -> None:
         match message:
-            case str():
-                self._reporter.progress(message)
-            case ("preview", str(label), str(url)):
+            case messages.Collected():
+                self._collected = message
+            case messages.Progress(text):
+                self._reporter.progress(text)
+            case messages.Preview(label, url):
                 self._reporter.preview(label, url)
-            case ("ask", str(key), int(number)):
-                self._send(
-                    ANSWER,
-                    [number, *_plain(self._breaker.ask(key, (self._name, number)))],
-                )
-            case ("ready", str(key), int(number)):
-                self._breaker.ready(key, (self._name, number))
-            case ("released", str(key), int(number)):
-                self._breaker.released(key, (self._name, number))
-            case (
-                "failed",
-                str(key),
-                int(number),
-                str(verdict),
-                str(text),
-                bool(is_final),
-            ):
+            case messages.MissingNet(net, text):
+                self._reporter.warn(net, text)
+            case _:
+                self._record_attempt(message)
+
+    def _record_attempt(self, message: messages.OfAttempt) -> None:
+        match message:
+            case messages.Ask(key, number):
+                answer = self._breaker.ask(key, AttemptId(self._name, number))
+                self.send(messages.Answered(number, answer))
+            case messages.Succeeded(key, number):
+                self._breaker.ready(key, AttemptId(self._name, number))
+            case messages.Released(key, number):
+                self._breaker.released(key, AttemptId(self._name, number))
+            case messages.Failed(key, number, cause, is_final):
                 self._breaker.failed(
-                    key, (self._name, number), Cause(verdict, text), is_final=is_final
+                    key, AttemptId(self._name, number), cause, is_final=is_final
                 )
-            case ("met", str(key), str(test)):
+            case messages.Affected(key, test):
                 self._breaker.note_affected_test(key, test)
             case _:
-                self.pid, self._plan, self.shard = message
+                assert_never(message)
+
+    @property
+    def shard(self) -> str:
+        """The line that describes the worker's shard, empty without one."""
+        return "" if self._collected is None else self._collected.shard
 
     @property
     def plan(self) -> TestPlan | None:
-        """The worker's collection, None until it is complete; parsed on access, since that of one worker is enough."""
-        return None if self._plan is None else TestPlan.from_wire(self._plan)
+        """The worker's collection, None until it is complete.
 
-    def send(self, what: str, numbers: Iterable[int]) -> None:
-        """Notify the worker, unless it is gone."""
-        self._send(what, list(numbers))
+        Parsed on access, since that of one worker is enough.
+        """
+        return (
+            None
+            if self._collected is None
+            else TestPlan.from_wire(self._collected.plan)
+        )
+
+    def send(self, message: messages.FromCoordinator) -> None:
+        """Send a message, unless the worker is gone."""
+        with suppress(OSError):
+            self._channel.send(messages.encode(message))
 
     def lost(self) -> None:
         """Release the attempts that the worker had started."""
         self._breaker.lost(self._name)
 
-    def _send(self, what: str, values: list[Any]) -> None:
-        with suppress(OSError):
-            self._channel.send((what, values))
+
+def unreadable(sender: str, error: MessageError) -> str:
+    """Return the text about a message that this process cannot read."""
+    return (
+        f"{sender} sent a message that this version of pytest-device cannot read ({error}): "
+        "install the same version on all machines of the run"
+    )
 
 
-def _plain(answer: Answer) -> list[str]:
-    return list(answer) if isinstance(answer, Cause) else [str(answer)]
-
-
-class RemoteJudge:
+class BreakerClient:
     """A worker's access to the run's breaker, which the coordinator holds for all workers; called from any thread."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._pid = channel, os.getpid()
         self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
 
-    def on_answer(self, number: int, *answer: str) -> None:
-        if asked := self._asked.get(number):
-            asked.put(Turn(answer[0]) if len(answer) == 1 else Cause(*answer))
+    def on_answer(self, message: messages.Answered) -> None:
+        if asked := self._asked.get(message.number):
+            asked.put(message.answer)
 
-    def ask(self, key: str, ticket: Ticket) -> Answer:
+    def ask(self, key: str, attempt: AttemptId) -> Answer:
         """Return the coordinator's answer, or GO without one."""
-        _, number = ticket
+        number = attempt.number
         self._asked[number] = answers = queue.SimpleQueue[Answer]()
         try:
-            if self._send("ask", key, number):
+            if self._send(messages.Ask(key, number)):
                 with suppress(queue.Empty):
                     return answers.get(timeout=_ANSWER_SECONDS)
             return Turn.GO
         finally:
             del self._asked[number]
 
-    def ready(self, key: str, ticket: Ticket) -> None:
-        self._send("ready", key, ticket[1])
+    def ready(self, key: str, attempt: AttemptId) -> None:
+        self._send(messages.Succeeded(key, attempt.number))
 
-    def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
-        self._send("failed", key, ticket[1], cause.verdict, cause.text, is_final)
+    def failed(
+        self, key: str, attempt: AttemptId, cause: Cause, *, is_final: bool
+    ) -> None:
+        self._send(messages.Failed(key, attempt.number, cause, is_final))
 
-    def released(self, key: str, ticket: Ticket) -> None:
-        self._send("released", key, ticket[1])
+    def released(self, key: str, attempt: AttemptId) -> None:
+        self._send(messages.Released(key, attempt.number))
 
     def note_affected_test(self, key: str, test: str) -> None:
-        self._send("met", key, test)
+        self._send(messages.Affected(key, test))
 
-    def _send(self, *message: Any) -> bool:
+    def _send(self, message: messages.FromWorker) -> bool:
         """Send a message, unless the coordinator is gone or this is a forked child, which gets no answers."""
         if os.getpid() != self._pid:
             return False
         with suppress(OSError):
-            self._channel.send(message)
+            self._channel.send(messages.encode(message))
             return True
         return False

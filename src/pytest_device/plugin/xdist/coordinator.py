@@ -1,10 +1,7 @@
 """The coordinator of a pytest-xdist run: what its workers share, their channels and their usage errors."""
 
-import os
-import signal
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,16 +17,18 @@ from pytest_device.plugin.options import (
     usage_error,
     will_run,
 )
+from pytest_device.plugin.output.outcomes import watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES
-from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
-from pytest_device.sessions.breaker import Breaker
+from pytest_device.plugin.xdist.channel import CHANNEL, Channel, WorkerChannel
+from pytest_device.plugin.xdist.messages import Interrupt, Over
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.provider.housekeeping import Housekeeping
+    from pytest_device.plugin.provider.backend import Housekeeping
     from pytest_device.plugin.xdist.advice import RemainingNeeds
+    from pytest_device.sessions.run_breaker import RunBreaker
     from pytest_device.settings import Settings
     from pytest_device.sharing import ServiceHost
 
@@ -68,8 +67,9 @@ class Coordinator:
         """Whether our scheduler assigns tests by device."""
         self._left: RemainingNeeds | None = None
         self._has_announced_shard = False
-        self._breaker: Breaker | None = None
+        self._breaker: RunBreaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
+        watch_outcomes(config, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Worker) -> None:
@@ -77,12 +77,10 @@ class Coordinator:
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
-            self._breaker = self._breaker or Breaker(
-                settings.start_attempts, time.monotonic
-            )
+            self._breaker = self._breaker or self._terminal.new_breaker()
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(
-                channel, self._terminal, name, self._breaker
+                channel, self._terminal, name, self._breaker, self._add_problem
             )
             # Without uvicorn, the worker reports the missing extra.
             if (
@@ -96,10 +94,13 @@ class Coordinator:
         except ConfigError as error:
             raise usage_error(error.problems) from None
 
+    def _add_problem(self, problem: str) -> None:
+        self._problems[problem] = None
+
     def _hosted(self) -> "ServiceHost":
         from pytest_device.sharing import ServiceHost
 
-        self._host = self._host or ServiceHost(redactor_of(self._config).add)
+        self._host = self._host or ServiceHost()
         return self._host
 
     def _connect(self, node: Worker, settings: "Settings") -> None:
@@ -110,7 +111,7 @@ class Coordinator:
                 f"{settings.source('local')} only serves this machine, but --tx names another one"
             )
         self._signals.install()
-        node.workerinput[RUN] = self._run_name = self._run_name or new_run()
+        self._run_name = self._run_name or new_run()
         if settings.local and will_run(self._config):
             node.workerinput[LOCAL] = self._started(settings)
         if (
@@ -119,6 +120,10 @@ class Coordinator:
             and not any(settings.service_problems())
         ):
             self._housekeeping = self._kept(settings)
+            if self._housekeeping.run:
+                # Another run may have the first name.
+                self._run_name = self._housekeeping.run.name
+        node.workerinput[RUN] = self._run_name
 
     def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
@@ -134,14 +139,16 @@ class Coordinator:
         }
 
     def _kept(self, settings: "Settings") -> "Housekeeping":
-        from pytest_device.plugin.provider.housekeeping import Housekeeping
+        from pytest_device.plugin.provider.backend import Housekeeping
+        from pytest_device.sessions.network import endpoint_at
 
         url, token = str(settings.url), settings.token
         if self._service is not None:
             url, token = self._service.url, self._service.token
         else:
             redactor_of(self._config)
-        return Housekeeping(settings, url, token, self._run_name, self._terminal)
+        service = endpoint_at(url, token)
+        return Housekeeping(settings, service, self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
@@ -165,6 +172,10 @@ class Coordinator:
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
+        if channel.plan and channel.plan.has_devices():
+            from pytest_device.plugin.output.device_report import record_tests
+
+            record_tests(self._config, settings_of(self._config), self._terminal)
         if (
             self._assigns
             or self._left
@@ -192,7 +203,7 @@ class Coordinator:
             and self._chosen != "each"
         ):
             for channel in self._channels.values():
-                channel.send(OVER, over)
+                channel.send(Over(tuple(over)))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Worker) -> None:
@@ -218,7 +229,7 @@ class Coordinator:
             self._housekeeping.finish(
                 session, until=until, others=True, by_signal=by_signal
             )
-            self._terminal.save_receipt(settings)
+            self._terminal.save_report(settings)
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:
@@ -232,19 +243,14 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down gracefully, and terminate the workers: pytest-xdist would wait ten seconds for them."""
+        """Shut down gracefully, and end the workers: pytest-xdist would let their tests run for five seconds.
+
+        Not by a signal to their processes: Ctrl-C sends them one at the same time, and of two signals in succession
+        their main threads may notice neither.
+        """
         self._signals.close()
-        if (
-            self._housekeeping and self._housekeeping.run and os.name != "nt"
-        ):  # on Windows, SIGTERM kills
-            here = {
-                channel.pid or 0
-                for node, channel in self._channels.items()
-                if _is_here(node)
-            }
-            for pid in here.intersection(self._housekeeping.run.pids_of_others()):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
+        for channel in self._channels.values():
+            channel.send(Interrupt())
 
     def pytest_unconfigure(self) -> None:
         """Stop the services, after the workers."""

@@ -9,7 +9,8 @@ import pytest
 from xdist.report import report_collection_diff  # pyright: ignore[reportMissingTypeStubs]
 from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-from pytest_device.plugin.xdist.channel import ASSIGNED, WorkerChannel
+from pytest_device.plugin.xdist.channel import WorkerChannel
+from pytest_device.plugin.xdist.messages import Assigned
 from pytest_device.scheduling.dispatcher import Dispatcher
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.work import Limits
@@ -119,10 +120,9 @@ class DeviceScheduling(LoadScheduling):
                 dispatcher.end_worker(node)
         for node, tests, is_over in dispatcher.assign(time.monotonic()):
             if tests:
-                self._channels[node].send(ASSIGNED, tests)
-                with suppress(
-                    OSError
-                ):  # the worker is gone; xdist will reassign its tests
+                self._channels[node].send(Assigned(tuple(tests)))
+                # The worker is gone; xdist will reassign its tests.
+                with suppress(OSError):
                     node.send_runtest_some(tests)
                     self.node2pending[node] += tests
             if is_over:

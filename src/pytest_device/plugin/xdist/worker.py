@@ -1,30 +1,37 @@
 """The later tests of a pytest-xdist worker, as sent by the coordinator."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 import pytest
 
 from pytest_device.plugin.shard import SHARD_LINE
-from pytest_device.plugin.state import history_of, is_unshared, need_counts, needs_of
+from pytest_device.plugin.state import (
+    PROBLEMS,
+    history_of,
+    is_unshared,
+    need_counts,
+    needs_of,
+)
+from pytest_device.plugin.xdist import messages
 from pytest_device.plugin.xdist.channel import (
-    ANSWER,
-    ASSIGNED,
     CHANNEL,
+    BreakerClient,
     Channel,
-    RemoteJudge,
+    unreadable,
 )
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.spec import Share
+from pytest_device.wire import MessageError
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
-    from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.sessions.reporter import Net
+    from pytest_device.sessions.request import DeviceRequirement
     from pytest_device.settings import Settings
 
 
@@ -33,7 +40,7 @@ class WorkerLink:
 
     def __init__(self, config: pytest.Config, channel: Channel, worker: str) -> None:
         self._config, self._channel, self._worker = config, channel, worker
-        self.judge = RemoteJudge(channel)
+        self.breaker = BreakerClient(channel)
         """Decides for all workers of the run."""
 
     @classmethod
@@ -48,39 +55,69 @@ class WorkerLink:
 
     def send_plan(self, plan: TestPlan) -> None:
         """Send this worker's collection."""
-        self._channel.send(
-            (os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, ""))
-        )
+        shard = self._config.stash.get(SHARD_LINE, "")
+        self._channel.send(messages.encode(messages.Collected(plan.to_wire(), shard)))
 
     def progress(self, text: str) -> None:
         """Show at once what this worker waits for, unless the coordinator is gone."""
         with suppress(OSError):
-            self._channel.send(f"{self._worker} {text}")
+            self._channel.send(
+                messages.encode(messages.Progress(f"{self._worker} {text}"))
+            )
 
     def preview(self, label: str, url: str) -> None:
         with suppress(OSError):
-            self._channel.send(("preview", f"{self._worker} {label}", url))
+            self._channel.send(
+                messages.encode(messages.Preview(f"{self._worker} {label}", url))
+            )
+
+    def warn(self, net: "Net", text: str) -> None:
+        """Show that a net is missing, unless another worker has said so."""
+        with suppress(OSError):
+            self._channel.send(messages.encode(messages.MissingNet(net, text)))
 
     def lookahead(
         self,
         items: Sequence[pytest.Item],
         needs: Mapping["DeviceRequirement", int],
         settings: "Settings",
+        on_interrupt: Callable[[], None],
     ) -> "WorkerLookahead":
-        """Return the lookahead of this worker; ``needs`` are numbered as in the plan."""
+        """Return the lookahead of this worker; ``needs`` are numbered as in the plan.
+
+        ``on_interrupt`` is called when a signal ends the run, in the thread that reads the channel.
+        """
         lookahead = WorkerLookahead(
             items, self._channel, needs, history_of(self._config), settings
         )
 
-        def on_message(message: tuple[str, Sequence[Any]]) -> None:
-            what, values = message
-            if what == ANSWER:
-                self.judge.on_answer(*values)
-            else:
-                lookahead.on_message(what, values)
+        def receive(data: bytes) -> None:
+            try:
+                message = messages.from_coordinator(data)
+            except MessageError as error:
+                _add_problem(self._config, unreadable("the coordinator", error))
+                return
 
-        self._channel.setcallback(on_message)
+            match message:
+                case messages.Assigned(tests):
+                    lookahead.assign(tests)
+                case messages.Over(numbers):
+                    lookahead.end(numbers)
+                case messages.Answered():
+                    self.breaker.on_answer(message)
+                case messages.Interrupt():
+                    on_interrupt()
+                case _:
+                    assert_never(message)
+
+        self._channel.setcallback(receive)
         return lookahead
+
+
+def _add_problem(config: pytest.Config, problem: str) -> None:
+    """Report a problem at the end of the run, which then exits as after a usage error."""
+    output: dict[str, Any] = vars(config)["workeroutput"]
+    output.setdefault(PROBLEMS, []).append(problem)
 
 
 class WorkerLookahead:
@@ -109,12 +146,15 @@ class WorkerLookahead:
         """Assigned tests that are not done; None if another scheduler assigns tests."""
         self._over: set[int] = set()
 
-    def on_message(self, what: str, numbers: Sequence[int]) -> None:
+    def assign(self, tests: Sequence[int]) -> None:
+        """Add tests that this worker will run: their indexes."""
         with self._lock:
-            if what == ASSIGNED:
-                self._pending = [*(self._pending or ()), *numbers]
-            else:
-                self._over |= set(numbers)
+            self._pending = [*(self._pending or ()), *tests]
+
+    def end(self, needs: Sequence[int]) -> None:
+        """Note the devices that no remaining test needs."""
+        with self._lock:
+            self._over |= set(needs)
 
     def _following(self) -> list[pytest.Item]:
         with self._lock:

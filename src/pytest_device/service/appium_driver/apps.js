@@ -3,15 +3,15 @@
 import { errors } from 'appium/driver.js';
 import { activityOf } from './activities.js';
 import { follow } from './background.js';
+import { densityOf, scaleOf, toClient } from './density.js';
 
-export const DENSITY = 160;
 const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
 
 /** Prepare the device as the session's capabilities require. */
 export async function prepare() {
   const { opts } = this;
   await speak(this);
-  const named = opts.appPackage ?? opts.bundleId;
+  const named = this.platform === 'iOS' ? opts.bundleId : opts.appPackage; // each driver ignores the other's
   if (opts.app) {
     if (opts.fullReset && named) await this.device.remove(named);
     this.application = await install(this, String(opts.app), named);
@@ -28,18 +28,18 @@ export async function prepare() {
 /** Return details of the device and the app for the session's capabilities. */
 export async function facts() {
   const { width, height, userAgent, system } = await this.askPage('screen');
+  const screen = toClient(this, { width, height });
   const id = this.application;
   const udid = this.opts.udid ?? process.env.PYTEST_DEVICE_UDID;
   return {
     platformVersion: this.opts.platformVersion ?? versionOf(userAgent, system),
     deviceName: this.opts.deviceName ?? process.env.PYTEST_DEVICE_DEVICE_NAME ?? 'Chromium',
     ...(udid ? { udid, deviceUDID: udid } : {}),
-    deviceScreenSize: `${width}x${height}`,
-    // Elements, touches and screenshots are all measured in the page's own pixels.
-    deviceScreenDensity: DENSITY,
-    pixelRatio: 1,
+    deviceScreenSize: `${screen.width}x${screen.height}`,
+    deviceScreenDensity: densityOf(this),
+    pixelRatio: scaleOf(this),
     statBarHeight: 0,
-    viewportRect: { left: 0, top: 0, width, height },
+    viewportRect: { left: 0, top: 0, ...screen },
     ...(id ? { [this.platform === 'iOS' ? 'bundleId' : 'appPackage']: id } : {}),
     ...(id && this.platform === 'Android' ? { appActivity: activityOf(this, id) } : {}),
   };
@@ -142,7 +142,7 @@ export const commands = {
 
   /** Set a permission of the page in front: granted, denied or prompt. */
   async allow(name, state) {
-    await this.toBrowser('/permissions', 'POST', { descriptor: { name }, state });
+    await this.browser.send('Browser.setPermission', { permission: { name }, setting: state });
     this.permissions.set(name, state);
   },
 };

@@ -32,26 +32,26 @@ export const commands = {
 
 async function hide(driver) {
   if (driver.away) return;
-  const before = await driver.toBrowser('/window/handles', 'GET');
-  const app = await driver.toBrowser('/window', 'GET');
+  const { target: app } = await driver.page();
   await driver.device.background();
-  const launcher = (await driver.toBrowser('/window/handles', 'GET')).find((handle) => !before.includes(handle));
-  driver.away = { app, launcher };
+  driver.away = { app, launcher: driver.browser.targets().at(-1) };
   await follow(driver);
 }
 
-/** Switch to the window that is in front now; the web view stays the app's, even in the background. */
+/** Let chromedriver follow the app in a web context: the web view stays the app's, even in the background. */
 export async function follow(driver) {
   const { app, launcher } = driver.away ?? {};
-  const open = await driver.toBrowser('/window/handles', 'GET');
-  if (open.includes(launcher)) {
-    await enter(driver, driver.inApp ? launcher : app);
+  const open = driver.browser.targets();
+  const isAway = launcher !== undefined && open.at(-1) === launcher;
+  if (!isAway) driver.away = null;
+  if (driver.inApp) return;
+  if (isAway) {
+    await enter(driver, app);
     return;
   }
-  driver.away = null;
   const current = app ?? (await driver.toBrowser('/window', 'GET').catch(() => null)); // none after a crash
   if (!current && (await driver.device.crash())) return; // in the lost window, each command reports the crash
-  if (app || !current) await enter(driver, open.includes(current) ? current : open.at(-1));
+  if (app || !open.includes(current)) await enter(driver, open.includes(current) ? current : open.at(-1));
 }
 
 async function enter(driver, handle) {

@@ -2,40 +2,78 @@
 
 import { errors } from 'appium/driver.js';
 import { follow } from './background.js';
+import * as dialogs from './dialogs.js';
 
 export const NATIVE = 'NATIVE_APP';
 const CHROMIUM = 'CHROMIUM';
+const FRAME = /\.frame\.(\d+)$/;
 
 const webView = (driver) => (driver.application ? `WEBVIEW_${driver.application}` : CHROMIUM);
+const frameName = (driver, { number }) => `${webView(driver)}.frame.${number}`;
 
 export const commands = {
   async getContexts() {
-    return [NATIVE, webView(this)];
+    return [NATIVE, webView(this), ...(await framesOf(this)).map((frame) => frameName(this, frame))];
   },
 
   /** Return the contexts with their pages, as the driver of the platform describes them. */
   async describeContexts() {
-    const id = webView(this);
-    const page = { title: await this.title(), url: await this.getUrl() };
-    if (this.platform === 'iOS') return [{ id: NATIVE }, { id, ...page, bundleId: this.application }];
+    const { width, height } = await this.askPage('screen');
+    const page = { title: await this.title(), url: await this.getUrl(), id: (await this.page()).target, x: 0, y: 0, width, height };
+    const frames = (await framesOf(this)).map((frame) => [frameName(this, frame), frame]);
+    const views = [[webView(this), page], ...frames];
+    if (this.platform === 'iOS') {
+      const bundleId = this.application;
+      return [{ id: NATIVE }, ...views.map(([id, { title, url }]) => ({ id, title, url, bundleId }))];
+    }
     const info = { Browser: 'Chrome', 'Android-Package': this.application };
-    return [{ proc: `@${id}`, webview: id, webviewName: id, info, pages: [{ ...page, type: 'page' }] }];
+    return views.map(([id, view]) => ({ proc: `@${id}`, webview: id, webviewName: id, info, pages: [pageOf(view)] }));
   },
 
   async getCurrentContext() {
-    return this.inApp ? NATIVE : webView(this);
+    return this.inApp ? NATIVE : this.context;
   },
 
   async setContext(name) {
     const wanted = name || NATIVE;
-    const known = [NATIVE, webView(this), CHROMIUM, 'WEBVIEW'];
+    const frames = (await framesOf(this)).map((frame) => frameName(this, frame));
+    const known = [NATIVE, webView(this), ...frames, CHROMIUM, 'WEBVIEW'];
     if (!known.includes(wanted)) {
       // Clients recognize the error by its message, so the stack trace lists the existing contexts.
       const error = new errors.NoSuchContextError();
-      error.stacktrace = `no context ${name}: there are ${known.slice(0, 2).join(', ')}`;
+      error.stacktrace = `no context ${name}: there are ${known.slice(0, -2).join(', ')}`;
       throw error;
     }
-    this.context = wanted === NATIVE ? NATIVE : webView(this);
+    const wasInFrame = FRAME.test(this.context);
+    this.context = [NATIVE, ...frames].includes(wanted) ? wanted : webView(this);
+    if (!this.inApp) await erased(this);
     await follow(this);
+    if (!this.inApp && (wasInFrame || FRAME.test(wanted))) await enterFrame(this, Number(FRAME.exec(wanted)?.[1] ?? 0));
   },
 };
+
+/** Return the frames of the page in front, none while a dialog is open or the app has crashed. */
+async function framesOf(driver) {
+  return await driver.askPage('frames').catch(() => []);
+}
+
+/** Let chromedriver use a frame of the page, counted from 1, or with 0 the page itself. */
+async function enterFrame(driver, number) {
+  await driver.toBrowser('/frame', 'POST', { id: null });
+  if (number === 0) return;
+  const frames = await driver.toBrowser('/elements', 'POST', { using: 'css selector', value: 'iframe' });
+  await driver.toBrowser('/frame', 'POST', { id: frames[number - 1] });
+}
+
+/** Describe a page as the WebView of a phone does: clients look at its description for what is on the screen. */
+function pageOf({ title, url, id, x, y, width, height }) {
+  const place = { screenX: Math.round(x), screenY: Math.round(y), width: Math.round(width), height: Math.round(height) };
+  const description = JSON.stringify({ attached: true, empty: false, never_attached: false, visible: true, ...place });
+  return { title, url, type: 'page', description, ...(id ? { id } : {}) };
+}
+
+/** A web page has its dialogs itself. */
+async function erased(driver) {
+  dialogs.erase(driver);
+  await driver.drawing;
+}

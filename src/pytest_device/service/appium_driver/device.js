@@ -7,14 +7,21 @@ const LIMIT_MS = 120_000;
 
 export class Device {
   #url;
+  /** The addresses of the apps, until the next installation. */
+  #bases = null;
+  #afterChange;
 
-  constructor(url) {
+  /** `afterChange` is called after each command that may open or close pages. */
+  constructor(url, afterChange) {
     this.#url = url;
+    this.#afterChange = afterChange;
   }
 
   /** Send a command; return its result. */
   async #ask(method, path, body) {
-    return await (await this.#reply(method, path, body)).json();
+    const reply = await this.#reply(method, path, body);
+    if (method === 'POST') await this.#afterChange();
+    return await reply.json();
   }
 
   /** Throws UnknownError with the service's message; the URL is a secret. */
@@ -37,6 +44,7 @@ export class Device {
 
   /** Install an app from a path or a URL; return its id. */
   async install(app, applicationId) {
+    this.#bases = null;
     return (await this.#ask('POST', 'install', { app, ...(applicationId ? { applicationId } : {}) })).applicationId;
   }
 
@@ -67,6 +75,12 @@ export class Device {
     return (await this.#ask('GET', 'apps')).apps;
   }
 
+  /** Return the address that an app's pages begin with, null if the app is not installed. */
+  async base(applicationId) {
+    this.#bases ??= (await this.#ask('GET', 'bases')).bases;
+    return this.#bases?.[applicationId] ?? null;
+  }
+
   /** Return the id of the installed app in front, if there is one. */
   async front() {
     return Object.entries(await this.apps()).find(([, state]) => state === FOREGROUND)?.[0] ?? null;
@@ -86,6 +100,15 @@ export class Device {
     await this.#ask('POST', 'close-others');
   }
 
+  /** Open an empty page over all others, which remain the app's. */
+  async openOverlay() {
+    await this.#ask('POST', 'open-overlay');
+  }
+
+  async removeOverlay() {
+    await this.#ask('POST', 'remove-overlay');
+  }
+
   async orientation() {
     return (await this.#ask('GET', 'orientation')).orientation;
   }
@@ -102,11 +125,6 @@ export class Device {
   /** Return how the app in front has crashed, null if it has not. */
   async crash() {
     return (await this.#ask('GET', 'crash')).crash;
-  }
-
-  /** Return the type of the page's open dialog: alert, confirm, prompt or beforeunload. */
-  async dialogType() {
-    return (await this.#ask('GET', 'dialog')).type;
   }
 
   /** Deliver a web push to an app, by default the one in front. */

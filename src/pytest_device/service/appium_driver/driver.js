@@ -1,33 +1,30 @@
-// The Appium driver: executes some commands itself, and forwards the others to chromedriver.
+// The Appium driver: executes the commands of the native context itself, and forwards those of web pages to chromedriver.
 
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { errors } from 'appium/driver.js';
-import { util } from 'appium/support.js';
 import { ChromiumDriver } from 'appium-chromium-driver';
+import * as actions from './actions.js';
 import * as alerts from './alerts.js';
 import * as apps from './apps.js';
 import * as background from './background.js';
+import { Browser } from './browser.js';
+import * as browserCommands from './browser-commands.js';
 import * as capabilities from './capabilities.js';
 import * as contexts from './contexts.js';
 import * as crash from './crash.js';
+import * as density from './density.js';
 import { Device } from './device.js';
+import * as dialogs from './dialogs.js';
 import * as elements from './elements.js';
+import { FoundAgain } from './found-again.js';
 import * as logs from './logs.js';
 import * as mobile from './mobile.js';
 import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
 const HOST = '127.0.0.1';
-const REFUSALS = {
-  selector: errors.InvalidSelectorError, argument: errors.InvalidArgumentError, state: errors.InvalidElementStateError,
-};
 const SCRIPT_LIMIT_MS = 60_000;
-
-const PAGE_SCRIPT = ['page-tree.js', 'page-fields.js', 'page-find.js', 'page-answer.js']
-  .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
-  .concat('return answer(...arguments);')
-  .join('\n');
+const PAGE_LOAD_LIMIT_MS = 300_000;
 
 const SESSION = '^/session/[^/]+';
 const pairs = (method, paths) => paths.map((path) => [method, new RegExp(`${SESSION}${path}$`)]);
@@ -41,10 +38,14 @@ const OWN = ['GET', 'POST']
 const OWN_IN_APP = [
   ...OWN,
   ...pairs('GET', [
-    '/(source|url|title|window/rect)',
-    '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|attribute/.*)',
+    '/(source|window/rect|screenshot|alert/text)',
+    '/element/[^/]+/(text|name|rect|enabled|selected|displayed|location_in_view|screenshot|attribute/.*)',
   ]),
-  ...pairs('POST', ['/url', '/execute/async', '/element/[^/]+/(click|clear|value)']),
+  ...pairs('POST', [
+    '/(url|back|actions|execute/async|goog/cdp/execute)', '/alert/(text|accept|dismiss)', '/element/[^/]+/(click|clear|value)',
+  ]),
+  ...pairs('DELETE', ['/actions']),
+  ...browserCommands.PATHS.flatMap(([method, path]) => pairs(method, [path])),
 ];
 
 export class LocalDriver extends ChromiumDriver {
@@ -57,6 +58,9 @@ export class LocalDriver extends ChromiumDriver {
     },
     '/session/:sessionId/appium/stop_recording_screen': {
       POST: { command: 'stopRecordingScreen', payloadParams: { optional: ['options'] } },
+    },
+    '/session/:sessionId/appium/execute_driver': {
+      POST: { command: 'executeDriverScript', payloadParams: { required: ['script'], optional: ['type', 'timeout'] } },
     },
     '/session/:sessionId/appium/device/open_notifications': { POST: { command: 'openNotifications' } },
     '/session/:sessionId/appium/device/current_package': { GET: { command: 'getCurrentPackage' } },
@@ -80,10 +84,21 @@ export class LocalDriver extends ChromiumDriver {
     // On the instance: the base class sets some of these as fields, which hide methods.
     Object.assign(
       this,
-      ...[alerts, apps, background, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
+      ...[actions, alerts, apps, background, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
     );
+    Object.assign(this, density.translated(this));
     this.locatorStrategies = STRATEGIES;
-    this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL);
+    this.proxyReqRes = async (...request) => await (await this.chromedriver()).proxyReq(...request);
+    this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
+    /** The connection to the browser, and the page that the last command used. */
+    this.browser = this.shown = null;
+    /** The views of a dialog: { page, still, answer }, null without one; and the drawing in progress. */
+    this.view = null;
+    this.drawing = Promise.resolve();
+    /** The start of chromedriver, null until a web context needs it. */
+    this.starting = null;
+    this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
+    this.foundAgain = new FoundAgain();
     this.application = null;
     this.context = contexts.NATIVE;
     this.recorder = null;
@@ -106,10 +121,14 @@ export class LocalDriver extends ChromiumDriver {
     return this.inApp ? OWN_IN_APP : OWN;
   }
 
-  /** Start the session: attach to the browser, then install and launch the app the capabilities name. */
+  proxyActive() {
+    return this.browser !== null;
+  }
+
+  /** Start the session: connect to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
     args.slice(0, 3).forEach(capabilities.check);
-    await this.device.closeOthers(); // chromedriver attaches to the page that was opened last
+    await this.device.closeOthers(); // the app is on the page that was opened first
     const [sessionId] = await super.createSession(...args);
     try {
       this.heldBefore = await this.device.orientation();
@@ -122,25 +141,59 @@ export class LocalDriver extends ChromiumDriver {
     return [sessionId, this.caps];
   }
 
+  /** Execute a command of a client; in the native context, refuse those for web pages as the platform's driver does. */
+  async executeCommand(command, ...args) {
+    if (!this.inApp || !browserCommands.isForPages(command)) return await super.executeCommand(command, ...args);
+    await this.clearNewCommandTimeout();
+    await this.startNewCommandTimeout();
+    return browserCommands.answerTo(command, this.platform);
+  }
+
   async deleteSession(sessionId) {
     this.recorder?.stop();
-    if (this._cd && this.application && this.opts.shouldTerminateApp !== false) {
+    if (this.browser && this.application && this.opts.shouldTerminateApp !== false) {
       await this.device.terminate(this.application).catch((error) => this.log.warn(error.message));
     }
     if (this.heldBefore) await hold(this, this.heldBefore).catch((error) => this.log.warn(error.message));
+    if (this.view) await this.device.removeOverlay().catch((error) => this.log.warn(error.message));
     await super.deleteSession(sessionId);
+    await this.browser?.close();
+    this.browser = null;
   }
 
+  /** Connect to the browser: the base class calls this at the start, chromedriver starts when it is needed. */
   async startChromedriverSession() {
+    this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
+      limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
+      onDialog: (page) => alerts.onDialog(this, page),
+      onDialogClosed: () => dialogs.erase(this),
+      onAnswer: (payload) => dialogs.onAnswer(this, payload),
+    });
+    return this.opts;
+  }
+
+  /** Return chromedriver, which runs from its first use until the end of the session. */
+  async chromedriver() {
+    this.starting ??= this.#startChromedriver();
+    try {
+      await this.starting;
+    } catch (error) {
+      this.starting = null;
+      throw error;
+    }
+    return this.cd;
+  }
+
+  async #startChromedriver() {
     Object.assign(this.opts, {
       executable: process.env.PYTEST_DEVICE_CHROMEDRIVER,
       chromedriverPort: await freePort(), // two sessions on one port would stop each other's chromedriver
       autodownloadEnabled: false,
       disableBuildCheck: true,
     });
-    const capabilities = await super.startChromedriverSession();
+    await super.startChromedriverSession();
     crash.explain(this, this.cd.jwproxy);
-    return capabilities;
+    await this.proxyCommand('/timeouts', 'POST', { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs });
   }
 
   async getBrowserInfo() {
@@ -157,35 +210,69 @@ export class LocalDriver extends ChromiumDriver {
     };
   }
 
-  /** Query the page's scripts; `element` is an ID, or null. Throws an error if they refuse it. */
-  async askPage(ask, request = {}, element = null) {
-    const target = {
-      platform: this.platform, application: this.application ?? '', launcher: background.LAUNCHERS[this.platform],
-    };
-    const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
-    const query = () => this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
-    // A page that is closed meanwhile does not respond; the next query returns the reason.
-    const { value, refused, message } = (await query()) ?? (await query()) ?? {};
-    if (refused) throw new REFUSALS[refused](message);
-    return value;
+  /** Return the page on the screen. Throws UnknownError while the app that was there has crashed. */
+  async page() {
+    await this.drawing;
+    let page = await this.browser.front();
+    if (page.dialog && this.inApp) {
+      await dialogs.draw(this, page);
+      page = await this.browser.front();
+    }
+    const isLost = page !== this.shown && this.shown?.isGone;
+    if (page.hasCrashed || (isLost && (await this.device.crash()))) throw crash.crashed(this);
+    this.shown = page;
+    page.report();
+    return page;
   }
 
+  /** Do something with the page on the screen; explain an error because of its end. */
+  async onPage(work) {
+    return await crash.explained(this, async () => await work(await this.page()));
+  }
+
+  /** Query the page's scripts; `element` is an ID, or null. Throws an error if they refuse it. */
+  async askPage(ask, request = {}, element = null) {
+    const { platform, application } = this;
+    const target = {
+      platform, application: application ?? '', base: application && (await this.device.base(application)),
+      scale: density.scaleOf(this), launcher: background.LAUNCHERS[platform], browser: background.BROWSERS[platform],
+    };
+    if (element !== null) {
+      await this.page();
+      dialogs.check(this.view, element);
+    }
+    const query = (current) => this.onPage((page) => page.query({ ask, target, ...request }, current));
+    return element === null ? await query(null) : await this.foundAgain.use(element, query);
+  }
+
+  /** Send a command to chromedriver. */
   async toBrowser(path, method, body = {}) {
+    await this.chromedriver();
     return await this.proxyCommand(path, method, method === 'GET' ? undefined : body);
   }
 
-  /** Send a command of the Chrome DevTools Protocol. */
+  /** Send a command of the Chrome DevTools Protocol to the page on the screen. */
   async cdp(cmd, params = {}) {
-    return await this.toBrowser('/goog/cdp/execute', 'POST', { cmd, params });
+    return await this.onPage((page) => page.send(cmd, params));
+  }
+
+  async executeCdp(cmd, params) {
+    return await this.cdp(cmd, params);
+  }
+
+  async updateSettings(settings) {
+    density.check(settings);
+    await super.updateSettings(settings);
   }
 
   async implicitWaitW3C(ms) {
     await super.implicitWaitW3C(ms);
-    await this.toBrowser('/timeouts', 'POST', { implicit: this.implicitWaitMs });
+    await this.#limit({ implicit: this.implicitWaitMs });
   }
 
   async pageLoadTimeoutW3C(ms) {
-    await this.toBrowser('/timeouts', 'POST', { pageLoad: this.parseTimeoutArgument(ms) });
+    this.pageLoadMs = this.parseTimeoutArgument(ms);
+    await this.#limit({ pageLoad: this.pageLoadMs });
   }
 
   async scriptTimeoutW3C(ms) {
@@ -193,7 +280,11 @@ export class LocalDriver extends ChromiumDriver {
   }
 
   async getTimeouts() {
-    return { ...(await super.getTimeouts()), ...(await this.toBrowser('/timeouts', 'GET')), script: SCRIPT_LIMIT_MS };
+    return { implicit: this.implicitWaitMs, pageLoad: this.pageLoadMs, script: SCRIPT_LIMIT_MS };
+  }
+
+  async #limit(timeouts) {
+    if (this.starting) await this.toBrowser('/timeouts', 'POST', timeouts);
   }
 }
 

@@ -3,73 +3,81 @@
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
 import { util } from 'appium/support.js';
-import * as alerts from './alerts.js';
-import { tap } from './gestures.js';
-import { queryFor, webLocator } from './selectors.js';
+import { isError } from './alerts.js';
+import * as dialogs from './dialogs.js';
+import { scaleOf, toClient } from './density.js';
+import { press } from './gestures.js';
+import { Keyboard } from './keyboard.js';
+import { checkStrategy, queryFor, webLocator, wordsOf } from './selectors.js';
 
 const POLL_MS = 100;
-const IOS_NAMES = { placeholder: 'placeholderValue', isEnabled: 'enabled', isVisible: 'visible', displayed: 'visible' };
+/** Other names of Android's attributes, in lower case. */
 const ANDROID_NAMES = {
-  contentDescription: 'content-desc', name: 'content-desc', resourceId: 'resource-id', className: 'class',
-  longClickable: 'long-clickable', isDisplayed: 'displayed', label: 'content-desc', value: 'text',
+  contentdescription: 'content-desc', name: 'text', resourceid: 'resource-id', classname: 'class',
+  longclickable: 'long-clickable',
 };
+const IOS_ATTRIBUTES = [
+  'type', 'value', 'name', 'label', 'placeholderValue', 'enabled', 'visible', 'accessible', 'selected', 'focused', 'index',
+  'rect', 'traits', 'hittable', 'minValue', 'maxValue',
+];
+const ANDROID_ATTRIBUTES = [
+  'checkable', 'checked', 'class', 'clickable', 'content-desc', 'enabled', 'focusable', 'focused', 'long-clickable',
+  'package', 'password', 'resource-id', 'scrollable', 'selected', 'text', 'hint', 'bounds', 'displayed',
+];
 
 export const commands = {
   async findElOrEls(strategy, selector, mult, context) {
     const element = context ? util.unwrapElement(context) : null;
-    const search = this.inApp ? inApp(this, strategy, selector, element) : inPage(this, strategy, selector, element);
+    if (!this.inApp) return await inPage(this, strategy, selector, element, mult);
+    checkStrategy(strategy, this.platform);
     let hits = [];
-    const seen = async () => (hits = await search(mult)).length > 0;
-    if (this.inApp) await waited(this, seen);
-    else await seen();
-    if (mult) return hits;
-    if (!hits.length) {
-      const message = `no element found by ${strategy}: ${selector}`;
-      throw new errors.NoSuchElementError(message);
+    let reason = null;
+    let search = null;
+    try {
+      search = inApp(this, strategy, selector, element);
+      await waited(this, async () => (hits = await search(mult)).length > 0);
+    } catch (error) {
+      if (!isSwallowed(this, strategy, error)) throw error;
+      reason = error.message;
     }
-    return hits[0];
+    if (mult) return hits;
+    if (hits.length) return remembered(this, hits[0], search);
+    throw notFound(strategy, selector, reason ?? (await hintFor(this, strategy, selector)));
   },
 
   async getPageSource() {
-    return await alerts.unless(this, () => this.askPage('source'), alerts.source);
+    return await this.askPage('source');
   },
 
   async getText(element) {
-    return alerts.is(element) ? alerts.textOf(this, element) : (await described(this, element)).text;
+    return (await described(this, element)).text;
   },
 
+  /** Return the tag name: on Android the content description. */
   async getName(element) {
-    return alerts.is(element) ? alerts.attributeOf(this, element, 'class') : (await described(this, element)).type;
+    if (this.platform === 'Android') return await this.getAttribute('content-desc', element);
+    return await this.getAttribute('type', element);
   },
 
   async getAttribute(name, element) {
-    if (alerts.is(element)) return alerts.attributeOf(this, element, name);
     const { attributes, facts } = await described(this, element);
-    const known = this.platform === 'iOS' ? IOS_NAMES : ANDROID_NAMES;
-    const own = attributes[name] ?? attributes[known[name]];
-    if (own !== undefined) return own;
-    if (name === 'rect') return facts.rect;
-    const flag = facts[name];
-    if (typeof flag === 'boolean') return String(flag);
-    return await this.toBrowser(`/element/${element}/attribute/${name}`, 'GET');
+    return this.platform === 'iOS' ? iosAttribute(name, attributes, facts) : androidAttribute(name, attributes);
   },
 
   async elementDisplayed(element) {
-    return alerts.is(element) || (await described(this, element)).facts.displayed;
+    return (await described(this, element)).facts.displayed;
   },
 
   async elementEnabled(element) {
-    return alerts.is(element) || (await described(this, element)).facts.enabled;
+    return (await described(this, element)).facts.enabled;
   },
 
   async elementSelected(element) {
-    if (alerts.is(element)) return false;
-    const { checkable, checked, selected } = (await described(this, element)).facts;
-    return checkable ? checked : selected;
+    return (await described(this, element)).attributes.selected === 'true';
   },
 
   async getElementRect(element) {
-    return alerts.is(element) ? alerts.rect : await this.askPage('rect', {}, element);
+    return toClient(this, await this.askPage('rect', {}, element));
   },
 
   async getLocationInView(element) {
@@ -79,17 +87,10 @@ export const commands = {
 
   /** Tap the center of an element, even if another one covers it, as a finger would. */
   async click(element) {
-    if (alerts.is(element)) {
-      await alerts.press(this, element);
-      return;
-    }
-    await this.askPage('press', {}, element);
-    try {
-      await this.toBrowser(`/element/${element}/click`, 'POST');
-    } catch (error) {
-      if (!alerts.isError(error, errors.ElementClickInterceptedError)) throw error;
-      await tap(this, await this.askPage('middle', {}, element));
-    }
+    const { options, ...point } = await this.askPage('press', {}, element);
+    if (!options) return await press(this, point);
+    const page = await this.page();
+    return await dialogs.offer(this, page, options, (index) => page.query({ ask: 'choose', index, target: {} }, element));
   },
 
   async clear(element) {
@@ -99,37 +100,118 @@ export const commands = {
   async setValue(given, element) {
     const text = Array.isArray(given) ? given.join('') : String(given);
     const isTyped = await this.askPage('fill', { text }, element);
-    if (isTyped) await this.toBrowser(`/element/${element}/value`, 'POST', { text });
+    if (isTyped) await this.onPage((page) => page.input(new Keyboard().typed(text)));
   },
 
   async getWindowRect() {
     const { width, height } = await this.askPage('screen');
-    return { x: 0, y: 0, width, height };
+    return toClient(this, { x: 0, y: 0, width, height });
   },
 
   async getUrl() {
-    return await this.toBrowser('/url', 'GET');
+    return (await this.onPage((page) => page.address())).url;
   },
 
   async title() {
-    return await this.toBrowser('/title', 'GET');
+    return await this.askPage('title');
+  },
+
+  async back() {
+    if (!(await dialogs.dismiss(this))) await this.onPage((page) => page.go(-1));
+  },
+
+  async getScreenshot() {
+    if (scaleOf(this) === 1) return await this.onPage((page) => page.screenshot());
+    const { width, height } = await this.askPage('screen');
+    return await this.onPage((page) => page.screenshot({ x: 0, y: 0, width, height, scale: scaleOf(this) }));
+  },
+
+  async getElementScreenshot(element) {
+    await this.askPage('middle', {}, element);
+    const clip = { ...(await this.askPage('rect', {}, element)), scale: scaleOf(this) };
+    return await this.onPage((page) => page.screenshot(clip));
   },
 };
+
+const wrapped = (ids) => ids.map((id) => util.wrapElement(id));
+
+/** Return an attribute as UiAutomator2 does: a missing value is the text null, and names ignore case. */
+function androidAttribute(name, attributes) {
+  const lower = name.toLowerCase();
+  const known = ANDROID_NAMES[lower] ?? lower;
+  if (ANDROID_ATTRIBUTES.includes(known)) return String(attributes[known] ?? null);
+  throw unknownAttribute(name, ANDROID_ATTRIBUTES);
+}
+
+/** Return an attribute as XCUITest does: null if it has no value, and what is no text as JSON. */
+function iosAttribute(name, attributes, { rect, displayed }) {
+  const plain = name.replace(/^wd([A-Z])/, (_, letter) => letter.toLowerCase());
+  if (!IOS_ATTRIBUTES.includes(plain)) throw unknownAttribute(name, IOS_ATTRIBUTES);
+  if (plain === 'rect') return JSON.stringify({ y: rect.y, x: rect.x, width: rect.width, height: rect.height });
+  if (plain === 'hittable') return String(displayed);
+  const value = attributes[plain] ?? null;
+  // The driver takes the numbers 0 and 1 for false and true.
+  return plain === 'index' && Number(value) <= 1 ? String(value === '1') : value;
+}
+
+function unknownAttribute(name, attributes) {
+  const there = attributes.join(', ');
+  return new errors.UnknownError(`the attribute '${name}' is unknown. Only the following attributes are supported: ${there}`);
+}
 
 async function described(driver, element) {
   return await driver.askPage('describe', {}, element);
 }
 
 function inApp(driver, strategy, selector, element) {
-  const query = queryFor(strategy, selector, driver.platform);
-  const among = (alert) => alerts.found(alert, query, strategy);
-  return (many) => alerts.unless(driver, () => driver.askPage('find', { query, many }, element), among);
+  const query = queryFor(strategy, selector, appOf(driver));
+  return (many) => {
+    // Of several UiSelectors, the server looks for all elements with each, but for one element with the first.
+    const part = !many && query.any ? query.any[0] : query;
+    return driver.askPage('find', { query: part, many, isDeep: true }, element).then(wrapped);
+  };
 }
 
-function inPage(driver, strategy, selector, element) {
+/** Return what completes short IDs: the package of the session's app, unless the setting says not to. */
+function appOf({ platform, caps, application, settings }) {
+  const { disableIdLocatorAutocompletion } = settings.getSettings();
+  const isCompleted = String(disableIdLocatorAutocompletion) !== 'true';
+  return { platform, package: caps.appPackage ?? application, isCompleted };
+}
+
+/** Return a locator that finds on a phone what a failed look-up probably meant. */
+async function hintFor(driver, strategy, selector) {
+  const request = { wanted: wordsOf(strategy, selector), selector, isClass: strategy === 'class name' };
+  return await driver.askPage('hint', request);
+}
+
+async function inPage(driver, strategy, selector, element, mult) {
   const [using, value] = webLocator(strategy, selector);
   const path = `${element ? `/element/${element}` : ''}/elements`;
-  return () => driver.toBrowser(path, 'POST', { using, value });
+  const hits = await driver.toBrowser(path, 'POST', { using, value });
+  if (mult) return hits;
+  if (hits.length) return hits[0];
+  throw notFound(strategy, selector);
+}
+
+/** Only the server of Android finds an element again, and none that was one of several. */
+function remembered(driver, hit, search) {
+  const again = async () => {
+    const [current] = await search(false);
+    return current ? util.unwrapElement(current) : null;
+  };
+  if (driver.platform === 'Android') driver.foundAgain.remember(util.unwrapElement(hit), again);
+  return hit;
+}
+
+/** XCUITest takes an invalid locator for one that matches nothing, except for CSS, which it translates itself. */
+function isSwallowed({ platform }, strategy, error) {
+  return platform === 'iOS' && strategy !== 'css selector' && isError(error, errors.InvalidSelectorError);
+}
+
+function notFound(strategy, selector, hint = null) {
+  const message = `no element found by ${strategy}: ${selector}`;
+  return new errors.NoSuchElementError(hint ? `${message}; ${hint}` : message);
 }
 
 /** Poll until an element is found or the implicit wait is over. */

@@ -39,11 +39,19 @@ async function pinch(driver, args, percent = 0.7, open = true) {
   await driver.cdp('Emulation.setPageScaleFactor', { pageScaleFactor: 1 });
 }
 
+/** Press a point of the screen like an element that is clicked. */
+export async function press(driver, { x, y }) {
+  const at = (type, buttons) => ['Input.dispatchMouseEvent', { type, x, y, ...buttons }];
+  const button = { button: 'left', clickCount: 1 };
+  const events = [at('mouseMoved'), at('mousePressed', button), at('mouseReleased', button)];
+  await driver.onPage((page) => page.input(events));
+}
+
 async function touch(driver, fingers) {
   const actions = fingers.map((steps, index) => ({
     type: 'pointer', id: `finger${index + 1}`, parameters: { pointerType: 'touch' }, actions: steps,
   }));
-  await driver.toBrowser('/actions', 'POST', { actions });
+  await driver.performOnPage(actions);
 }
 
 const move = ({ x, y }, duration = 0) => ({

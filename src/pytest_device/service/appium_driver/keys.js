@@ -1,6 +1,7 @@
 // Keys of an Android device and buttons of an iPhone.
 
 import { errors } from 'appium/driver.js';
+import { Keyboard } from './keyboard.js';
 
 const SHIFT = '\uE008';
 const SHIFT_MASK = 0x41;
@@ -60,12 +61,13 @@ export async function performEditorAction(driver, { action }) {
 
 /** Type keys one by one to the focused element. */
 export async function typeKeys(driver, keys) {
-  await pressKeys(driver, [], keys.flatMap((key) => [...(typeof key === 'string' ? key : key.key)]));
+  const text = keys.map((key) => (typeof key === 'string' ? key : key.key)).join('');
+  await driver.onPage((page) => page.input(new Keyboard().typed(text)));
 }
 
 /** Close the keyboard if it is shown, else go back. */
 async function goBack(driver) {
-  if (!(await driver.askPage('blur'))) await driver.toBrowser('/back', 'POST');
+  if (driver.view || !(await driver.askPage('blur'))) await driver.back();
 }
 
 async function pressKeys(driver, held, keys, ms = 0) {
@@ -73,5 +75,5 @@ async function pressKeys(driver, held, keys, ms = 0) {
   const pause = ms ? [{ type: 'pause', duration: ms }] : [];
   const typed = keys.flatMap((value) => [{ type: 'keyDown', value }, ...pause, { type: 'keyUp', value }]);
   const actions = [...held.map(press('keyDown')), ...typed, ...held.map(press('keyUp'))];
-  await driver.toBrowser('/actions', 'POST', { actions: [{ type: 'key', id: 'keyboard', actions }] });
+  await driver.performActions([{ type: 'key', id: 'keyboard', actions }]);
 }

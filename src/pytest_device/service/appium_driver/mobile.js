@@ -3,11 +3,11 @@
 import { errors } from 'appium/driver.js';
 import { startActivity } from './activities.js';
 import * as alerts from './alerts.js';
-import { DENSITY } from './apps.js';
 import { follow } from './background.js';
+import { densityOf, toClient } from './density.js';
 import { GESTURES } from './gestures.js';
 import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
-import { isMobile, parsed, refusal } from './scripts.js';
+import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
 
 const OFFLINE = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
 const ONLINE = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
@@ -52,8 +52,8 @@ const DEVICE = {
     return { statusBarSize: { width, height: 0 }, scale: 1, screenSize: { width, height } };
   },
   viewportRect: (driver) => driver.getViewport(),
-  viewportScreenshot: (driver) => driver.toBrowser('/screenshot', 'GET'),
-  getDisplayDensity: () => DENSITY,
+  viewportScreenshot: (driver) => driver.getScreenshot(),
+  getDisplayDensity: densityOf,
   getOrientation: (driver) => driver.getOrientation(),
   hideKeyboard: (driver) => driver.hideKeyboard(),
   isKeyboardShown: (driver) => driver.isKeyboardShown(),
@@ -121,8 +121,12 @@ const DEVICE = {
 const CALLS = { ...APPS, ...DEVICE, ...GESTURES };
 
 export const commands = {
-  /** Execute a `mobile:` script, or in the web context a script of the page. */
+  /** Execute a `mobile:` script, or in the web context a script of the page; ignore a cloud's status scripts. */
   async execute(script, args = []) {
+    if (setsCloudStatus(script)) {
+      this.log.warn(`ignored: ${script.split(/[=:]/)[0]} sets a test's status at another service`);
+      return null;
+    }
     if (!isMobile(script)) return await inPage(this, '/execute/sync', { script, args });
     const [name, given] = parsed(script, args, this.platform);
     return (await CALLS[name](this, given, name)) ?? null;
@@ -135,16 +139,18 @@ export const commands = {
   async deviceInfo() {
     const { width, height, language } = await this.askPage('screen');
     const { deviceName, platformVersion } = this.caps;
-    const { offset } = await this.askPage('clock');
-    return {
-      model: deviceName, platformVersion, locale: language, timeZoneOffset: offset, isSimulator: true,
-      realDisplaySize: `${width}x${height}`, displayDensity: DENSITY,
-    };
+    const { offset, timeZone } = await this.askPage('clock');
+    const model = { model: deviceName, timeZone, timeZoneOffset: offset, isSimulator: true };
+    const locale = localeOf(language, this.platform);
+    if (this.platform === 'iOS') return { ...model, name: deviceName, currentLocale: locale };
+    const real = toClient(this, { width, height });
+    const display = { realDisplaySize: `${real.width}x${real.height}`, displayDensity: densityOf(this) };
+    return { ...model, ...display, platformVersion, locale };
   },
 
   async getViewport() {
     const { width, height } = await this.askPage('screen');
-    return { left: 0, top: 0, width, height };
+    return toClient(this, { left: 0, top: 0, width, height });
   },
 
   async hideKeyboard() {
@@ -163,8 +169,7 @@ export const commands = {
   async getClipboard(contentType = 'plaintext') {
     plain(contentType);
     await this.cdp('Browser.grantPermissions', CLIPBOARD);
-    const script = 'window.focus(); return navigator.clipboard.readText();';
-    const text = await this.toBrowser('/execute/sync', 'POST', { script, args: [] });
+    const text = await this.onPage((page) => (this.view ? page.paste() : page.evaluate('window.focus(); navigator.clipboard.readText()')));
     return Buffer.from(text ?? '').toString('base64');
   },
 
@@ -172,15 +177,28 @@ export const commands = {
   async setClipboard(content, contentType = 'plaintext') {
     plain(contentType);
     await this.cdp('Browser.grantPermissions', CLIPBOARD);
-    const script = 'window.focus(); return navigator.clipboard.writeText(arguments[0]);';
     const text = Buffer.from(String(content), 'base64').toString();
-    await this.toBrowser('/execute/sync', 'POST', { script, args: [text] });
+    const write = `window.focus(); navigator.clipboard.writeText(${JSON.stringify(text)})`;
+    await this.onPage((page) => (this.view ? page.copy(text) : page.evaluate(write)));
+  },
+
+  /** A command of a plugin of Appium, which runs a script in Appium's own process. */
+  async executeDriverScript() {
+    const why = "Appium runs it in its own process only with the plugin 'execute-driver', which the local device has not";
+    throw new errors.UnknownCommandError(`the local device does not support execute_driver: ${why}. Send the commands`);
   },
 
   async openNotifications() {
     DEVICE.openNotifications(this, {}, 'openNotifications');
   },
 };
+
+/** Write a locale as the platform does: with a script, zh-Hant_TW on iOS and zh_TW_#Hant on Android. */
+function localeOf(tag, platform) {
+  const { language, script, region } = new Intl.Locale(tag.replace(/@.*$/, ''));
+  if (platform === 'iOS') return [[language, script].filter(Boolean).join('-'), region].filter(Boolean).join('_');
+  return [language, region, script && `#${script}`].filter(Boolean).join('_');
+}
 
 async function inPage(driver, path, body) {
   if (!driver.inApp) return await driver.toBrowser(path, 'POST', body);

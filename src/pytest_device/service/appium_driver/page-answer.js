@@ -1,26 +1,42 @@
 // Runs in the page, after the other scripts. Answers one query of the driver.
 
 function descriptionOf(element, target) {
-  const node = nodeOf(element, null, target);
-  const { facts } = node;
-  const { text, value, label } = node.attributes;
+  const { attributes, facts, type, rect } = drawn(element, target) ?? rendered(element, target);
+  const { text, value, label } = attributes;
   const said = (target.platform === 'Android' ? text : value || label) ?? '';
-  const parent = element.parentElement;
-  const index = String(parent ? [...parent.children].indexOf(element) : 0);
-  return { type: node.type, attributes: { index, ...node.attributes }, rect: facts.rect, text: said, facts };
+  return { type, attributes, rect, text: said, facts };
+}
+
+/** Return the node of the application, the window or the keyboard, if an element stands for it. */
+function drawn(element, target) {
+  if (element !== document.documentElement && element !== document.head && element !== document.body) return null;
+  const root = treeOf(target);
+  return [root, ...root.children].findLast((node) => node.element === element);
+}
+
+function rendered(element, target) {
+  const node = nodeOf(element, null, target);
+  const siblings = [...(element.parentElement?.children ?? [])];
+  node.attributes = { index: String(Math.max(siblings.indexOf(element), 0)), ...node.attributes };
+  return node;
 }
 
 /** Scroll an element into view; return its center. */
 function middleOf(element) {
   if (!onScreen(element)) element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+  return centerOf(element);
+}
+
+function centerOf(element) {
   const box = element.getBoundingClientRect();
   return { x: Math.round(box.left + box.width / 2), y: Math.round(box.top + box.height / 2) };
 }
 
-function keyboardShown() {
-  let active = document.activeElement;
-  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
-  return Boolean(active) && KINDS[roleOf(active)] === 'edit' && !active.readOnly;
+/** Describe a frame; one of another origin hides its title, and its address after it was left. */
+function frameOf(frame, index) {
+  const { x, y, width, height } = rectOf(frame);
+  const { contentDocument: inner } = frame;
+  return { number: index + 1, url: inner?.URL ?? frame.src, title: inner?.title ?? frame.title, x, y, width, height };
 }
 
 const ANSWERS = {
@@ -34,9 +50,17 @@ const ANSWERS = {
   },
   describe: ({ target }, element) => descriptionOf(element, target),
   middle: (_, element) => middleOf(element),
+  center: (_, element) => centerOf(element),
+  title: () => document.title,
+  frames: () => [...document.querySelectorAll('iframe')].map(frameOf).filter(({ width, height }) => width > 0 && height > 0),
   empty: (_, element) => emptied(element),
-  fill: ({ text, target }, element) => filled(element, text, target.platform),
-  press: (_, element) => refuseFile(element),
+  fill: ({ text, target }, element) => {
+    const isTyped = filled(element, text, target.platform);
+    if (isTyped) focused(element);
+    return isTyped;
+  },
+  press: (_, element) => ({ ...pressed(element), options: optionsOf(element) }),
+  choose: ({ index }, element) => chosenAt(element, index),
   scroll: async ({ right, down, at }, element) => {
     const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));
     scrollBy(box, right, down);
@@ -46,7 +70,8 @@ const ANSWERS = {
   canScroll: ({ right, down, at }, element) => {
     return canScroll(scrollerOf(element ?? document.elementFromPoint(at.x, at.y)), right, down);
   },
-  rect: (_, element) => rectOf(element),
+  rect: ({ target }, element) => drawn(element, target)?.rect ?? rectOf(element),
+  hint: ({ target, ...locator }) => hintFor(locator, target),
   screen: async () => ({
     width: innerWidth, height: innerHeight,
     userAgent: navigator.userAgent, language: navigator.language,
@@ -62,7 +87,8 @@ const ANSWERS = {
   },
   clock: () => {
     const now = new Date();
-    return { epoch: now.getTime(), offset: -now.getTimezoneOffset() };
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    return { epoch: now.getTime(), offset: -now.getTimezoneOffset(), timeZone };
   },
 };
 
@@ -71,10 +97,34 @@ function isHome() {
   return 'home' in document.documentElement.dataset;
 }
 
-async function answer(request, element) {
-  const target = { ...request.target, ...(isHome() ? { application: request.target.launcher } : {}) };
+/** Return whose page this is, if it is not the app's: the launcher's or, outside of the app's origin, the browser's. */
+function ownerOf({ base, launcher, browser }) {
+  if (isHome()) return { application: launcher };
+  if (!base || 'dialog' in document.documentElement.dataset) return {};
+  const { origin, pathname } = new URL(base);
+  const folder = pathname.replace(/[^/]*$/, '');
+  if (location.origin === origin && `${location.pathname}/`.startsWith(folder)) return {};
+  return { application: browser, outside: location.origin };
+}
+
+/** The elements that the driver has a number for. */
+const elements = [];
+const numbers = new WeakMap();
+
+/** Return the number of an element, by which the driver names it. */
+function register(element) {
+  if (!numbers.has(element)) numbers.set(element, elements.push(element) - 1);
+  return numbers.get(element);
+}
+
+/** Return { value }, { refused, message } or { isStale }; found elements are pairs of a number and the element. */
+async function answer(request, number) {
+  const element = number === null ? undefined : elements[number];
+  if (element && !element.isConnected) return { isStale: true };
+  const target = { ...request.target, ...ownerOf(request.target) };
   try {
-    return { value: (await ANSWERS[request.ask]({ ...request, target }, element)) ?? null };
+    const value = (await ANSWERS[request.ask]({ ...request, target }, element)) ?? null;
+    return { value: request.ask === 'find' ? value.map((found) => [register(found), found]) : value };
   } catch (error) {
     if (error instanceof Refusal) return { refused: error.kind, message: error.message };
     throw error;

@@ -74,7 +74,8 @@ function chosen(element, value) {
 /** Set a value so that frameworks which watch the property notice. */
 function set(element, value) {
   element.focus();
-  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value').set.call(element, value);
+  if (element.localName.includes('-')) assign(element, 'value', value);
+  else Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value').set.call(element, value);
   return changed(element);
 }
 
@@ -90,6 +91,6 @@ function emptied(element) {
     element.focus();
     element.textContent = '';
     changed(element);
-  } else if (kind === 'edit' && 'value' in element) set(element, '');
+  } else if (kind === 'edit' && propertyOf(element, 'value') !== undefined) set(element, '');
   else throw new Refusal('state', `a ${kind} takes no text, so it cannot be cleared`);
 }

@@ -1,9 +1,5 @@
 // Runs in the page, after page-tree.js and page-fields.js. Finds nodes of the tree, and turns the tree into XML.
 
-function bare(id) {
-  return id.replace(/^.*:id\//, '');
-}
-
 const TESTS = {
   equals: (is, wanted) => is === wanted,
   differs: (is, wanted) => is !== wanted,
@@ -31,18 +27,9 @@ function holds(condition, node) {
     case 'any': return condition.of.some((one) => holds(one, node));
     case 'not': return !holds(condition.of, node);
     case 'within': return descendants(node).some((inner) => holds(condition.of, inner));
-    case 'id': return named(node, condition.wanted, true);
-    case 'accessibility': return named(node, condition.wanted, false);
     case 'truth': return condition.wanted;
     default: return compared(condition, node.attributes[condition.attribute] ?? '');
   }
-}
-
-function named(node, wanted, byId) {
-  const { ids, labels } = node.handles;
-  const own = [...ids, ...labels, node.attributes.name, node.attributes['content-desc']];
-  if (!byId) return own.includes(wanted);
-  return (node.attributes.name === undefined ? ids : own).some((id) => id === wanted || (id && id === bare(wanted)));
 }
 
 function compared(condition, is) {
@@ -54,7 +41,8 @@ function compared(condition, is) {
 /** Return the nodes that one step of a query selects from a node. */
 function stepped(step, from) {
   if (step.up) return [from.parent ?? from];
-  const candidates = step.deep ? descendants(from) : from.children;
+  const below = step.deep ? descendants(from) : from.children;
+  const candidates = step.self ? [from, ...below] : below;
   const typed = candidates.filter((node) => step.type === '*' || node.type === step.type);
   return step.filters.reduce((left, filter) => {
     if ('position' in filter) return left.slice(...slice(filter.position));
@@ -69,7 +57,8 @@ function slice(position) {
 }
 
 function walked(steps, root) {
-  return steps.reduce((from, step) => [...new Set(from.flatMap((node) => stepped(step, node)))], [root]);
+  const nodes = steps.reduce((from, step) => [...new Set(from.flatMap((node) => stepped(step, node)))], [root]);
+  return nodes.filter((node) => node.element);
 }
 
 function xmlOf(root) {
@@ -89,35 +78,27 @@ function xmlOf(root) {
   return { document: document_, nodes };
 }
 
-function byXPath(xpath, root, from) {
-  const xml = xmlOf(root);
-  const scoped = from !== root && xpath.startsWith('/') ? `.${xpath}` : xpath;
+/** Return the nodes that an expression selects, in the whole tree or in that of a node. */
+function byXPath(xpath, from) {
+  const xml = xmlOf(from);
+  const context = from.parent ? from.xml : xml.document;
   let hits;
   try {
-    const context = from === root ? xml.document : from.xml;
-    hits = xml.document.evaluate(scoped, context, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
+    hits = xml.document.evaluate(xpath, context, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
   } catch (error) {
     throw new Refusal('selector', `${xpath} is not a valid XPath for elements: ${error.message}`);
   }
-  const found = Array.from({ length: hits.snapshotLength }, (_, index) => xml.nodes.get(hits.snapshotItem(index)));
-  return found.filter((node) => node !== undefined);
-}
-
-function byCss(css, element) {
-  try {
-    return [...(element ?? document).querySelectorAll(css)];
-  } catch (error) {
-    throw new Refusal('selector', `${css} is not a CSS selector: ${error.message}`);
-  }
+  const nodes = Array.from({ length: hits.snapshotLength }, (_, index) => xml.nodes.get(hits.snapshotItem(index)));
+  return nodes.filter((node) => node?.element);
 }
 
 /** Return the elements that match a query, below an element or in the whole document. */
 function found(query, target, element) {
-  if (query.css) return byCss(query.css, element);
+  if (query.any) return [...new Set(query.any.flatMap((part) => found(part, target, element)))];
   const root = treeOf(target);
   const from = element ? [root, ...descendants(root)].findLast((node) => node.element === element) : root;
   if (!from) return [];
-  return (query.xpath ? byXPath(query.xpath, root, from) : walked(query.steps, from)).map((node) => node.element);
+  return (query.xpath ? byXPath(query.xpath, from) : walked(query.steps, from)).map((node) => node.element);
 }
 
 function nextFrame() {
@@ -175,14 +156,67 @@ async function scrolledTo(query, target, element, most) {
   return hit ? [hit] : [];
 }
 
+const MOVES = { forward: [0, 0.8], backward: [0, -0.8], end: [0, 1e6], beginning: [0, -1e6] };
+
 async function foundByScrolling(query, target) {
   const { scroll } = query;
-  const within = scroll.container ? found(scroll.container, target, null)[0] : null;
-  if (scroll.container && !within) return [];
-  if (scroll.to) return scrolledTo(scroll.to, target, within, scroll.most);
+  const present = scroll.to ? found(scroll.to, target, null).filter(onScreen) : [];
+  if (present.length && !scroll.moves.length) return present.slice(0, 1);
+  const [within] = found(scroll.container, target, null);
+  if (!within) return [];
   const box = scrollerOf(within);
-  const moves = { forward: [0, 0.8], backward: [0, -0.8], end: [0, 1e6], beginning: [0, -1e6] };
-  scrollBy(box, ...moves[scroll.move]);
-  await nextFrame();
-  return [within ?? box];
+  for (const move of scroll.moves) {
+    scrollBy(box, ...MOVES[move]);
+    await nextFrame();
+  }
+  if (scroll.to) return scrolledTo(scroll.to, target, within, scroll.most);
+  throw new Refusal('selector', 'Last method called on a UiScrollable object must return a UiObject object: '
+    + 'the view was scrolled; add .scrollIntoView(…), or call `mobile: scrollGesture`');
+}
+
+/** The attributes that a look-up may have meant, and a locator for each. */
+const MEANT = {
+  Android: {
+    'resource-id': (value) => `new UiSelector().resourceId(${JSON.stringify(value)})`,
+    'content-desc': (value) => `accessibility id ${JSON.stringify(value)}`,
+    text: (value) => `new UiSelector().text(${JSON.stringify(value)})`,
+  },
+  iOS: {
+    name: (value) => `accessibility id ${JSON.stringify(value)}`,
+    label: (value) => `the predicate label == ${JSON.stringify(value)}`,
+    value: (value) => `the predicate value == ${JSON.stringify(value)}`,
+  },
+};
+
+/** Return a locator that finds what a failed look-up probably meant, or null. */
+function hintFor({ wanted, selector, isClass }, target) {
+  const nodes = descendants(treeOf(target));
+  if (isClass) return `the classes on the screen are ${[...new Set(nodes.map(({ type }) => type))].sort().join(', ')}`;
+  for (const word of wanted) {
+    for (const [attribute, locator] of Object.entries(MEANT[target.platform])) {
+      const node = nodes.find(({ attributes }) => meant(attributes[attribute] ?? '', word));
+      const value = node?.attributes[attribute];
+      if (!node || locator(value).endsWith(selector)) continue;
+      const without = attribute === 'resource-id' && !RESOURCE_ID.test(value) ? ' without a package' : '';
+      return `there is a view with the ${attribute} '${value}'${without}: use ${locator(value)}`;
+    }
+  }
+  return target.outside ? leftOrigin(target) : otherFrames();
+}
+
+function leftOrigin({ outside, application }) {
+  return `the app has left its origin: ${application} shows ${outside}. Go back, open a link of the app, or activate the app`;
+}
+
+/** Return whether a value is a word, apart from case and from the package of a resource ID. */
+function meant(value, word) {
+  const bare = (text) => text.trim().toLowerCase().replace(/^[\w.]+:id\//, '');
+  return value !== '' && word !== '' && bare(value) === bare(word);
+}
+
+function otherFrames() {
+  const foreign = [...document.querySelectorAll('iframe')].find((frame) => frame.src && !frame.contentDocument);
+  if (!foreign) return null;
+  const { origin } = new URL(foreign.src, location.href);
+  return `the page has a frame of another origin, ${origin}, whose views are not in the tree: switch to its web view`;
 }

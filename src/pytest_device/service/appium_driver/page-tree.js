@@ -1,5 +1,5 @@
 // Runs in the page. Builds the element tree of a native driver from the app's document.
-// A node: { type, attributes, children, parent, element, rect, handles }; all attributes are strings.
+// A node: { type, attributes, children, parent, element, rect, facts }; all attributes are strings.
 
 const INPUTS = {
   button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
@@ -8,28 +8,47 @@ const INPUTS = {
 const TAGS = {
   button: 'button', summary: 'button', textarea: 'textbox', select: 'combobox', img: 'img', svg: 'img',
   canvas: 'img', video: 'img', progress: 'progressbar', meter: 'progressbar', iframe: 'document',
+  ul: 'list', ol: 'list', li: 'listitem', table: 'table', tr: 'row', header: 'banner',
 };
 const KINDS = {
   button: 'button', tab: 'button', menuitem: 'button', option: 'button', link: 'link', textbox: 'edit',
   searchbox: 'edit', checkbox: 'checkbox', menuitemcheckbox: 'checkbox', switch: 'switch', radio: 'radio',
   menuitemradio: 'radio', img: 'image', image: 'image', combobox: 'picker', slider: 'slider',
-  progressbar: 'progress', document: 'web', alert: 'group', heading: 'text',
+  spinbutton: 'wheel', progressbar: 'progress', document: 'web', alert: 'group', heading: 'text',
+  list: 'list', feed: 'feed', grid: 'grid', table: 'table', treegrid: 'table', listitem: 'cell', row: 'cell',
+  gridcell: 'cell', banner: 'navigation', navigation: 'navigation', tablist: 'tabs', toolbar: 'toolbar',
+  dialog: 'dialog', alertdialog: 'alert',
 };
 const ANDROID = {
   button: 'android.widget.Button', edit: 'android.widget.EditText', checkbox: 'android.widget.CheckBox',
   switch: 'android.widget.Switch', radio: 'android.widget.RadioButton', image: 'android.widget.ImageView',
-  picker: 'android.widget.Spinner', slider: 'android.widget.SeekBar', progress: 'android.widget.ProgressBar',
-  web: 'android.webkit.WebView', scroll: 'android.widget.ScrollView', text: 'android.widget.TextView',
-  link: 'android.widget.TextView', group: 'android.view.ViewGroup',
+  picker: 'android.widget.Spinner', wheel: 'android.widget.NumberPicker', slider: 'android.widget.SeekBar',
+  progress: 'android.widget.ProgressBar', web: 'android.webkit.WebView', scroll: 'android.widget.ScrollView',
+  sideways: 'android.widget.HorizontalScrollView', text: 'android.widget.TextView',
+  link: 'android.widget.TextView', group: 'android.view.ViewGroup', list: 'android.widget.ListView',
+  feed: 'androidx.recyclerview.widget.RecyclerView', grid: 'android.widget.GridView',
+  table: 'android.widget.TableLayout', cell: 'android.view.ViewGroup', navigation: 'android.widget.Toolbar',
+  toolbar: 'android.widget.Toolbar', tabs: 'android.widget.TabWidget', dialog: 'android.app.Dialog',
+  alert: 'android.app.AlertDialog',
 };
 const IOS = {
   button: 'Button', edit: 'TextField', checkbox: 'Switch', switch: 'Switch', radio: 'Button', image: 'Image',
-  picker: 'Picker', slider: 'Slider', progress: 'ProgressIndicator', web: 'WebView', scroll: 'ScrollView',
-  text: 'StaticText', link: 'Link', group: 'Other',
+  picker: 'Picker', wheel: 'PickerWheel', slider: 'Slider', progress: 'ProgressIndicator', web: 'WebView',
+  scroll: 'ScrollView', sideways: 'ScrollView', text: 'StaticText', link: 'Link', group: 'Other', list: 'Table',
+  feed: 'CollectionView', grid: 'CollectionView', table: 'Table', cell: 'Cell', navigation: 'NavigationBar',
+  toolbar: 'Toolbar', tabs: 'TabBar', dialog: 'Other', alert: 'Alert',
 };
+const IOS_PREFIX = 'XCUIElementType';
 const ACTIVE = new Set(['button', 'link', 'checkbox', 'switch', 'radio', 'picker']);
+const CONTAINERS = new Set([
+  'group', 'scroll', 'sideways', 'list', 'feed', 'grid', 'table', 'cell', 'navigation', 'toolbar', 'tabs', 'dialog', 'alert',
+]);
 const CHECKABLE = new Set(['checkbox', 'switch', 'radio']);
+/** The kinds of boxes; with a text of its own, such an element is a text. */
+const BOXES = new Set(['text', 'cell', 'navigation', 'dialog', 'alert']);
 const LEFT_OUT = new Set(['script', 'style', 'head', 'template', 'noscript', 'br', 'option', 'optgroup', 'source']);
+/** A full resource ID: package, type and name. */
+const RESOURCE_ID = /^[a-zA-Z_][\w.]*:[^/]+\/\S+$/;
 
 function roleOf(element) {
   const role = (element.getAttribute('role') || '').trim().split(/\s+/)[0];
@@ -41,10 +60,19 @@ function roleOf(element) {
 }
 
 function kindOf(element, style, text) {
-  const kind = element.localName === 'input' && roleOf(element) === 'combobox' ? 'edit' : KINDS[roleOf(element)];
-  if (kind) return kind === 'text' && !text ? 'group' : kind;
+  const isEdit = element.localName === 'input' && roleOf(element) === 'combobox';
+  const kind = isEdit ? 'edit' : KINDS[roleOf(element)];
+  if (kind === 'text') return text ? 'text' : 'group';
+  if (kind && !BOXES.has(kind)) return kind;
   if (text) return 'text';
-  return scrolls(element, style) ? 'scroll' : 'group';
+  return kind ?? scrollKindOf(style);
+}
+
+/** Return the kind of a box without a role: a scroll view is one by its style, even while it is empty. */
+function scrollKindOf(style) {
+  const scrolling = new Set(['auto', 'scroll']);
+  if (scrolling.has(style.overflowY)) return 'scroll';
+  return scrolling.has(style.overflowX) ? 'sideways' : 'group';
 }
 
 /** Return whether an element's content can be scrolled; the body stands for the whole page. */
@@ -81,7 +109,8 @@ function tidy(text) {
 }
 
 function valueOf(element) {
-  return 'value' in element ? String(element.value) : tidy(element.innerText || '');
+  const value = propertyOf(element, 'value');
+  return value === undefined ? tidy(element.innerText || '') : String(value);
 }
 
 /** Return an element's accessible description, beyond its own text. */
@@ -99,7 +128,7 @@ function describedBy(element, active, text) {
 
 function checkedOf(element) {
   const said = element.getAttribute('aria-checked');
-  return said === null ? Boolean(element.checked) : said === 'true';
+  return said === null ? Boolean(propertyOf(element, 'checked')) : said === 'true';
 }
 
 function selectedOf(element) {
@@ -142,7 +171,10 @@ function factsOf(element) {
     kind, text, active, edit,
     checkable: CHECKABLE.has(kind),
     described: describedBy(element, active, text),
-    id: element.dataset?.testid || element.id || '',
+    testId: element.dataset?.testid ?? '',
+    id: element.id,
+    classes: classesOf(element),
+    range: rangeOf(element, kind),
     value: edit ? valueOf(element) : '',
     hint: edit ? element.placeholder || element.getAttribute('aria-placeholder') || '' : '',
     password: element.type === 'password',
@@ -158,19 +190,63 @@ function factsOf(element) {
   };
 }
 
+/** Return the classes that an element's data-class names, of both platforms. */
+function classesOf(element) {
+  return (element.dataset?.class ?? '').split(/\s+/).filter(Boolean);
+}
+
+/** Return the position of a slider or a progress bar, if it has one. */
+function rangeOf(element, kind) {
+  if (kind !== 'slider' && kind !== 'progress') return null;
+  const said = element.getAttribute('aria-valuenow');
+  if (said !== null) return Number(said);
+  const isIndeterminate = element.localName === 'progress' && !element.hasAttribute('value');
+  return isIndeterminate || element.value === undefined ? null : Number(element.value);
+}
+
 function dots(text) {
   return '•'.repeat(text.length);
 }
 
-function androidAttributes(facts, application) {
-  const { x, y, width, height } = facts.rect;
-  const typed = facts.password ? dots(facts.value) : facts.value;
+function androidClass(facts) {
+  const written = facts.classes.find((name) => !name.startsWith(IOS_PREFIX));
+  if (written) return written;
+  return facts.kind === 'link' && !facts.text ? ANDROID.group : ANDROID[facts.kind];
+}
+
+function androidText(facts) {
+  if (facts.range !== null) return float(facts.range);
+  if (!facts.edit) return facts.text;
+  return (facts.password ? dots(facts.value) : facts.value) || facts.hint;
+}
+
+/** Write a number as Java's Float.toString does. */
+function float(number) {
+  const single = Number(Math.fround(number).toPrecision(7));
+  return Number.isInteger(single) ? `${single}.0` : String(single);
+}
+
+/** A test ID is a resource ID without a package; an ID has that of the app, but not on a web page of another origin. */
+function resourceIdOf({ testId, id }, { application, outside }) {
+  const isWhole = RESOURCE_ID.test(id) || !application || outside;
+  if (testId || !id || isWhole) return testId || id;
+  return `${application}:id/${id}`;
+}
+
+/** Return a box in the client's pixels. */
+function boundsOf({ x, y, width, height }, { scale }) {
+  const [left, top, right, bottom] = [x, y, x + width, y + height].map((length) => Math.round(length * scale));
+  return `[${left},${top}][${right},${bottom}]`;
+}
+
+function androidAttributes(facts, target) {
+  const resourceId = resourceIdOf(facts, target);
   return {
-    package: application,
-    class: facts.kind === 'link' && !facts.text ? ANDROID.group : ANDROID[facts.kind],
-    text: facts.edit ? typed || facts.hint : facts.text,
-    'resource-id': facts.id,
-    'content-desc': facts.described,
+    package: target.application,
+    class: androidClass(facts),
+    text: androidText(facts),
+    ...(facts.described ? { 'content-desc': facts.described } : {}),
+    ...(resourceId ? { 'resource-id': resourceId } : {}),
     ...(facts.hint ? { hint: facts.hint } : {}),
     checkable: String(facts.checkable),
     checked: String(facts.checkable && facts.checked),
@@ -182,13 +258,15 @@ function androidAttributes(facts, application) {
     password: String(facts.password),
     scrollable: String(facts.scrollable),
     selected: String(facts.selected),
-    bounds: `[${x},${y}][${x + width},${y + height}]`,
+    bounds: boundsOf(facts.rect, target),
     displayed: String(facts.displayed),
   };
 }
 
 function iosType(facts, element) {
-  if (!facts.edit) return `XCUIElementType${IOS[facts.kind]}`;
+  const written = facts.classes.find((name) => name.startsWith(IOS_PREFIX));
+  if (written) return written;
+  if (!facts.edit) return `${IOS_PREFIX}${IOS[facts.kind]}`;
   if (facts.password) return 'XCUIElementTypeSecureTextField';
   if (element.type === 'search' || element.getAttribute('role') === 'searchbox') return 'XCUIElementTypeSearchField';
   return element.localName === 'textarea' ? 'XCUIElementTypeTextView' : 'XCUIElementTypeTextField';
@@ -196,18 +274,21 @@ function iosType(facts, element) {
 
 function iosValue(facts, element) {
   if (facts.edit) return (facts.password ? dots(facts.value) : facts.value) || facts.hint;
-  if (facts.checkable) return facts.checked ? '1' : '0';
+  if (facts.checkable && facts.kind !== 'radio') return facts.checked ? '1' : '0';
   if (facts.kind === 'slider' || facts.kind === 'progress') {
     const said = element.getAttribute('aria-valuetext') ?? element.getAttribute('aria-valuenow');
-    return said ?? String(element.value ?? '');
+    return said ?? String(propertyOf(element, 'value') ?? '');
   }
-  return facts.kind === 'picker' || facts.kind === 'text' ? facts.text : '';
+  if (facts.kind === 'button' || facts.kind === 'radio') return facts.selected || facts.checked ? '1' : '';
+  if (facts.kind === 'wheel') return element.getAttribute('aria-valuetext') ?? facts.text;
+  if (facts.kind === 'picker') return facts.text;
+  return facts.kind === 'text' ? facts.described || facts.text : '';
 }
 
 function iosAttributes(facts, element) {
   const label = facts.described || (facts.edit ? '' : facts.text);
   const value = iosValue(facts, element);
-  const name = facts.id || label;
+  const name = facts.testId || facts.id || label;
   return {
     type: iosType(facts, element),
     ...(value ? { value } : {}),
@@ -216,8 +297,8 @@ function iosAttributes(facts, element) {
     ...(facts.hint ? { placeholderValue: facts.hint } : {}),
     enabled: String(facts.enabled),
     visible: String(facts.displayed),
-    accessible: String(facts.kind !== 'group' && facts.kind !== 'scroll'),
-    selected: String(facts.selected),
+    accessible: String(!CONTAINERS.has(facts.kind)),
+    selected: String(facts.selected || (facts.kind === 'radio' && facts.checked)),
     focused: String(facts.focused),
     x: String(facts.rect.x),
     y: String(facts.rect.y),
@@ -226,20 +307,12 @@ function iosAttributes(facts, element) {
   };
 }
 
-/** Return the names of an element: as accessibility id, and as id. */
-function handlesOf(element, facts) {
-  const ids = [element.dataset?.testid, element.id].filter(Boolean);
-  const labels = [facts.described, element.getAttribute('name')].filter(Boolean);
-  return { ids, labels, text: facts.edit ? '' : facts.text };
-}
-
 function nodeOf(element, parent, target) {
   const facts = factsOf(element);
   const android = target.platform === 'Android';
-  const attributes = android ? androidAttributes(facts, target.application) : iosAttributes(facts, element);
+  const attributes = android ? androidAttributes(facts, target) : iosAttributes(facts, element);
   const type = android ? attributes.class : attributes.type;
-  const handles = handlesOf(element, facts);
-  return { type, attributes, element, parent, rect: facts.rect, children: [], handles, facts };
+  return { type, attributes, element, parent, rect: facts.rect, children: [], facts };
 }
 
 function hidden(element, style) {
@@ -270,30 +343,61 @@ function grow(elements, parent, target) {
   }
 }
 
-/** Return the root of the tree; its element is the body. */
+/** Return the root of the tree: the hierarchy of Android, the application of iOS. */
 function treeOf(target) {
-  const rect = { x: 0, y: 0, width: innerWidth, height: innerHeight };
-  const [width, height] = [String(innerWidth), String(innerHeight)];
-  const at = { parent: null, children: [], element: document.body, rect, handles: { ids: [], labels: [], text: '' } };
-  if (target.platform === 'Android') {
-    const attributes = { index: '0', class: 'hierarchy', rotation: innerWidth > innerHeight ? '1' : '0', width, height };
-    const root = { ...at, type: 'hierarchy', attributes };
-    grow([document.body], root, target);
-    root.children.forEach((body) => {
-      body.type = body.attributes.class = 'android.widget.FrameLayout';
-    });
-    return root;
-  }
-  const name = target.application || document.title;
-  const type = 'XCUIElementTypeApplication';
-  const box = { x: '0', y: '0', width, height };
-  const attributes = { type, name, label: name, enabled: 'true', visible: 'true', ...box, index: '0' };
-  const root = { ...at, type, attributes };
+  const root = target.platform === 'Android' ? hierarchy(target) : applicationNode(target);
   grow([document.body], root, target);
   root.children.forEach((body) => {
-    body.type = body.attributes.type = 'XCUIElementTypeWindow';
+    const written = body.facts.classes.length > 0;
+    const type = target.platform === 'Android' ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;
+    if (!written) body.type = body.attributes[target.platform === 'Android' ? 'class' : 'type'] = type;
   });
+  if (target.platform === 'iOS' && keyboardShown()) root.children.push(keyboardNode(root));
   return root;
+}
+
+/** The hierarchy is no view: no locator finds it. */
+function hierarchy({ scale }) {
+  const rotation = innerWidth > innerHeight ? '1' : '0';
+  const attributes = {
+    index: '0', class: 'hierarchy', rotation, width: String(Math.round(innerWidth * scale)),
+    height: String(Math.round(innerHeight * scale)),
+  };
+  return { type: 'hierarchy', attributes, element: null, parent: null, rect: screenRect(), children: [] };
+}
+
+function applicationNode({ application }) {
+  const name = application || document.title;
+  return iosNode('Application', document.documentElement, null, screenRect(), { name, label: name });
+}
+
+/** The keyboard covers the lower third of the screen. The page does not render it: its head stands for it. */
+function keyboardNode(parent) {
+  const height = Math.round(innerHeight / 3);
+  const rect = { x: 0, y: innerHeight - height, width: innerWidth, height };
+  return iosNode('Keyboard', document.head, parent, rect, {});
+}
+
+/** Return a node for a view that is not rendered by the page. */
+function iosNode(kind, element, parent, rect, names) {
+  const type = `${IOS_PREFIX}${kind}`;
+  const [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(String);
+  const attributes = {
+    type, ...names, enabled: 'true', visible: 'true', accessible: 'false', selected: 'false', focused: 'false',
+    x, y, width, height, index: String(parent?.children.length ?? 0),
+  };
+  const facts = { enabled: true, displayed: true, selected: false, rect };
+  return { type, attributes, element, parent, rect, children: [], facts };
+}
+
+function screenRect() {
+  return { x: 0, y: 0, width: innerWidth, height: innerHeight };
+}
+
+function keyboardShown() {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  return Boolean(active) && KINDS[roleOf(active)] === 'edit' && !active.readOnly;
 }
 
 function descendants(node) {

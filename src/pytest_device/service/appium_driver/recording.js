@@ -1,4 +1,4 @@
-// Screen recordings: a few screenshots a second, turned into a movie at the end.
+// Screen recordings: a few frames a second, turned into a movie at the end.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -6,15 +6,15 @@ import { isJpeg, movieOf } from './movie.js';
 
 const GAP_MS = 250;
 const LIMIT_SECONDS = 180;
-const MOST_SECONDS = 1800;
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_SECONDS = 1800;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 export const commands = {
   /** Start a recording; an earlier one is discarded. */
   async startRecordingScreen(options = {}) {
     this.recorder?.stop();
-    const seconds = Math.min(Number(options?.timeLimit ?? LIMIT_SECONDS), MOST_SECONDS);
-    this.recorder = new Recorder(this.device, this.log);
+    const seconds = Math.min(Number(options?.timeLimit ?? LIMIT_SECONDS), MAX_SECONDS);
+    this.recorder = new Recorder(this);
     this.recorder.start(seconds);
     return '';
   },
@@ -29,16 +29,17 @@ export const commands = {
   },
 };
 
+/** Records what the page on the screen draws. Pictures that are requested one by one would cost the page taps. */
 class Recorder {
-  #device;
-  #log;
+  #driver;
   #frames = [];
+  #bytes = 0;
+  #page = null;
   #ending = new AbortController();
   #running = Promise.resolve();
 
-  constructor(device, log) {
-    this.#device = device;
-    this.#log = log;
+  constructor(driver) {
+    this.#driver = driver;
   }
 
   start(seconds) {
@@ -49,35 +50,30 @@ class Recorder {
   async stop() {
     this.#ending.abort();
     await this.#running;
-    return this.#frames;
+    return this.#frames.map(({ jpeg, at }, index, all) => ({ jpeg, ms: (all[index + 1]?.at ?? Date.now()) - at }));
   }
 
   async #record(end) {
-    let bytes = 0;
-    while (!this.#ending.signal.aborted && Date.now() < end && bytes < MOST_BYTES) {
-      const from = Date.now();
-      const jpeg = await this.#picture();
-      if (jpeg) bytes += this.#keep(jpeg);
-      await setTimeout(Math.max(GAP_MS - (Date.now() - from), 10), null, { signal: this.#ending.signal }).catch(() => {});
-      if (this.#frames.length) this.#frames.at(-1).ms += Date.now() - from;
+    const { signal } = this.#ending;
+    while (!signal.aborted && Date.now() < end && this.#bytes < MAX_BYTES) {
+      await this.#follow().catch((error) => this.#driver.log.debug(`the recording has no picture: ${error.message}`));
+      await setTimeout(GAP_MS, null, { signal }).catch(() => {});
     }
+    await this.#page?.stopCast().catch(() => {});
   }
 
-  /** Return a screenshot, null if there is none. */
-  async #picture() {
-    try {
-      const picture = await this.#device.picture();
-      return isJpeg(picture) ? picture : null;
-    } catch (error) {
-      this.#log.debug(`a frame of the recording is missing: ${error.message}`);
-      return null;
-    }
+  /** Record the page that is on the screen now. */
+  async #follow() {
+    const page = await this.#driver.browser.front();
+    if (page === this.#page) return;
+    await this.#page?.stopCast().catch(() => {});
+    this.#page = page;
+    await page.startCast((jpeg) => this.#keep(jpeg), GAP_MS);
   }
 
-  /** Keep a screenshot unless it equals the previous one; return its size in bytes. */
   #keep(jpeg) {
-    if (this.#frames.at(-1)?.jpeg.equals(jpeg)) return 0;
-    this.#frames.push({ jpeg, ms: 0 });
-    return jpeg.length;
+    if (!isJpeg(jpeg) || this.#frames.at(-1)?.jpeg.equals(jpeg)) return;
+    this.#bytes += jpeg.length;
+    this.#frames.push({ jpeg, at: Date.now() });
   }
 }

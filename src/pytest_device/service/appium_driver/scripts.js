@@ -130,6 +130,24 @@ const SCRIPTS = {
   viewportScreenshot: both(),
 };
 
+/** Scripts that only a cloud of devices executes, by their prefix. */
+const CLOUD = /^(lambda-|sauce:|browserstack_executor:)/;
+/** Those that set the status or the name of a test there, or annotate it. */
+const CLOUD_STATUS = [
+  /^lambda-(status|name|build|comment|testCase-start|testCase-end)=/,
+  /^lambda-hook:.*"action"\s*:\s*"setTest(Status|Name)"/s,
+  /^sauce:(job-(result|name|tags|build|info)|context)=/,
+  /^browserstack_executor:.*"action"\s*:\s*"(setSessionStatus|setSessionName|annotate)"/s,
+];
+
+/** Whether a script only sets a test's status or name at a cloud; throw an error if it does anything else there. */
+export function setsCloudStatus(script) {
+  if (!CLOUD.test(script)) return false;
+  if (CLOUD_STATUS.some((pattern) => pattern.test(script))) return true;
+  const why = "it is for another service. Only scripts that set a test's status or name there are ignored";
+  throw new errors.UnknownMethodError(`the local device does not support the script ${script.slice(0, 40)}: ${why}`);
+}
+
 export const isMobile = (script) => script.startsWith(PREFIX);
 export const shown = (name) => `'${PREFIX} ${name}'`;
 

@@ -1,50 +1,108 @@
 // Turns the locators of tests into queries for the page's scripts.
 //
-// A query is { xpath }, { css }, { steps } or { scroll }. A step leads from a node to its children, or with `deep` to its
-// descendants, or with `up` to its parent: { deep, type, filters }. A filter is { position } or a condition:
-// { is: 'all' | 'any', of: [conditions] }, { is: 'not' | 'within', of: condition }, { is: 'truth', wanted },
-// { is: 'id' | 'accessibility', wanted }, or a comparison { is, attribute, wanted, fold } with one of the words in page-find.js.
+// A query is { xpath }, { steps }, { scroll } or { any: [queries] }. A step leads from a node to its children, or
+// with `deep` to its descendants, with `self` also to itself, or with `up` to its parent: { deep, self, type, filters }. A
+// filter is { position } or a condition: { is: 'all' | 'any', of: [conditions] }, { is: 'not' | 'within', of: condition },
+// { is: 'truth', wanted }, or a comparison { is, attribute, wanted, fold } with one of the words in page-find.js.
 
 import { errors } from 'appium/driver.js';
+import { IOS_PREFIX, IOS_TYPES } from './classes.js';
+import { classChainFor, uiSelectorFor } from './css.js';
 import { parseClassChain, parsePredicate } from './predicate.js';
 import { parseUiAutomator } from './uiautomator.js';
 
+/** The strategies of web pages and of both platforms; the native context has fewer, see NATIVE. */
 export const STRATEGIES = [
   'accessibility id', 'id', 'name', 'class name', 'xpath', 'css selector', 'tag name', 'link text', 'partial link text',
   '-android uiautomator', '-ios predicate string', '-ios class chain',
 ];
 
+const RESOURCE_ID = /^[a-zA-Z_][\w.]*:[^/]+\/\S+$/;
+const WITH_VIEW = new Set(['ScrollView', 'CollectionView', 'TextView', 'WebView']);
+
 const anywhere = (...filters) => ({ steps: [{ deep: true, type: '*', filters }] });
+const including = (...filters) => ({ steps: [{ deep: true, self: true, type: '*', filters }] });
+const equals = (attribute, wanted) => ({ is: 'equals', attribute, wanted });
+const named = (value) => including(equals('name', value));
 
-const IN_APP = {
-  'accessibility id': (value) => anywhere({ is: 'accessibility', wanted: value }),
-  id: (value) => anywhere({ is: 'id', wanted: value }),
-  name: (value) => anywhere({ is: 'accessibility', wanted: value }),
-  'class name': (value) => ({ steps: [{ deep: true, type: value, filters: [] }] }),
-  xpath: (value) => ({ xpath: value }),
-  'css selector': (value) => ({ css: value }),
-  'tag name': (value) => ({ css: value }),
-  'link text': (value) => linked('equals', value),
-  'partial link text': (value) => linked('contains', value),
-  '-android uiautomator': parseUiAutomator,
-  '-ios predicate string': (value) => anywhere(parsePredicate(value)),
-  '-ios class chain': parseClassChain,
+/** The strategies of the platforms' drivers in the native context. */
+const NATIVE = {
+  Android: {
+    'accessibility id': (value) => anywhere(equals('content-desc', value)),
+    id: (value, app) => anywhere(equals('resource-id', resourceId(value, app))),
+    'class name': (value) => anywhere(equals('class', value)),
+    xpath: (value) => ({ xpath: value }),
+    'css selector': (value, app) => parseUiAutomator(uiSelectorFor(value, app)),
+    '-android uiautomator': parseUiAutomator,
+  },
+  iOS: {
+    'accessibility id': named,
+    id: named,
+    name: named,
+    'class name': (value) => including(...typed(value)),
+    xpath: (value) => ({ xpath: iosXPath(value) }),
+    'css selector': (value) => parseClassChain(classChainFor(value)),
+    '-ios predicate string': (value) => including(parsePredicate(value)),
+    '-ios class chain': parseClassChain,
+  },
 };
-const OF = { '-android uiautomator': 'Android', '-ios predicate string': 'iOS', '-ios class chain': 'iOS' };
 
-/** Return the query for a locator. Throws InvalidSelector naming the invalid part. */
-export function queryFor(strategy, selector, platform) {
-  if (OF[strategy] && OF[strategy] !== platform) {
-    throw new errors.InvalidSelectorError(`'${strategy}' is a locator strategy of ${OF[strategy]}, this is ${platform}`);
-  }
+/**
+ * Return the query for a locator of the platform, in the native context.
+ *
+ * @param app { platform, package, isCompleted }: the package of the session's app, and whether short IDs get it
+ *
+ * Throws InvalidSelector naming the invalid part.
+ */
+export function queryFor(strategy, selector, app) {
   try {
-    return IN_APP[strategy](selector);
+    return NATIVE[app.platform][strategy](selector, app);
   } catch (error) {
     if (error instanceof SyntaxError) {
       throw new errors.InvalidSelectorError(`${strategy} ${selector}: ${error.message}`);
     }
     throw error;
   }
+}
+
+/** Throw InvalidSelector if the driver of a platform lacks a strategy in the native context. */
+export function checkStrategy(strategy, platform) {
+  const strategies = Object.keys(NATIVE[platform]);
+  if (strategies.includes(strategy)) return;
+  const message = `Locator Strategy '${strategy}' is not supported for this session: the driver of ${platform} has `;
+  throw new errors.InvalidSelectorError(message + strategies.join(', '));
+}
+
+/** Return the words of a locator that a view may have: the whole one, or the strings in an expression. */
+export function wordsOf(strategy, selector) {
+  if (!/^(xpath|css selector|-.*)$/.test(strategy)) return [selector];
+  return [...selector.matchAll(/"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/g)].map(([, double, single]) => double ?? single);
+}
+
+/** Complete a short ID with the package of the app, as UiAutomator2 does. */
+function resourceId(value, { package: name, isCompleted }) {
+  if (!isCompleted || RESOURCE_ID.test(value)) return value;
+  if (name) return `${name}:id/${value}`;
+  throw new SyntaxError(`the package of the app is unknown: write <package>:id/${value}`);
+}
+
+/** XCUITest completes types, and accepts those of UIAutomation. */
+function iosType(value) {
+  const plain = value.replace(/^UIA/, '');
+  if (plain.startsWith(IOS_PREFIX)) return plain;
+  return IOS_PREFIX + (WITH_VIEW.has(plain) ? plain : plain.replace(/View$/, ''));
+}
+
+function iosXPath(value) {
+  const completed = value.replace(/(^|\/)UIA([^[/]+)/g, (_, before, type) => before + iosType(type));
+  return completed.replaceAll(`${IOS_PREFIX}Any`, '*');
+}
+
+/** WebDriverAgent takes an unknown type for Other. */
+function typed(value) {
+  const type = iosType(value);
+  if (type === `${IOS_PREFIX}Any`) return [];
+  return [equals('type', IOS_TYPES.has(type) ? type : `${IOS_PREFIX}Other`)];
 }
 
 /** Return the locator for chromedriver, which does not know ids and names. */
@@ -57,9 +115,4 @@ export function webLocator(strategy, selector) {
     case 'accessibility id': return ['css selector', `[aria-label=${quoted}], [data-testid=${quoted}]`];
     default: return [strategy, selector];
   }
-}
-
-function linked(is, wanted) {
-  const said = ['text', 'content-desc', 'label'].map((attribute) => ({ is, attribute, wanted }));
-  return anywhere({ is: 'any', of: said });
 }

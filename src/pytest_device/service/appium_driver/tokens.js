@@ -34,6 +34,11 @@ export class Tokens {
     return is;
   }
 
+  /** Return whether a sign follows the next token. */
+  precedes(value) {
+    return this.tokens[this.at + 1]?.value === value;
+  }
+
   expect(value) {
     if (!this.took(value)) this.fail(`${value} was expected`);
   }

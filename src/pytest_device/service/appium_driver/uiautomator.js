@@ -1,5 +1,6 @@
-// Parses UiSelector and UiScrollable expressions.
+// Parses UiSelector and UiScrollable expressions, with the rules of the UiAutomator2 server's parser.
 
+import { ANDROID_VIEWS } from './classes.js';
 import { Tokens } from './tokens.js';
 
 const TEXTS = {
@@ -8,7 +9,7 @@ const TEXTS = {
   descriptionContains: ['contains', 'content-desc'], descriptionStartsWith: ['startsWith', 'content-desc'],
   descriptionMatches: ['matches', 'content-desc'], className: ['equals', 'class'],
   classNameMatches: ['matches', 'class'], packageName: ['equals', 'package'], packageNameMatches: ['matches', 'package'],
-  resourceIdMatches: ['matches', 'resource-id'],
+  resourceId: ['equals', 'resource-id'], resourceIdMatches: ['matches', 'resource-id'],
 };
 const FOLDED = new Set(['textContains', 'textStartsWith', 'descriptionContains', 'descriptionStartsWith']);
 const FLAGS = {
@@ -19,26 +20,78 @@ const MOVES = {
   scrollForward: 'forward', flingForward: 'forward', scrollBackward: 'backward', flingBackward: 'backward',
   scrollToEnd: 'end', flingToEnd: 'end', scrollToBeginning: 'beginning', flingToBeginning: 'beginning',
 };
-const NO_MATTER = new Set(['setAsVerticalList', 'setAsHorizontalList', 'setSwipeDeadZonePercentage']);
-const MOST_SWIPES = 30;
 
-/** Return the query for an expression; of several with `;` between them the first. Throws SyntaxError. */
+/** The types of the methods' arguments: for methods with several forms, several lists. */
+const SELECTOR_METHODS = {
+  ...Object.fromEntries(Object.keys(TEXTS).map((name) => [name, [['string']]])),
+  ...Object.fromEntries(Object.keys(FLAGS).map((name) => [name, [['boolean']]])),
+  className: [['string'], ['class']],
+  index: [['int']], instance: [['int']], childSelector: [['UiSelector']], fromParent: [['UiSelector']],
+};
+const SCROLLABLE_METHODS = {
+  scrollForward: [[], ['int']], scrollBackward: [[], ['int']], flingForward: [[]], flingBackward: [[]],
+  scrollToEnd: [['int'], ['int', 'int']], scrollToBeginning: [['int'], ['int', 'int']],
+  flingToEnd: [['int']], flingToBeginning: [['int']],
+  setAsVerticalList: [[]], setAsHorizontalList: [[]], setSwipeDeadZonePercentage: [['double']], setMaxSearchSwipes: [['int']],
+  scrollIntoView: [['UiSelector']], scrollTextIntoView: [['string']], scrollDescriptionIntoView: [['string']],
+  getChildByText: [['UiSelector', 'string'], ['UiSelector', 'string', 'boolean']],
+  getChildByDescription: [['UiSelector', 'string'], ['UiSelector', 'string', 'boolean']],
+  getChildByInstance: [['UiSelector', 'int']],
+};
+const METHODS = { UiSelector: SELECTOR_METHODS, UiScrollable: SCROLLABLE_METHODS };
+const CONSTRUCTORS = { UiSelector: [[]], UiScrollable: [['UiSelector']] };
+const WHAT = { int: 'an integer', double: 'a number', boolean: 'a boolean', string: 'a string in double quotes', class: 'a class' };
+
+const MAX_SWIPES = 30;
+
+/** Return the query for an expression; with `;` between several, any of them. Throws SyntaxError. */
 export function parseUiAutomator(text) {
   const tokens = new Tokens(text);
-  const made = construction(tokens);
-  tokens.took(';');
+  if (tokens.next.kind === 'end') tokens.fail('a UiSelector or a UiScrollable was expected');
+  const queries = [statement(tokens)];
+  while (tokens.took(';') && tokens.next.kind !== 'end') queries.push(statement(tokens));
   if (tokens.next.kind !== 'end') tokens.fail('syntax error');
+  return queries.length > 1 ? { any: queries } : queries[0];
+}
+
+function statement(tokens) {
+  const made = construction(tokens);
   return made.name === 'UiScrollable' ? scrollQuery(made) : { steps: stepsOf(made) };
 }
 
-/** `new Name(arguments).method(arguments)…` */
+/** `new Name(arguments).method(arguments)…`; methods alone are those of a UiSelector. */
 function construction(tokens) {
-  tokens.took('new');
-  const name = tokens.a('word');
-  if (name !== 'UiSelector' && name !== 'UiScrollable') tokens.fail(`${name} is neither UiSelector nor UiScrollable, `);
-  const made = { name, args: list(tokens), calls: [] };
-  while (tokens.took('.')) made.calls.push({ name: tokens.a('word'), args: list(tokens) });
+  const isNew = tokens.took('new');
+  const named = Object.keys(CONSTRUCTORS).find((name) => tokens.next.value === name);
+  if (isNew && !named) tokens.fail(`${tokens.next.value} is neither UiSelector nor UiScrollable,`);
+  const name = named ?? 'UiSelector';
+  const made = { name, args: named ? constructed(tokens) : [], calls: [] };
+  if (!named && tokens.next.value !== '.') made.calls.push(call(tokens, name));
+  while (tokens.took('.')) made.calls.push(call(tokens, name));
   return made;
+}
+
+function constructed(tokens) {
+  const name = tokens.take().value;
+  return fitted(`${name} has no suitable constructor`, CONSTRUCTORS[name], list(tokens));
+}
+
+function call(tokens, owner) {
+  const name = tokens.a('word');
+  const forms = METHODS[owner][name];
+  if (!forms || !Object.hasOwn(METHODS[owner], name)) throw new SyntaxError(`${owner} has no \`${name}\` method${hint(owner, name)}`);
+  return { name, args: fitted(`\`${owner}\` doesn't have suitable method \`${name}\``, forms, list(tokens)) };
+}
+
+/** Return a hint at the method that was meant. */
+function hint(owner, name) {
+  const elsewhere = Object.keys(METHODS).find((other) => Object.hasOwn(METHODS[other], name));
+  if (elsewhere) return `: it is a method of ${elsewhere}`;
+  const near = Object.keys(METHODS[owner]).find((method) => {
+    const [one, other] = [method.toLowerCase(), name.toLowerCase()];
+    return one === other || one.startsWith(other) || other.startsWith(one);
+  });
+  return near ? `: did you mean \`${near}\`?` : `; it has ${Object.keys(METHODS[owner]).join(', ')}`;
 }
 
 function list(tokens) {
@@ -51,72 +104,97 @@ function list(tokens) {
   return args;
 }
 
+/** Return an argument: { type, value }, with the text it was written as. */
 function argument(tokens) {
-  const { kind, value } = tokens.next;
-  if (kind === 'string') return tokens.take().value;
-  if (kind === 'number') return Number(tokens.take().value);
-  if (tokens.took('true')) return true;
-  if (tokens.took('false')) return false;
-  if (value === 'new' || value === 'UiSelector') return construction(tokens);
-  if (kind === 'word') return qualified(tokens);
+  const { kind, value, start } = tokens.next;
+  if (kind === 'string') {
+    if (tokens.text[start] === "'") throw new SyntaxError(`'${value}' is not a string: write it in double quotes`);
+    return { type: 'string', value: tokens.take().value };
+  }
+  if (kind === 'number') return { type: Number.isInteger(Number(value)) ? 'int' : 'double', value: Number(tokens.take().value) };
+  if (tokens.took('true')) return { type: 'boolean', value: true };
+  if (tokens.took('false')) return { type: 'boolean', value: false };
+  if (value === 'new' || value === '.' || tokens.precedes('(')) return { type: 'UiSelector', value: construction(tokens) };
+  if (kind === 'word') return { type: 'class', value: qualified(tokens) };
   return tokens.fail('an argument was expected');
 }
 
-/** Return the name of a class such as android.widget.Button.class */
 function qualified(tokens) {
   const parts = [tokens.a('word')];
   while (tokens.took('.')) parts.push(tokens.a('word'));
-  return parts.at(-1) === 'class' ? parts.slice(0, -1).join('.') : parts.join('.');
+  return parts.join('.');
+}
+
+/** Return the values of arguments that fit one of the forms. */
+function fitted(problem, forms, args) {
+  const fits = (form) => form.length === args.length && form.every((type, index) => fit(type, args[index]));
+  const form = forms.find(fits);
+  if (!form) throw new SyntaxError(`${problem}: ${misfit(forms, args)}`);
+  const missing = args.find(({ type, value }) => type === 'class' && !ANDROID_VIEWS.has(value));
+  if (missing) throw new SyntaxError(`${missing.value} class could not be found${quotesHint(missing.value)}`);
+  return args.map(({ value }) => value);
+}
+
+function fit(type, argument) {
+  return argument.type === type || (type === 'double' && argument.type === 'int')
+    || (type === 'UiSelector' && argument.value?.name === 'UiSelector');
+}
+
+function misfit(forms, args) {
+  const counts = forms.map((form) => form.length);
+  if (!counts.includes(args.length)) return `Invalid arguments count. Actual:${args.length}. Expected:${counts.join(' or ')}.`;
+  const form = forms.find(({ length }) => length === args.length);
+  const index = form.findIndex((type, place) => !fit(type, args[place]));
+  const { value } = args[index];
+  return `${value?.name ?? value} is not ${WHAT[form[index]] ?? `a ${form[index]}`}`;
+}
+
+function quotesHint(name) {
+  return `: write the name in quotes, "${name.replace(/\.class$/, '')}"`;
 }
 
 /** Return the steps of a selector, and those of its nested selectors. */
 function stepsOf(selector) {
-  if (selector?.name !== 'UiSelector') throw new SyntaxError('a UiSelector was expected as an argument');
   const step = { deep: true, type: '*', filters: [] };
   const more = [];
   let instance = null;
-  for (const { name, args } of selector.calls) {
-    if (name === 'childSelector') more.push(...stepsOf(args[0]));
-    else if (name === 'fromParent') more.push({ up: true }, ...stepsOf(args[0]));
-    else if (name === 'instance') instance = { position: args[0] + 1 };
-    else step.filters.push(condition(name, args[0]));
+  for (const { name, args: [argument] } of selector.calls) {
+    if (name === 'childSelector') more.push(...stepsOf(argument));
+    else if (name === 'fromParent') more.push({ up: true }, ...stepsOf(argument));
+    else if (name === 'instance') instance = { position: argument + 1 };
+    else step.filters.push(condition(name, argument));
   }
   if (instance) step.filters.push(instance);
   return [step, ...more];
 }
 
 function condition(name, wanted) {
-  if (name in TEXTS) {
-    const [is, attribute] = TEXTS[name];
-    return { is, attribute, wanted: String(wanted), fold: FOLDED.has(name) };
-  }
-  if (name === 'resourceId') return { is: 'id', wanted: String(wanted) };
   if (name === 'index') return { is: 'equals', attribute: 'index', wanted: String(wanted) };
-  if (name in FLAGS) return { is: 'equals', attribute: FLAGS[name], wanted: String(wanted ?? true) };
-  throw new SyntaxError(`UiSelector.${name} is not supported`);
+  if (name in FLAGS) return { is: 'equals', attribute: FLAGS[name], wanted: String(wanted) };
+  const [is, attribute] = TEXTS[name];
+  return { is, attribute, wanted: String(wanted), fold: FOLDED.has(name) };
 }
 
+/** The server moves first; then it needs an element to look for. */
 function scrollQuery({ args, calls }) {
-  const scroll = { container: args.length ? { steps: stepsOf(args[0]) } : null, most: MOST_SWIPES };
+  const scroll = { container: { steps: stepsOf(args[0]) }, most: MAX_SWIPES, moves: [] };
   for (const { name, args: given } of calls) {
-    if (name === 'setMaxSearchSwipes') scroll.most = given[0];
-    else if (name in MOVES) scroll.move = MOVES[name];
-    else if (!NO_MATTER.has(name)) scroll.to = aim(name, given);
+    if (name === 'setMaxSearchSwipes') [scroll.most] = given;
+    else if (name in MOVES) scroll.moves.push(MOVES[name]);
+    else if (!name.startsWith('setAs') && name !== 'setSwipeDeadZonePercentage') scroll.to = aim(name, given);
   }
-  if (!scroll.to && !scroll.move) throw new SyntaxError('UiScrollable has no scroll command');
   return { scroll };
 }
 
 function aim(name, args) {
-  const text = (is) => ({ steps: [{ deep: true, type: '*', filters: [condition(is, args.at(-1))] }] });
+  const text = (is) => ({ steps: [{ deep: true, type: '*', filters: [condition(is, args[0])] }] });
   switch (name) {
     case 'scrollIntoView': return { steps: stepsOf(args[0]) };
     case 'scrollTextIntoView': return text('text');
     case 'scrollDescriptionIntoView': return text('description');
     case 'getChildByText': return child(args[0], condition('text', args[1]));
     case 'getChildByDescription': return child(args[0], condition('description', args[1]));
-    case 'getChildByInstance': return child(args[0], { position: args[1] + 1 });
-    default: throw new SyntaxError(`UiScrollable.${name} is not supported`);
+    default: return child(args[0], { position: args[1] + 1 });
   }
 }
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from pytest_device.body_limit import BodyLimit, BodyLimitError
 from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
 from pytest_device.service.logs import Log
@@ -123,15 +124,19 @@ def _too_large(where: str, bounds: Bounds) -> ControllerError:
 
 
 async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int, str]:
-    size, digest = 0, hashlib.sha256()
+    limit = BodyLimit(bounds.most_bytes)
+    digest = hashlib.sha256()
+
     with path.open("xb") as file:
-        async for piece in reply.aiter_bytes():
-            size += len(piece)
-            if size > bounds.most_bytes:
-                raise _too_large(shown(str(reply.url)), bounds)
-            digest.update(piece)
-            file.write(piece)
-    return size, digest.hexdigest()
+        async for chunk in reply.aiter_bytes():
+            try:
+                limit.count(chunk)
+            except BodyLimitError:
+                raise _too_large(shown(str(reply.url)), bounds) from None
+            digest.update(chunk)
+            file.write(chunk)
+
+    return limit.size, digest.hexdigest()
 
 
 def _file_name(url: str) -> str:

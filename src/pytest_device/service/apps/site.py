@@ -1,7 +1,6 @@
 """Serves a web build to browsers on this machine."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from os import PathLike, stat_result
@@ -13,7 +12,8 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from pytest_device.service.web import LoopbackOnly, Server
+from pytest_device.asgi_server import Server, listening
+from pytest_device.service.web import LocalProtocol, LoopbackOnly
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
@@ -48,18 +48,18 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
 
     A path without a file and without an extension is a route of the app, and gets the ``index.html``.
     """
-    with socket.create_server((_HOST, 0)) as listener:
+    with listening(_HOST, 0) as listener:
         server = Server(
             LoopbackOnly(_Site(directory=directory, html=True), _foreign),
+            protocol=LocalProtocol,
             grace_seconds=GRACE_SECONDS,
         )
-        answering = asyncio.create_task(
-            server.serve([listener])
-        )  # the socket's backlog holds earlier connections
+        # The socket's backlog holds earlier connections.
+        answering = asyncio.create_task(server.serve([listener]))
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
-            server.should_exit = True
+            server.stop()
             await answering
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.output_tail import OutputTail
-from pytest_device.service.runners.processes import finish_despite_cancellation
-from pytest_device.service.runners.program import EndedError, Program, short_directory
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.output_tail import OutputTail
+from pytest_device.service.programs.processes import finish_despite_cancellation
+from pytest_device.service.programs.program import EndedError, Program, short_directory
 
 PROGRAMS: Final = (
     "chromium",

@@ -15,9 +15,15 @@ from pytest_device.service.devices.browser import find_chromedriver, find_chromi
 from pytest_device.service.devices.chromium import KIND
 from pytest_device.service.devices.found import Found
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.cache import Package
-from pytest_device.service.runners.program import ask
-from pytest_device.service.runners.toolchain import CHROMIUM, PIP, Toolbox, digest
+from pytest_device.service.programs.cache import Package, check_cache
+from pytest_device.service.programs.program import ask
+from pytest_device.service.programs.toolchain import (
+    CHROMIUM,
+    PIP,
+    Toolbox,
+    digest,
+    pinned_in,
+)
 from pytest_device.spec import SessionType
 
 BUILT_FOR: Final = "Linux x86_64"
@@ -26,7 +32,7 @@ DOWNLOAD_MB: Final = 120
 DISK_MB: Final = 240
 
 _DRIVER_FILES: Final = tuple(
-    Path(__file__).parent.parent / "runners/pip/chromedriver" / name
+    Path(__file__).parent.parent / "programs/pip/chromedriver" / name
     for name in ("requirements.txt", "install.py")
 )
 _INSTALL: Final = {
@@ -84,7 +90,7 @@ class Pinned:
     @property
     def _driver(self) -> Package:
         libraries = self.program.parent / "al2023/lib"
-        version = _DRIVER_FILES[0].read_text().split()[0].partition("==")[2]
+        version = pinned_in(_DRIVER_FILES[0]).partition("==")[2]
         return Package(
             title=f"chromedriver {version}",
             directory=self.cache_dir
@@ -92,7 +98,7 @@ class Pinned:
             proof=Path("chromedriver"),
             command=[
                 *(self.python, _DRIVER_FILES[1].name, libraries),
-                *(self.python, *PIP, "--require-hashes", "-r", _DRIVER_FILES[0].name),
+                *(self.python, *PIP),
             ],
             files=_DRIVER_FILES,
             by_hand=self.by_hand,
@@ -124,6 +130,17 @@ async def find(
         return Found(KIND, program=program, chromedriver=driver, about=versions[0])
     if cache_dir is None or built_for != BUILT_FOR:
         return Found(KIND, (), program, driver, missing=", ".join(lacking), fix=fix)
+    try:
+        check_cache(cache_dir)
+    except ConfigError as error:
+        return Found(
+            KIND,
+            (),
+            program,
+            driver,
+            missing=f"{', '.join(lacking)}, and {error}",
+            fix=fix,
+        )
     pinned = Pinned(cache_dir, by_hand=fix)
     unused = f"; {program} is not used: {', '.join(lacking)}" if program else ""
     return Found(

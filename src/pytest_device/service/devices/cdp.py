@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -12,6 +13,10 @@ from pytest_device.errors import ControllerError
 LIMIT_SECONDS: Final = 10.0
 _READ_BYTES: Final = 1024 * 1024
 _END: Final = b"\0"
+_DETACHED: Final = "Target.detachedFromTarget"
+_INPUT: Final = "Input."
+_INPUT_SECONDS: Final = 1.0
+"""Maximum seconds to wait for input in progress: a page with a dialog does not answer it."""
 _GONE: Final[Mapping[str, Any]] = {}
 """Reply to pending commands when the browser exits."""
 
@@ -47,6 +52,9 @@ class Connection:
         self._numbers = count(1)
         self._waiting: dict[int, Take] = {}
         self._diverted: dict[str, Take] = {}
+        self._input: dict[int, str] = {}
+        self._input_is_over = asyncio.Event()
+        self._held: list[bytes] | None = None
         self._is_over = False
 
     async def call(
@@ -93,8 +101,39 @@ class Connection:
         """Send a command under a number of this connection and return the number; ``answer`` receives the reply."""
         number = next(self._numbers)
         self._waiting[number] = answer
-        self._writer.write(json.dumps({**command, "id": number}).encode() + _END)
+        message = json.dumps({**command, "id": number}).encode() + _END
+        is_input = command["method"].startswith(_INPUT)
+
+        if is_input:
+            self._input[number] = command.get("sessionId", "")
+            self._input_is_over.clear()
+
+        if is_input and self._held is not None:
+            self._held.append(message)
+        else:
+            self._writer.write(message)
         return number
+
+    @asynccontextmanager
+    async def without_input(self) -> AsyncGenerator[None]:
+        """Hold taps and keys back until the end of the block, or until ``release_input``; those in progress end first."""
+        if self._input:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_INPUT_SECONDS):
+                    await self._input_is_over.wait()
+
+        if self._held is None:
+            self._held = []
+        try:
+            yield
+        finally:
+            self.release_input()
+
+    def release_input(self) -> None:
+        """Send the taps and keys that are held back."""
+        held, self._held = self._held or [], None
+        for message in held:
+            self._writer.write(message)
 
     def divert(self, session: str, take: Take | None) -> None:
         """Send a session's events to ``take`` from now on; with None, to ``on_event`` again."""
@@ -124,14 +163,26 @@ class Connection:
 
     def _take(self, message: Message) -> None:
         if "id" in message:
+            self._end_input([message["id"]])
             if answer := self._waiting.pop(message["id"], None):
                 answer(message)
-        elif take := self._diverted.get(message.get("sessionId", "")):
+            return
+
+        if message["method"] == _DETACHED:
+            gone = message["params"]["sessionId"]
+            self._end_input([n for n, owner in self._input.items() if owner == gone])
+        if take := self._diverted.get(message.get("sessionId", "")):
             take(message)
         else:
             self.on_event(
                 Event(message["method"], message["params"], message.get("sessionId"))
             )
+
+    def _end_input(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._input.pop(number, None)
+        if not self._input:
+            self._input_is_over.set()
 
 
 def _gone(method: str) -> ControllerError:

@@ -33,8 +33,8 @@ from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.relay import relaying
 from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.program import first
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.program import first
 
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
@@ -50,10 +50,11 @@ _HOME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """An installed app; ``stack`` stops the server of its files."""
+    """An installed app and its build; ``stack`` stops the server of its files."""
 
     base: str
     scheme: str | None
+    build: tuple[Path | None, str | None]
     stack: AsyncExitStack
 
 
@@ -80,8 +81,18 @@ class Chromium:
         return self._tabs.console.lines
 
     async def install(self, app: App) -> str:
-        """Install a web app from a directory or URL, replacing one with the same ID; return its ID."""
+        """Install a web app from a directory or URL, replacing one with the same ID; return its ID.
+
+        The same build keeps its server, and so its origin, but not its data.
+        """
         application_id = app.application_id or UNNAMED
+        build = (app.path, app.url)
+
+        before = self._apps.get(application_id)
+        if before and before.build == build and before.scheme == app.scheme:
+            await self.clear(application_id)
+            return application_id
+
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
             base = (
@@ -93,7 +104,9 @@ class Chromium:
                 raise ControllerError(
                     f"{base} is not the URL of a web app: it must start with https:// or http://"
                 )
-            self._apps[application_id] = _Installed(base, app.scheme, stack.pop_all())
+            self._apps[application_id] = _Installed(
+                base, app.scheme, build, stack.pop_all()
+            )
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
@@ -152,9 +165,8 @@ class Chromium:
             await self.go_home()
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
-        origins |= (
-            self._tabs.visited - others
-        )  # a test cannot name the origins that an app navigated to
+        # A test cannot name the origins that an app navigated to.
+        origins |= self._tabs.visited - others
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
         await self._center.forget(origins)
         self._tabs.visited -= origins
@@ -166,6 +178,10 @@ class Chromium:
             await self._front(): AppState.FOREGROUND,
         }
         return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
+
+    async def bases(self) -> Mapping[str, str]:
+        """Return the address that the pages of each installed app begin with."""
+        return {name: app.base for name, app in self._apps.items()}
 
     async def screenshot(self) -> bytes:
         return await (await self._tabs.front()).screenshot()
@@ -208,15 +224,11 @@ class Chromium:
 
     async def address(self) -> str:
         """Return the URL of the page in front."""
-        return await (await self._tabs.front()).address()
+        return await (await self._tabs.app_page()).address()
 
     async def crash(self) -> str | None:
         """Return how the app in front crashed, until an app or the home screen is shown."""
         return self._tabs.crash
-
-    async def dialog_type(self) -> str | None:
-        """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
-        return (await self._tabs.front()).dialog_type
 
     async def push(self, data: str, application_id: str | None = None) -> None:
         """Deliver a web push to an app, by default the one in front, even if it is closed."""
@@ -257,9 +269,16 @@ class Chromium:
             )
         return self._apps[application_id]
 
+    async def open_overlay(self) -> None:
+        """Open an empty page over the app, for views that the app's page cannot draw."""
+        await self._tabs.open_overlay()
+
+    async def remove_overlay(self) -> None:
+        await self._tabs.remove_overlay()
+
     async def _front(self) -> str | None:
         """Return the app whose page is shown; of nested apps, the innermost."""
-        return await self._at(await self._tabs.front())
+        return await self._at(await self._tabs.app_page())
 
     async def _behind(self) -> str | None:
         """Return the app in the background."""
@@ -315,9 +334,8 @@ async def booted(
         relaying(browser.connection, tabs.targets) as port,
     ):
         tools = Tools(
-            capabilities(
-                profile.platform, f"chromium-cdp-{port}"
-            ),  # argent's name for it
+            # Argent's name for it.
+            capabilities(profile.platform, f"chromium-cdp-{port}"),
             debugging_port=port,
             environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)}
             if chromedriver

@@ -29,10 +29,10 @@ from pytest_device.service.devices.tool import (
     Tool,
 )
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.output_tail import OutputTail
-from pytest_device.service.runners.processes import finish_despite_cancellation, remove
-from pytest_device.service.runners.program import Program, ask, last_line
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.output_tail import OutputTail
+from pytest_device.service.programs.processes import finish_despite_cancellation, remove
+from pytest_device.service.programs.program import Program, ask, last_line
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -117,9 +117,8 @@ async def start(
         )
     command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
     tool = Tool(found.tool, ("-s", f"emulator-{port}"), environ)
-    directory = Path(
-        tempfile.mkdtemp(prefix="pytest-device-emulator-")
-    )  # the guard removes it
+    # The guard removes it.
+    directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))
     try:
         process = await guard.start(command, directory=directory, environ=environ)
         program = Program.reading(

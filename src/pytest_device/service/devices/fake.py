@@ -31,9 +31,8 @@ class Fake:
                 "platformName": "Fake",
                 "appium:automationName": "Fake",
                 "appium:deviceName": self.name,
-                "appium:app": str(
-                    BLANK_APP
-                ),  # the driver requires one; a suite may replace it
+                # The driver requires one; a suite may replace it.
+                "appium:app": str(BLANK_APP),
             }
         )
 

@@ -11,7 +11,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices import chromium, fake
 from pytest_device.service.devices.base import BusyError, RequestError
 from pytest_device.service.devices.profiles import plain
-from pytest_device.service.runners.toolchain import APPIUM
+from pytest_device.service.programs.toolchain import APPIUM
 from pytest_device.spec import Platform
 
 FORCED: Final = (chromium.KIND, fake.KIND)

@@ -29,7 +29,7 @@ from pytest_device.service.devices import (
     profiles,
     simulator,
 )
-from pytest_device.service.devices.base import BusyError, Device
+from pytest_device.service.devices.base import BusyError, Device, RequestError
 from pytest_device.service.devices.found import (
     FORCED,
     Choice,
@@ -41,8 +41,9 @@ from pytest_device.service.devices.found import (
 )
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import Toolbox
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.isolation import Isolation, required
+from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 HANDOVER_SECONDS: Final = 10.0
@@ -87,9 +88,8 @@ def _real(
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
         found = await listed(machine.for_tools, machine.preference)
-        if (
-            session_type is not SessionType.APPIUM
-        ):  # other controllers bring their own drivers
+        # Other controllers bring their own drivers.
+        if session_type is not SessionType.APPIUM:
             return found
         return with_driver(
             found,
@@ -148,7 +148,8 @@ async def availability(
 class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
-    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser.
+    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser. Requests that
+    cannot have a required ``isolation`` are refused.
     Devices that ``preference`` names are started for the first session; ``close`` stops them.
     """
 
@@ -161,11 +162,13 @@ class Devices:
         log: Log,
         toolbox: Toolbox | None = None,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
+        isolation: Isolation = Isolation(),  # noqa: B008  # frozen
         handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
         self._machine = Machine(
             environ, home, toolbox.cache_dir if toolbox else None, preference=preference
         )
+        self._isolation = isolation
         self._handover_seconds = handover_seconds
         self._started = AsyncExitStack()
         self._starting = asyncio.Lock()
@@ -186,7 +189,7 @@ class Devices:
         await self._install(found, request, progress)
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
-        """Return why this machine has no device for a request, None if it has one or can install or start it.
+        """Return why this machine has no usable device for a request, None if it has one or can install or start it.
 
         Raises BusyError while another session uses it.
         """
@@ -202,9 +205,27 @@ class Devices:
     async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
         platform = Platform(request["platform"])
         availabilities = await availability(platform, _type(request), self._machine)
-        return availabilities, usable(
-            availabilities, platform, request.get("deviceIdentifier")
-        )
+        found = usable(availabilities, platform, request.get("deviceIdentifier"))
+        if self._isolation.required and (
+            reason := await self._exposure(found, _type(request))
+        ):
+            raise RequestError(required(reason))
+        return availabilities, found
+
+    async def _exposure(self, found: Found, session_type: SessionType) -> str:
+        """Return how other users of this machine could reach programs of a session, "" if they cannot.
+
+        Only the controllers of a browser start programs that listen on ports. The fake device listens on none.
+        """
+        match found.kind:
+            case fake.KIND:
+                return ""
+            case chromium.KIND if session_type is SessionType.WEB_PREVIEW_ONLY:
+                return ""
+            case chromium.KIND:
+                return await self._isolation.refusal(self._machine.environ)
+            case _:
+                return f"the tools of the {found.kind} listen on ports without access control"
 
     def _choice(
         self, availabilities: Sequence[Found], request: Mapping[str, Any]

@@ -162,9 +162,8 @@ class NotificationCenter:
     async def _do(self, event: Event) -> None:
         asked: Mapping[str, Any] = json.loads(event.params["payload"])
         value: object = None
-        with suppress(
-            ControllerError
-        ):  # the app can't be shown, but its code must still get a reply
+        # The app can't be shown, but its code must still get a reply.
+        with suppress(ControllerError):
             value = await self._value(asked)
         with suppress(ControllerError):  # the page or worker was closed
             expression = f"__pytestDevice.answer({asked['id']}, {json.dumps(value)})"

@@ -74,6 +74,8 @@ class Page:
         self._is_settled = asyncio.Event()  # loaded, or a dialog is open
         self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
+        self.screen: Screen | None = None
+        """The screen that the page emulates."""
         self.dialog_type: str | None = None
         """Type of the open dialog: alert, confirm, prompt or beforeunload."""
         self._dialog: str | None = None
@@ -94,6 +96,7 @@ class Page:
 
     async def prepare(self, screen: Screen, browser_version: str) -> None:
         """Emulate the phone on this page, then let it continue to load."""
+        self.screen = screen
         calls: tuple[tuple[str, Mapping[str, Any]], ...] = (
             ("Page.enable", {}),
             ("Page.setLifecycleEventsEnabled", {"enabled": True}),
@@ -132,6 +135,7 @@ class Page:
                 self._is_another.set()
             case "Page.javascriptDialogOpening":
                 self._dialog, self.dialog_type = params["message"], params["type"]
+                self._connection.release_input()  # the screenshot waits for its end
                 (
                     self._holds_on
                     if params["type"] == "beforeunload"
@@ -182,9 +186,8 @@ class Page:
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
-        except (
-            ControllerError
-        ):  # a script runs forever: the page could not be unloaded either
+        # A script runs forever: the page could not be unloaded either.
+        except ControllerError:
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
         await self.go(url)
@@ -192,9 +195,8 @@ class Page:
 
     async def hide(self) -> None:
         """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
-        await self._drawn(
-            "Emulation.setFocusEmulationEnabled", {"enabled": False}
-        )  # which keeps a page visible
+        # Which keeps a page visible.
+        await self._drawn("Emulation.setFocusEmulationEnabled", {"enabled": False})
         await self._drawn("Page.setWebLifecycleState", {"state": "frozen"})
 
     async def reveal(self) -> None:
@@ -218,13 +220,18 @@ class Page:
         """Return a screenshot of the page as JPEG."""
         async with self._going:  # screenshots are impossible during navigation
             for _ in range(_SCREENSHOT_TRIES):
-                if screenshot := await self._captured():
+                # During a screenshot, the browser resets the scale of the page: a tap
+                # would fall beside what it aims at.
+                async with self._connection.without_input():
+                    screenshot = await self._captured()
+                if screenshot:
                     return screenshot
         raise ControllerError("no screenshot of the page: it navigated each time")
 
     async def rotate(self, screen: Screen) -> None:
         """Rotate the page's screen."""
         await self._drawn("Emulation.setDeviceMetricsOverride", screen.metrics())
+        self.screen = screen
 
     async def tap(self, x: float, y: float) -> None:
         """Tap a point, in CSS pixels; while a dialog is open, any tap accepts it."""

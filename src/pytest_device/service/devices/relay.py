@@ -3,7 +3,6 @@
 import asyncio
 import http
 import json
-import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,8 +14,8 @@ from websockets.http11 import Request, Response
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback_authority
+from pytest_device.same_user import is_permitted
 from pytest_device.service.devices.cdp import Connection, Message
-from pytest_device.service.web import IS_SHOWN, user_of
 
 _HOST: Final = "127.0.0.1"
 _CLOSE_SECONDS: Final = 1.0
@@ -211,5 +210,8 @@ def _refusal(client: ServerConnection, request: Request) -> str | None:
         request.headers.get("Host", "")
     ):
         return "web pages are refused"
-    is_own = user_of(client.remote_address, client.local_address) == os.geteuid()
-    return None if is_own or not IS_SHOWN else "other users are refused"
+    return (
+        None
+        if is_permitted(client.remote_address, client.local_address)
+        else "other users are refused"
+    )

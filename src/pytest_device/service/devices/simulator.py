@@ -26,8 +26,8 @@ from pytest_device.service.devices.tool import (
     Tool,
 )
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.program import COMMAND_SECONDS, ask
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.program import COMMAND_SECONDS, ask
 from pytest_device.spec import Platform
 
 KIND: Final = "simulator"
@@ -92,9 +92,8 @@ async def start(
     """Start the named simulator and wait until it has booted; ``stack`` stops it. Raises ControllerError."""
     tool = Tool(found.tool, ("simctl",), environ)
     stack.push_async_callback(tool.succeeds, "shutdown", found.to_start)
-    await tool.ask(
-        "bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS
-    )  # boots it, too
+    # Boots it, too.
+    await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)
 
 
 def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -35,6 +35,8 @@ class Tabs:
         self._pages: dict[str, Page] = {}
         self._cover: Page | None = None
         self._covered: list[Page] = []
+        self._overlay: Page | None = None
+        self._own_context: str | None = None
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -48,6 +50,10 @@ class Tabs:
     async def front(self) -> Page:
         """Return the page in front. Raises ControllerError if there is none."""
         return (await self._open())[-1]
+
+    async def app_page(self) -> Page:
+        """Return the page in front that is the app's own. Raises ControllerError if there is none."""
+        return [page for page in await self._open() if page is not self._overlay][-1]
 
     async def attach(self) -> None:
         """Control the browser's pages, including later ones; return once the first is ready."""
@@ -70,9 +76,10 @@ class Tabs:
 
     def on_event(self, event: Event) -> None:
         match event.method:
+            # Not a program's.
             case "Target.attachedToTarget" if (
                 event.params["targetInfo"]["type"] == "page"
-            ):  # not a program's
+            ):
                 self._add(
                     event.params["sessionId"], event.params["targetInfo"]["targetId"]
                 )
@@ -91,6 +98,8 @@ class Tabs:
                 page.on_event(method, event.params)
                 self.console.on_event(method, event.params)
                 self._note(method, event.params)
+                if method == "Page.javascriptDialogClosed":
+                    self._begin(self._turn(page))
             case _:
                 pass
 
@@ -106,7 +115,9 @@ class Tabs:
         """Rotate the screen of all pages, including later ones."""
         self.screen = replace(self.screen, orientation=orientation)
         for page in await self._open():
-            await page.rotate(self.screen)
+            # It would not answer; it is rotated when its dialog is closed.
+            if page.dialog_type is None:
+                await page.rotate(self.screen)
 
     async def close_others(self) -> None:
         """Close all pages except the first."""
@@ -120,7 +131,9 @@ class Tabs:
             return
         try:
             for page in await self._open():
-                await page.hide()
+                # A dialog stops the page, too.
+                if page.dialog_type is None:
+                    await page.hide()
                 self._covered.append(page)
             self._cover = await self._another()
             await self._cover.go(url)
@@ -135,12 +148,27 @@ class Tabs:
         if cover is not None:
             await self._close(cover)
         for page in covered:
-            if page in self._pages.values():
+            # One with a dialog was not hidden, see `cover`.
+            if page in self._pages.values() and page.dialog_type is None:
                 await page.reveal()
+
+    async def open_overlay(self) -> None:
+        """Open an empty page over all others, unless it is already open: the app below remains in front."""
+        if self._overlay is None:
+            self._overlay = await self._another()
+
+    async def remove_overlay(self) -> None:
+        overlay, self._overlay = self._overlay, None
+        if overlay is not None:
+            await self._close(overlay)
 
     def behind(self) -> Page | None:
         """Return the page that was in front before it was covered, None without a cover."""
-        pages = [page for page in self._covered if page in self._pages.values()]
+        pages = [
+            page
+            for page in self._covered
+            if page in self._pages.values() and page is not self._overlay
+        ]
         return pages[-1] if pages else None
 
     async def detach(self) -> None:
@@ -149,6 +177,12 @@ class Tabs:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    async def _turn(self, page: Page) -> None:
+        """Rotate a page whose dialog was open while the screen was rotated."""
+        if page.screen != self.screen:
+            with suppress(ControllerError):  # another dialog, or it was closed
+                await page.rotate(self.screen)
 
     def _note(self, method: str, params: Mapping[str, Any]) -> None:
         if method != "Page.frameNavigated":
@@ -163,18 +197,35 @@ class Tabs:
         self._opened.set()
 
     def _lose(self, session: str) -> None:
-        if (
-            self._pages.pop(session, None) and not self._pages
-        ):  # the device needs a page for its home screen
+        page = self._pages.pop(session, None)
+        if page is not None and page is self._overlay:
+            self._overlay = None
+
+        # The device needs a page for its home screen.
+        if page and not self._pages:
             self._opened.clear()
             self._begin(self._reopen())
 
     async def _another(self) -> Page:
         target = (
-            await self._connection.call("Target.createTarget", {"url": "about:blank"})
+            await self._connection.call(
+                "Target.createTarget",
+                {"url": "about:blank", "browserContextId": await self._context()},
+            )
         )["targetId"]
         await asyncio.gather(*self._tasks)
         return next(page for page in self._pages.values() if page.target == target)
+
+    async def _context(self) -> str:
+        """Return the browser context of the device's own pages.
+
+        Its pages have a process of their own: an open dialog stops all pages of the
+        app's process.
+        """
+        if self._own_context is None:
+            reply = await self._connection.call("Target.createBrowserContext")
+            self._own_context = str(reply["browserContextId"])
+        return self._own_context
 
     async def _close(self, page: Page) -> None:
         for session in [

@@ -10,7 +10,7 @@ from typing import Final, Self
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Tools
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.program import COMMAND_SECONDS, ask
+from pytest_device.service.programs.program import COMMAND_SECONDS, ask
 
 BOOT_SECONDS: Final = 300.0
 INSTALL_SECONDS: Final = 300.0

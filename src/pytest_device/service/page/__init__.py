@@ -1,24 +1,22 @@
 """The session pages: details, timeline and log of a session, a button to stop it, and the list of all sessions.
 
-They need no token, since only the user who started the service can reach them.
+They need no token: the server answers only the user who started the service.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from pytest_device.redact import Redactor
+from pytest_device.same_user import shows_users
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.replies import RefusalError, timestamp, to_document
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.web import IS_SHOWN, SameUserOnly
 
 STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
@@ -29,16 +27,15 @@ def routes(
 ) -> Sequence[BaseRoute]:
     """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
-    route = partial(Route, middleware=[Middleware(SameUserOnly)])
     return (
         document.files(
             "page", _FILES, "style.css", "live.js", "session.js", "index.js"
         ),
-        route("/", pages.index, methods=["GET"]),
-        route("/sessions/{session_id}", pages.page, methods=["GET"]),
-        route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
-        route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
-        route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
+        Route("/", pages.index, methods=["GET"]),
+        Route("/sessions/{session_id}", pages.page, methods=["GET"]),
+        Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
+        Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
+        Route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
     )
 
 
@@ -101,7 +98,7 @@ class _Pages:
         url = str(
             (self._sessions.remote_config(session) or {}).get("webPreviewUrl", "")
         )
-        is_open = IS_SHOWN and url.startswith(f"{self._base_url}/")
+        is_open = shows_users() and url.startswith(f"{self._base_url}/")
         return url.removeprefix(self._base_url) if is_open else ""
 
     def _parts(self, session: Session) -> Mapping[str, str]:

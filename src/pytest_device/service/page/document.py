@@ -36,10 +36,11 @@ HEADERS: Final[Mapping[str, str]] = {
     **NOT_STORED,
 }
 """Nothing is loaded from or sent to other hosts: a URL may contain a key."""
+# Operating systems differ.
 _TYPES: Final = {
     ".css": "text/css",
     ".js": "text/javascript",
-}  # operating systems differ
+}
 _WORDS: Final = Path(__file__).parent / "words.html"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
 if TYPE_CHECKING:

@@ -10,13 +10,11 @@ from typing import Any, Final
 import httpx
 
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.program import Program, Workspace
-from pytest_device.service.runners.toolchain import Toolchain
+from pytest_device.service.programs.program import Program, Workspace
+from pytest_device.service.programs.toolchain import Toolchain
 
-HOST: Final = "127.0.0.1"
-_NO_TLS: Final = ssl.SSLContext(
-    ssl.PROTOCOL_TLS_CLIENT
-)  # loading the system's certificates would take time
+# Loading the system's certificates would take time.
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,8 @@ class LaunchContext:
     note: Log
     """Adds an entry to the session's timeline."""
     allow_insecure: Sequence[str] = ()
+    requires_isolation: bool = False
+    """Whether a controller of the local browser must have its own network namespace."""
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
         """Return the environment of the controller's program, with its own home and temporary directory."""

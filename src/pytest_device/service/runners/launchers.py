@@ -12,45 +12,47 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners import isolation
-from pytest_device.service.runners.controller import (
-    HOST,
-    Controller,
-    LaunchContext,
-    over_socket,
-)
-from pytest_device.service.runners.output_tail import (
+from pytest_device.service.programs import isolation
+from pytest_device.service.programs.isolation import HOST
+from pytest_device.service.programs.output_tail import (
     AppiumOutputTail,
     OutputTail,
     TokenOutputTail,
 )
-from pytest_device.service.runners.processes import MARK
-from pytest_device.service.runners.program import Program
-from pytest_device.service.runners.toolchain import (
+from pytest_device.service.programs.processes import MARK
+from pytest_device.service.programs.program import Program
+from pytest_device.service.programs.toolchain import (
     AGENT_DEVICE,
     APPIUM,
     ARGENT,
     Project,
 )
+from pytest_device.service.runners.controller import (
+    Controller,
+    LaunchContext,
+    over_socket,
+)
 from pytest_device.spec import SessionType
 
 _ANSWER_SECONDS: Final = 5.0
 _ON_SOCKET: Final = ("--require", str(Path(__file__).parent / "on_socket.cjs"))
-_NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not listened on
 _PORT: Final = "4723"
 """Port that the script above replaces with a socket; nothing listens on it."""
 _APPIUM_ARGUMENTS: Final = (
     *("server", "--address", HOST, "--port", _PORT),
+    # Otherwise it searches every parent directory for one.
     *(
         "--config",
         str(os.devnull),
-    ),  # otherwise it searches every parent directory for one
+    ),
     *("--log-level", "info", "--log-no-colors"),
+    # Otherwise each open client connection delays the shutdown.
     *(
         "--shutdown-timeout",
         "0",
-    ),  # otherwise each open client connection delays the shutdown
+    ),
 )
 _ARGENT_ARGUMENTS: Final = (
     "server",
@@ -69,6 +71,7 @@ _FAKE_DRIVER: Final = "@appium/fake-driver"
 _BROWSER: Final = "agent-browser"
 _BROWSER_VERSION: Final = "0.27.1"
 """Version that this agent-device manages; the npm project pins it."""
+_RECTANGLES: Final = Path(__file__).parent / "agent_browser/rectangles.cjs"
 _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
@@ -89,6 +92,8 @@ class Launcher:
     details: Callable[[str, str, Device], Mapping[str, Any]]
     arguments: Callable[[LaunchContext], Sequence[str]] = lambda _context: ()
     notes: str = ""
+    preload: Path | None = None
+    """A script that the controller's own process loads first."""
     output: Callable[[], OutputTail] = OutputTail
     boot_limit_seconds: float = 60.0
 
@@ -135,6 +140,7 @@ class Launcher:
         command: list[str | Path] = [
             tools.node,
             *_ON_SOCKET,
+            *(("--require", self.preload) if self.preload else ()),
             tools.script,
             *self.arguments(context),
         ]
@@ -145,12 +151,13 @@ class Launcher:
         }
         title = self.project.node.program
         service = urlsplit(context.device_url)
-        is_near = service.hostname in _NEAR
-        if port is not None and not is_near:
-            context.note(
-                f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}"
-            )
-        if port is None or not is_near:
+        is_bridged = isolation.is_bridged(service.hostname or "")
+        if port is not None and not is_bridged:
+            why = f"the service listens on {service.hostname}, not on {HOST}"
+            if context.requires_isolation:
+                raise ControllerError(isolation.required(why))
+            context.note(f"{isolation.OPEN}: {why}")
+        if port is None or not is_bridged:
             return listener, await context.workspace.start(
                 title, command, environ=environ, output=output
             )
@@ -163,6 +170,7 @@ class Launcher:
             output=output,
             bridges=bridges,
             note=context.note,
+            is_required=context.requires_isolation,
         )
         return listener, program
 
@@ -254,7 +262,6 @@ def _agent_browser(
     manifest = {
         "name": _BROWSER,
         "version": _BROWSER_VERSION,
-        "type": "module",
         "bin": {_BROWSER: _SHIM.name},
     }
     (package / "package.json").write_text(json.dumps(manifest))
@@ -266,6 +273,7 @@ def _agent_browser(
             context.toolchain.package(_BROWSER) / "bin/agent-browser.js"
         ),
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
+        "PYTEST_DEVICE_DEVICE_URL": context.device_url,
         MARK: str(context.workspace.directory),
     }
 
@@ -332,6 +340,7 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
             "agentDeviceRemoteSessionToken": token,
         },
         notes="daemon.json",
+        preload=_RECTANGLES,
     ),
     SessionType.ARGENT: Launcher(
         ARGENT,

@@ -15,13 +15,13 @@ from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.logs import Log
+from pytest_device.service.programs.processes import remove
+from pytest_device.service.programs.program import Workspace, first, workspace
+from pytest_device.service.programs.toolchain import Project
 from pytest_device.service.runners.base import GONE, KEPT, Failed, Record, Running
 from pytest_device.service.runners.controller import LaunchContext
 from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
-from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.program import Workspace, first, workspace
 from pytest_device.service.runners.resources import Resources
-from pytest_device.service.runners.toolchain import Project
 from pytest_device.spec import SessionType
 
 
@@ -173,12 +173,10 @@ class _SessionPrograms:
             record.request, own.directory, log=self.note
         )
         record.device = device = await stack.enter_async_context(borrowed)
-        stack.push_async_callback(
-            own.end
-        )  # all at once: none waits for a response from one that has exited
-        if (
-            record.type is not SessionType.APPIUM
-        ):  # Appium clients install and launch their apps themselves
+        # All at once: none waits for a response from one that has exited.
+        stack.push_async_callback(own.end)
+        # Appium clients install and launch their apps themselves.
+        if record.type is not SessionType.APPIUM:
             await self._install_app(device, apps)
         config = (
             await self._start_controller(self.launcher, device, own)
@@ -235,6 +233,7 @@ class _SessionPrograms:
             device_url=self.shared.keys.url("devices", record.id),
             note=self.note,
             allow_insecure=self.shared.allow_insecure,
+            requires_isolation=self.shared.isolation.required,
         )
         record.controller = controller = await launcher.launch(context, device)
         record.output = controller.program.output

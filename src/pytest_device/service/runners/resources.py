@@ -9,8 +9,9 @@ from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import Toolbox
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.isolation import Isolation
+from pytest_device.service.programs.toolchain import Toolbox
 
 _TOOLS: Final = frozenset(
     (
@@ -71,10 +72,12 @@ class Resources:
         *,
         preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
+        isolation: Isolation = Isolation(),  # noqa: B008  # frozen
     ) -> None:
         self.keys = keys
         self.directories = directories
         self.allow_insecure = allow_insecure
+        self.isolation = isolation
         self.environ = for_sessions(environ)
         self.guard = Guard(environ=environ, log=log)
         self.toolbox = Toolbox(self.guard, environ, directories.cache)
@@ -85,6 +88,7 @@ class Resources:
             log=log,
             toolbox=self.toolbox,
             preference=preference,
+            isolation=isolation,
         )
 
 

@@ -49,7 +49,10 @@ class _Lock:
 
     def __init__(self, path: Path, left: Path | None = None) -> None:
         self._left = left
-        self._lock = filelock.FileLock(path, mode=0o600, thread_local=False)
+        # filelock's substitute on a file system without locks would outlive a killed process.
+        self._lock = filelock.FileLock(
+            path, mode=0o600, thread_local=False, fallback_to_soft=False
+        )
 
     @property
     def is_held(self) -> bool:
@@ -59,20 +62,19 @@ class _Lock:
         """Return whether this process now holds it; raises OSError if the file cannot be locked."""
         try:
             self._lock.acquire(
-                timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS
+                timeout=timeout_seconds,
+                poll_interval=_TURN_PAUSE_SECONDS,
+                blocking=timeout_seconds > 0,
             )
         except filelock.Timeout:
             return False
-        except NotImplementedError as error:
-            raise OSError(str(error)) from error
         return True
 
     def release(self) -> None:
         """Unlock it; repeated calls do nothing, nor do calls in a forked child, where filelock forgets the lock."""
         if self.is_held:
-            with suppress(
-                OSError
-            ):  # filelock itself removes what cannot be removed while it is open
+            # Filelock itself removes what cannot be removed while it is open.
+            with suppress(OSError):
                 if self._left:
                     self._left.unlink(missing_ok=True)
             self._lock.release()
@@ -82,9 +84,8 @@ class FileSlot(_Lock):
     """The permission to have one session: it ends with ``release``, or with the process."""
 
     def __init__(self, directory: Path, number: int) -> None:
-        self._words = (
-            directory / f"{number}.txt"
-        )  # not in the locked file: other processes can't read it on Windows
+        # Not in the locked file: other processes can't read it on Windows.
+        self._words = directory / f"{number}.txt"
         super().__init__(directory / f"{number}.lock", self._words)
 
     def sign(self, holder: str) -> None:
@@ -165,9 +166,8 @@ class FileClaim(Claim):
         for number in range(first, self.most):
             if len(self._slots) == self.count:
                 break
-            self._slots.append(
-                FileSlot(self._directory, number)
-            )  # before it is locked, so that an interrupt finds it
+            # Before it is locked, so that an interrupt finds it.
+            self._slots.append(FileSlot(self._directory, number))
             if not self._slots[-1].try_lock():
                 self._slots.pop()
         if len(self._slots) < self.count:

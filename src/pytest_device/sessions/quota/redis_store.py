@@ -1,7 +1,8 @@
 """Slots for several machines, on a Redis server: they expire unless they are renewed.
 
 A queue place expires, too, unless its claim keeps trying.
-A slot that expired, for example because the server restarted, is renewed if no other process took it.
+A slot that expired, for example because the server restarted, is renewed if no other process took it. So that none can,
+a server that has started, or has lost its data, gives no slot until every process has renewed those it holds.
 """
 
 import json
@@ -23,7 +24,7 @@ from redis.retry import Retry
 from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
-from pytest_device.sessions.breaker import SLOTS, Breaker, Gate
+from pytest_device.sessions.breaker import SLOTS, LocalBreaker, Permits
 from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
@@ -32,6 +33,11 @@ SLOT_SECONDS: Final = 30.0
 """Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
 _RENEWALS_PER_SLOT: Final = 3
 _REPLY_SECONDS: Final = 5.0
+SETTLE_SECONDS: Final = SLOT_SECONDS / _RENEWALS_PER_SLOT + 2 * _REPLY_SECONDS
+"""Seconds after the start of a server until every process has renewed its slots.
+
+A renewal that failed just before is repeated after one period; until it fails, it waits for a connection and a reply.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,12 @@ class RedisConfig:
     reporter: Reporter
     slot_seconds: float = SLOT_SECONDS
     reply_seconds: float = _REPLY_SECONDS
+    settle_seconds: float = SETTLE_SECONDS
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], None] = sleep
-    gate: Gate = field(default_factory=lambda: Gate(Breaker(1, monotonic)))
+    permits: Permits = field(
+        default_factory=lambda: Permits(LocalBreaker(1, monotonic))
+    )
     """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
@@ -57,10 +66,10 @@ class RedisStore:
         self.config = config
         self.renewer = SlotRenewer(self)
         self.has_answered = False
-        self._waiting = config.gate.attempt(SLOTS)
+        self._waiting = config.permits.new(SLOTS)
         """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
         it."""
-        self._is_given_up = False
+        self._is_given_up = self._is_unsettled = False
         parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
@@ -83,7 +92,7 @@ class RedisStore:
         )
         self._keys = [
             f"{{pytest-device:{config.key}}}:{name}"
-            for name in ("slots", "queue", "count")
+            for name in ("slots", "queue", "count", "server")
         ]
 
     def claim(self, count: int, most: int, holder: str) -> "RedisClaim":
@@ -92,9 +101,20 @@ class RedisStore:
         )
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
-        """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
+        """Ask for slots.
+
+        Return whether it took them, the first usable slot, the number of earlier claims, slots or holders, and whether
+        the server gives slots already.
+        """
         return self._run(
-            self._look, claim, count, most, words, urgency, self._slot_milliseconds
+            self._look,
+            claim,
+            count,
+            most,
+            words,
+            urgency,
+            self._slot_milliseconds,
+            self._settle_milliseconds,
         )
 
     def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
@@ -104,7 +124,10 @@ class RedisStore:
             for slot in slots
         ]
         lost: Sequence[int] = self._run(
-            self._renew, self._slot_milliseconds, json.dumps(renewed)
+            self._renew,
+            self._slot_milliseconds,
+            json.dumps(renewed),
+            self._settle_milliseconds,
         )
         return lost
 
@@ -118,6 +141,10 @@ class RedisStore:
     @property
     def _slot_milliseconds(self) -> int:
         return int(self.config.slot_seconds * 1000)
+
+    @property
+    def _settle_milliseconds(self) -> int:
+        return int(self.config.settle_seconds * 1000)
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
@@ -144,10 +171,21 @@ class RedisStore:
             f"the Redis server of {self.config.source} does not respond ({error})"
         )
 
+    def note_unsettled(self) -> str:
+        """Return why the server gives no slots yet; noted once for the summary."""
+        reason = (
+            f"the Redis server of {self.config.source} is new, has restarted or has lost its data: for up to "
+            f"{self.config.settle_seconds:g} s, runs renew the slots that they hold"
+        )
+        if not self._is_unsettled:
+            self._is_unsettled = True
+            self.config.reporter.note(f"a session waited because {reason}")
+        return reason
+
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""
         try:
-            self._run(self._drop, "nobody", "")
+            self.renew(())  # so that a new server settles while the run starts
         except RedisError as error:
             raise ConfigError(
                 f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}"
@@ -268,7 +306,7 @@ class RedisClaim(Claim):
             return True
         urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
         try:
-            took, first, ahead, found = self._store.look(
+            took, first, ahead, found, is_settled = self._store.look(
                 self._name, self.count, self.most, self.holder, urgency
             )
         except RedisError as error:
@@ -282,6 +320,8 @@ class RedisClaim(Claim):
             ]
             self._store.renewer.keep(self._slots)
             return True
+        if not is_settled:
+            found = [f"unknown, because {self._store.note_unsettled()}"]
         self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)
         return False
 

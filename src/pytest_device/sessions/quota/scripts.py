@@ -1,6 +1,7 @@
-"""Redis scripts, each atomic, timed by the server's clock. The keys: slots by number, queue places, a counter.
+"""Redis scripts, each atomic, timed by the server's clock.
 
-A slot is ``{ends, claim, words}``, a place ``{ends, urgency, number, most}``, both as JSON; times in milliseconds.
+The keys: slots by number, queue places, a counter, a marker. A slot is ``{ends, claim, words}``, a place
+``{ends, urgency, number, most}``, the marker ``{run, ends}``, all as JSON; times in milliseconds.
 """
 
 from typing import Final
@@ -9,15 +10,30 @@ _NOW: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function keep(key) redis.call('PEXPIRE', key, 86400000) end  -- a day after the last run, nothing is left
-for _, key in ipairs(KEYS) do keep(key) end
+for number = 1, 3 do keep(KEYS[number]) end
 local function put(key, name, value)  -- which may create the key, after all were kept
   redis.call('HSET', key, name, cjson.encode(value))
   keep(key)
 end
 """
 
+_SETTLED: Final = """
+-- Whether every process has had the time to renew its slots since this server started or lost its data. A server that
+-- comes back empty or with an old snapshot knows none of them; the marker is missing or names an earlier start.
+local function settled(milliseconds)
+  local info = redis.pcall('INFO', 'server')  -- an account may not be allowed to
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
+  local text = redis.call('GET', KEYS[4])
+  local marker = text and cjson.decode(text)
+  if not marker or marker.run ~= run then marker = {run = run, ends = now + milliseconds} end
+  redis.call('SET', KEYS[4], cjson.encode(marker), 'PX', 2592000000)  -- 30 days: else each quiet day costs a wait
+  return now >= marker.ends
+end
+"""
+
 LOOK: Final = (
     _NOW
+    + _SETTLED
     + """
 -- Take all or none; else take or renew a place in the queue when an urgency is given.
 local claim, words, urgency = ARGV[1], ARGV[4], ARGV[5]
@@ -35,7 +51,7 @@ for i = 1, #slots, 2 do
     if number < most then held[#held + 1] = slot.words end
   end
 end
-if #mine > 0 then return {1, 0, 0, mine} end  -- the answer to an earlier look was lost
+if #mine > 0 then return {1, 0, 0, mine, 1} end  -- the answer to an earlier look was lost
 
 local places, own = {}, nil
 local queue = redis.call('HGETALL', KEYS[2])
@@ -65,22 +81,25 @@ local free = {}
 for number = first, most - 1 do
   if #free < count and not taken[number] then free[#free + 1] = number end
 end
-if #free == count then
+local ready = #free < count or settled(tonumber(ARGV[7]))
+if #free == count and ready then
   redis.call('HDEL', KEYS[2], claim)
   for _, number in ipairs(free) do
     put(KEYS[1], number, {ends = ends, claim = claim, words = words})
   end
-  return {1, 0, 0, free}
+  return {1, 0, 0, free, 1}
 end
 if own then put(KEYS[2], claim, own) end
-return {0, first, ahead, held}
+return {0, first, ahead, held, ready and 1 or 0}
 """
 )
 
 RENEW: Final = (
     _NOW
+    + _SETTLED
     + """
 -- Let slots last; return the numbers of those that others have. One that ran out is taken up again if it is free.
+settled(tonumber(ARGV[3]))
 local ends, lost = now + tonumber(ARGV[1]), {}
 for _, own in ipairs(cjson.decode(ARGV[2])) do
   local text = redis.call('HGET', KEYS[1], own.number)

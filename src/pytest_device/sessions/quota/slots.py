@@ -23,9 +23,8 @@ _FIRST_WORD_SECONDS: Final = 5.0
 _HEARTBEAT_SECONDS: Final = 30.0
 """Seconds between messages: a CI log without output for longer looks like a hang."""
 
-_pause: Final = (
-    SystemRandom().uniform
-)  # not seeded: workers with equal seeds would wait in step
+# Not seeded: workers with equal seeds would wait in step.
+_pause: Final = SystemRandom().uniform
 
 
 class Slots:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.messages import (
     Decoder,
-    MessageError,
     Report,
     Request,
     Start,
@@ -25,6 +24,7 @@ from pytest_device.sessions.reaper.messages import (
 from pytest_device.sessions.reaper.sender import received
 from pytest_device.sessions.reaper.sender import send as send_call
 from pytest_device.sessions.reaper.supervisor import Supervisor
+from pytest_device.wire import MessageError
 
 NAME: Final = "pytest-device-reaper"
 """Its last command-line argument, which identifies it in process lists."""
@@ -40,9 +40,6 @@ _KEPT_VARIABLES: Final = (
     "DYLD_FALLBACK_LIBRARY_PATH",
 )
 """Variables that Python may need to start; the rest of the run's environment is withheld."""
-_WITHOUT: Final = (
-    "the run stops its sessions itself; if it is killed, they run until their limits"
-)
 
 
 class NoReaper(NamedTuple):
@@ -161,6 +158,11 @@ class ReaperChannel:
         else:
             self._reaper.sendall(encode(request))
 
+    @property
+    def is_detached(self) -> bool:
+        """Whether the reaper is a process, which outlives this one."""
+        return not isinstance(self._reaper, DirectCalls)
+
     def close(self) -> None:
         """Close the channel; a reaper process finishes on its own."""
         self._closed = True
@@ -197,9 +199,7 @@ class ReaperChannel:
             return _spawn(self._first)
         except OSError as error:
             self._processes_left = 0
-            self._on_report(
-                NoReaper(f"no reaper process can be started ({error}): {_WITHOUT}")
-            )
+            self._on_report(NoReaper(f"no reaper process can be started ({error})"))
             return None
 
     def _listen(self, channel: socket.socket) -> None:
@@ -226,7 +226,7 @@ class ReaperChannel:
     def _replace(self) -> None:
         self._ready.clear()
         if not self._processes_left:
-            self._on_report(NoReaper(f"the reaper process {self._fate}: {_WITHOUT}"))
+            self._on_report(NoReaper(f"the reaper process {self._fate}"))
         with self._lock:  # later requests must follow those that restore the successor
             self._start()
             for request in self._restore():

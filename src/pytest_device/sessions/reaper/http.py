@@ -2,11 +2,16 @@
 
 import base64
 import http.client
+import socket
 import ssl
 import time
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.reaper.messages import (
     Answer,
@@ -22,20 +27,42 @@ MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
 _INTERIM: Final = range(102, 200)
+_KEEP_ALIVE: Final = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPALIVE": 30,  # the name of TCP_KEEPIDLE on macOS
+    "TCP_KEEPINTVL": 30,
+    "TCP_KEEPCNT": 10,
+}
+"""Seconds until the first probe of a silent connection and between probes, and their number.
+
+Routers forget connections that are silent for a minute or more. A service that has vanished is noticed after five and a
+half minutes, but a shorter outage of the network doesn't end a call.
+"""
 
 
-def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
+def _unlimited(_seconds: float | None) -> None:
+    """Set no further limit."""
+
+
+def send(
+    endpoint: Endpoint,
+    call: Call,
+    seen: bytearray,
+    limit: Callable[[float | None], None] = _unlimited,
+) -> Answer:
     """Send a call; return the response.
 
     The body is added to ``seen`` as it arrives, so that a caller that stops waiting can read it: it may hold a
-    session's ID.
+    session's ID. ``limit`` is called with the seconds that a response may still take once it has started, and with
+    None if that was an interim response.
     """
     sent = False
     try:
         connection = _connection(endpoint)
-        connection.response_class = _FinalResponse
+        connection.response_class = partial(_FinalResponse, call.reply_seconds, limit)  # type: ignore[assignment]  # it is called only
         try:
             connection.connect()
+            _keep_alive(connection.sock)
             connection.sock.settimeout(call.seconds)
             sent = True
             prefix = urlsplit(endpoint.url).path.rstrip("/")
@@ -55,12 +82,14 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
 
 def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     reply = connection.getresponse()
-    while chunk := reply.read1(_CHUNK_BYTES):
-        seen += chunk
-        if len(seen) > MAX_BYTES:
-            return NoReply(
-                f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen)
-            )
+    chunks = iter(partial(reply.read1, _CHUNK_BYTES), b"")
+    try:
+        read_body(chunks, MAX_BYTES, into=seen)
+    except BodyLimitError:
+        return NoReply(
+            f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen)
+        )
+
     if reply.length:
         return NoReply(
             f"the response was cut off, {reply.length} bytes are missing",
@@ -82,11 +111,37 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
 class _FinalResponse(http.client.HTTPResponse):
     """The final response to a call. Of those that may come before it, http.client itself skips 100 only."""
 
+    def __init__(
+        self,
+        seconds: float,
+        limit: Callable[[float | None], None],
+        *arguments: Any,
+        **keywords: Any,
+    ) -> None:
+        super().__init__(*arguments, **keywords)
+        self._seconds, self._limit = seconds, limit
+
     def begin(self) -> None:
-        super().begin()
+        self._begin()
         while self.status in _INTERIM:
+            self._limit(None)
             self.headers = self.msg = None  # type: ignore[assignment]  # else it has started already
-            super().begin()
+            self._begin()
+
+    def _begin(self) -> None:
+        self.fp.peek(1)  # waits for the first byte
+        self._limit(self._seconds)
+        super().begin()
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Let the system probe a connection while it is silent."""
+    # Not a TCP connection, or closed already: the call itself will show.
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if option := getattr(socket, name, None):
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:

@@ -24,9 +24,8 @@ _IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
 def main() -> None:
     """Detach, read the first message, which lists what to supervise, and run the loop."""
     if os.fork():
-        os._exit(
-            0
-        )  # not a child of the run: no zombie, and not killed together with the run's process tree
+        # Not a child of the run: no zombie, and not killed together with the run's process tree.
+        os._exit(0)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
@@ -169,9 +168,8 @@ class ReaperLoop:
                     self._sender, selectors.EVENT_READ, self._use_sender
                 )
             self._sender.sendall(encode(call))
-        except (
-            OSError
-        ) as error:  # no process can be started, or the sender has just died
+        # No process can be started, or the sender has just died.
+        except OSError as error:
             self._on_answer(Returned(call.number, NoReply(str(error), sent=False)))
 
     def _use_sender(self) -> None:

@@ -1,14 +1,10 @@
 """The messages between a run, its reaper and the reaper's sender: typed values, one JSON line each."""
 
-import json
-from types import UnionType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args
 
 from pytest_device.sessions.ledger import Entry
-
-
-class MessageError(ValueError):
-    """A line that is not a valid message here: the two ends have different versions."""
+from pytest_device.wire import Codec
 
 
 class Endpoint(NamedTuple):
@@ -60,16 +56,24 @@ class Start(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Create a session; ``body`` is the call's JSON text."""
+    """Create a session; ``body`` is the call's JSON text.
+
+    With ``needs_entry``, the call is not sent if the ledger can't be written.
+    """
 
     entry: Entry
     body: str
+    needs_entry: bool = True
 
 
 class Register(NamedTuple):
-    """Supervise an existing session."""
+    """Supervise an existing session.
+
+    ``is_foreign``: another token created it, so that a refusal may be final for this one.
+    """
 
     entry: Entry
+    is_foreign: bool = False
 
 
 class Stop(NamedTuple):
@@ -220,13 +224,17 @@ Report = Ready | Ended | LedgerFailed | SessionReport
 
 
 class Call(NamedTuple):
-    """One call to the service; ``body`` is JSON text, ``seconds`` the maximum duration of the whole call."""
+    """One call to the service; ``body`` is JSON text, ``seconds`` the maximum duration of the whole call.
+
+    A response has ``reply_seconds`` from its first byte, however slowly it trickles in.
+    """
 
     number: int
     method: str
     path: str
     body: str | None = None
     seconds: float = 60.0
+    reply_seconds: float = 60.0
 
 
 class Returned(NamedTuple):
@@ -238,80 +246,24 @@ class Returned(NamedTuple):
 
 Message = Start | Request | Report | Call | Returned
 
-_TYPES: Final[dict[str, Any]] = {
-    one.__name__: one
-    for one in (Entry, Endpoint, *get_args(Answer), *get_args(Message))
-}
+_CODEC: Final = Codec((Entry, Endpoint, *get_args(Answer), *get_args(Message)))
 T = TypeVar("T", bound=Message)
 
-
-def encode(message: Message) -> bytes:
-    """Encode a message as one line."""
-    return json.dumps(_to_json(message)).encode() + b"\n"
+encode: Final[Callable[[Message], bytes]] = _CODEC.encode
+"""Encodes a message as one line."""
 
 
 class Decoder(Generic[T]):
     """Parses a stream of messages of these kinds; keeps incomplete lines."""
 
     def __init__(self, kinds: Any) -> None:
-        self._kinds: tuple[Any, ...] = get_args(kinds) or (kinds,)
+        self._kinds = kinds
         self._rest = b""
 
     def feed(self, data: bytes) -> list[T]:
-        """Return the messages that these bytes complete; raises MessageError for invalid ones."""
+        """Return the messages that these bytes complete.
+
+        Raises MessageError for invalid ones.
+        """
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [self._read(line) for line in lines]
-
-    def _read(self, line: bytes) -> T:
-        try:
-            message = _from_json(json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise MessageError(
-                f"not a message: {type(error).__name__}: {error}"
-            ) from None
-        if not isinstance(message, self._kinds):
-            raise MessageError(
-                f"a message of type {type(message).__name__} is not expected here"
-            )
-        return message  # type: ignore[no-any-return]
-
-
-def _to_json(message: Any) -> dict[str, Any]:
-    fields = message._asdict()
-    return {
-        "type": type(message).__name__,
-        **{name: _plain(value) for name, value in fields.items()},
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return _to_json(value) if hasattr(value, "_asdict") else value
-
-
-def _from_json(values: dict[str, Any]) -> Any:
-    kind = _TYPES[values.pop("type")]
-    if values.keys() != kind.__annotations__.keys():
-        raise ValueError(f"{kind.__name__} with the fields {', '.join(sorted(values))}")
-    return kind(
-        **{
-            name: _typed(name, values[name], wanted)
-            for name, wanted in kind.__annotations__.items()
-        }
-    )
-
-
-def _typed(name: str, value: Any, kind: Any) -> Any:
-    """Convert a field's value to its type: JSON has no bytes, tuples or messages."""
-    if kind is bytes:
-        value = value.encode("latin-1")
-    elif isinstance(value, dict):
-        value = _from_json(cast("dict[str, Any]", value))
-    elif isinstance(value, list):
-        value = tuple(cast("list[object]", value))
-    if not isinstance(
-        value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind
-    ):
-        raise TypeError(f"{name}: {type(value).__name__}")  # its value may be a secret
-    return value
+        return [_CODEC.decode(line, self._kinds) for line in lines]

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -69,26 +70,68 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
     from pytest_device.sessions.reaper import http
 
     seen, claim = bytearray(), threading.Lock()
+    limit = _TimeLimit(call.seconds)
 
     def finish(answer: Answer) -> None:
         if claim.acquire(blocking=False):  # only the first one answers
-            timer.cancel()
+            limit.cancel()
             on_answer(Returned(call.number, answer))
 
     def time_out() -> None:
-        finish(
-            NoReply(
-                f"no complete response within {call.seconds:.0f} s", True, bytes(seen)
+        if limit.is_exceeded():
+            finish(
+                NoReply(
+                    f"no complete response within {limit.seconds():.0f} s",
+                    True,
+                    bytes(seen),
+                )
             )
-        )
 
-    timer = threading.Timer(call.seconds, time_out)
+    def make() -> None:
+        finish(http.send(endpoint, call, seen, limit.change))
+
     try:
-        for thread in (
-            timer,
-            threading.Thread(target=lambda: finish(http.send(endpoint, call, seen))),
-        ):
-            thread.daemon = True
-            thread.start()
+        for work in (time_out, make):
+            threading.Thread(target=work, daemon=True).start()
     except RuntimeError as error:  # the system allows no more threads
         finish(NoReply(str(error), sent=False))
+
+
+class _TimeLimit:
+    """The time limit of one call, which may become shorter while it lasts."""
+
+    def __init__(self, seconds: float) -> None:
+        import threading
+
+        self._change = threading.Condition()
+        self._began = time.monotonic()
+        self._latest = self._until = self._began + seconds
+        self._is_cancelled = False
+
+    def seconds(self) -> float:
+        """Return the seconds from the start of the call to its limit."""
+        return self._until - self._began
+
+    def change(self, seconds: float | None) -> None:
+        """Let the call end ``seconds`` from now, at the latest; at its first limit, if None."""
+        with self._change:
+            self._until = (
+                self._latest
+                if seconds is None
+                else min(self._latest, time.monotonic() + seconds)
+            )
+            self._change.notify()
+
+    def cancel(self) -> None:
+        with self._change:
+            self._is_cancelled = True
+            self._change.notify()
+
+    def is_exceeded(self) -> bool:
+        """Wait until the limit is reached; False if it is cancelled before."""
+        with self._change:
+            while (
+                not self._is_cancelled and (left := self._until - time.monotonic()) > 0
+            ):
+                self._change.wait(left)
+            return not self._is_cancelled

@@ -37,6 +37,8 @@ class WatchedSession:
         """Since when the service has only returned 404."""
         self.is_due = False
         """Whether it is stopped on schedule, which needs no report to a later run."""
+        self.is_foreign = False
+        """Whether another token created it."""
 
     def request_stop(self) -> None:
         """Stop it as soon as its ID is known."""
@@ -46,8 +48,8 @@ class WatchedSession:
             self._move(Phase.STOP_DUE, time.monotonic())
 
     def created(self, entry: Entry) -> None:
-        """Record its ID."""
-        self.deadline -= (self.entry.minutes - entry.minutes) * 60
+        """Record its ID. Its time counts from now: the service may have created it only now."""
+        self.deadline = time.monotonic() + entry.minutes * 60
         self.entry, self.attempts = entry, 0
         if self.phase is Phase.ABANDONED:
             self._move(Phase.STOP_DUE, time.monotonic())
@@ -68,7 +70,9 @@ class WatchedSession:
         match self.phase:
             case Phase.CREATING | Phase.ABANDONED:
                 self.attempts += 1
-                return messages.Call(number, "POST", SESSIONS_PATH, self.body)
+                # Until the session would have ended by itself: a late response still has its ID.
+                seconds = max(0.0, self.deadline - time.monotonic())
+                return messages.Call(number, "POST", SESSIONS_PATH, self.body, seconds)
             case Phase.STOP_DUE:
                 self.attempts += 1
                 self._move(Phase.STOPPING, time.monotonic() + LOOKUP_SECONDS)
@@ -77,6 +81,11 @@ class WatchedSession:
                 )
             case _:
                 return messages.Call(number, "GET", path, seconds=STOP_SECONDS)
+
+    def end(self, phase: Phase) -> Entry:
+        """Move to a phase without work; return the entry that records it."""
+        self._move(phase, None)
+        return self.entry._replace(state=phase)
 
     def _move(self, to: Phase, due: float | None) -> None:
         self.phase, self.due = moved(self.phase, to, PHASES), due
@@ -138,9 +147,8 @@ class WarmRegistry:
             is_had = self._ledger.claim(
                 intent, self._ledger
             ) or self._ledger.is_untracked(intent)
-        except (
-            OSError
-        ):  # no other process can claim it either: it must not keep running
+        # No other process can claim it either: it must not keep running.
+        except OSError:
             is_had = True
         return entry if is_had else None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import assert_never
 
-from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
+from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.supervised import (
@@ -19,6 +19,8 @@ from pytest_device.sessions.reaper.supervised import (
 from pytest_device.sessions.retry_policy import (
     ATTEMPTS,
     created_nothing,
+    is_access_refusal,
+    is_page,
     is_success,
     pause_after,
 )
@@ -77,10 +79,10 @@ class Supervisor:
     def handle(self, request: messages.Request) -> None:
         """Handle a request of the run; ignore those for finished sessions."""
         match request:
-            case messages.Create(entry, body):
-                self._create(entry, body)
-            case messages.Register(entry):
-                self._begin(entry)
+            case messages.Create(entry, body, needs_entry):
+                self._create(entry, body, needs_entry=needs_entry)
+            case messages.Register(entry, is_foreign):
+                self._begin(entry).is_foreign = is_foreign
             case messages.Stop(intent):
                 self._stop(intent)
             case messages.Keep(intent):
@@ -133,7 +135,7 @@ class Supervisor:
         elif isinstance(returned.answer, messages.Reply) and _proves_end(
             returned.answer, session.entry.session_id
         ):
-            self._forget(session, STOPPED)
+            self._forget(session, Phase.STOPPED)
             self._report(messages.Stopped(intent, returned.answer))
         elif method == "GET":
             self._on_lookup(session, returned.answer)
@@ -143,17 +145,20 @@ class Supervisor:
 
     # Requests.
 
-    def _create(self, entry: Entry, body: str) -> None:
-        """Write the intent, and restore removed entries; without an intent no create call is sent."""
+    def _create(self, entry: Entry, body: str, *, needs_entry: bool) -> None:
+        """Write the intent, and restore removed entries, before the call is sent."""
         try:
-            if ledger := self._ledger:
-                ledger.write(entry)
-                for session in self._sessions.values():
-                    if not ledger.holds(session.entry.intent):
-                        ledger.write(session.entry)
+            if self._ledger:
+                self._ledger.add(entry)
         except OSError as error:
-            self._report(messages.NotSent(entry.intent, self._problem(error)))
-            return
+            if needs_entry:
+                self._report(messages.NotSent(entry.intent, self._problem(error)))
+                return
+            self._report(messages.LedgerFailed(self._problem(error)))
+
+        for session in self._sessions.values():
+            if self._ledger and not self._ledger.holds(session.entry.intent):
+                self._record(session.entry)
         self._begin(entry, body, due=time.monotonic())
 
     def _begin(
@@ -186,14 +191,14 @@ class Supervisor:
 
     def _keep(self, intent: str) -> None:
         if intent in self._sessions:
-            self._record(self._sessions.pop(intent).entry._replace(state=KEPT))
+            self._record(self._sessions.pop(intent).end(Phase.KEPT))
             self._report(messages.Kept(intent))
 
     def _keep_warm(self, entry: Entry, seconds: float) -> None:
         if entry.intent not in self._sessions:
             return
         if self._is_written(lambda: self._warm.keep(entry, seconds)):
-            del self._sessions[entry.intent]
+            self._sessions.pop(entry.intent).end(Phase.WARM)
             self._report(messages.Kept(entry.intent))
         else:
             self._report(messages.NotKept(entry.intent))
@@ -230,14 +235,16 @@ class Supervisor:
             url = ""
         if session_id:
             session.created(
-                session.entry.created(session_id, url, answer.body)._replace(state=LIVE)
+                session.entry.created(session_id, url, answer.body)._replace(
+                    state=Phase.LIVE
+                )
             )
             self._record(session.entry)
         elif refused:
             self._forget(session)
         else:  # stays in the ledger until its time is up
             del self._sessions[session.entry.intent]
-            self._record(session.entry._replace(state=LOST))
+            self._record(session.end(Phase.LOST))
         self._report(
             messages.Answered(session.entry.intent, answer, session_id, url, refused)
         )
@@ -247,9 +254,8 @@ class Supervisor:
         session.note(answer, now)
         if session.phase is Phase.STOPPING:
             session.due = now + LOOKUP_SECONDS
-        elif (
-            session.phase is Phase.CHECKING and session.refusal
-        ):  # else it began before, and another one has decided
+        # Else it began before, and another one has decided.
+        elif session.phase is Phase.CHECKING and session.refusal:
             self._on_unproven_stop(session, session.refusal, answer)
 
     def _on_unproven_stop(
@@ -270,11 +276,9 @@ class Supervisor:
                 missing_seconds is not None
                 and missing_seconds >= self._gone_after(session)
             ):
-                self._forget(session, GONE)
+                self._forget(session, Phase.GONE)
                 self._report(messages.Missing(intent, found))
-            case _ if now >= session.deadline or (
-                missing_seconds is not None and self._gone_after(session) == inf
-            ):
+            case _ if now >= session.deadline or self._gives_up(session, refusal):
                 del self._sessions[intent]
                 self._report(messages.GaveUp(intent, said))
             case _:
@@ -288,6 +292,15 @@ class Supervisor:
                 )
                 self._report(messages.Delayed(intent, said))
 
+    def _gives_up(self, session: WatchedSession, refusal: messages.Answer) -> bool:
+        """Return whether to stop trying before the session's limit."""
+        is_never_gone = (
+            session.missing_since is not None and self._gone_after(session) == inf
+        )
+        return is_never_gone or (
+            session.is_foreign and _is_final(refusal, session.attempts)
+        )
+
     def _gone_after(self, session: WatchedSession) -> float:
         """Return the seconds of 404 answers after which it counts as gone; infinite if it was never seen here."""
         return (
@@ -298,22 +311,18 @@ class Supervisor:
 
     # The ledger.
 
-    def _forget(self, session: WatchedSession, state: str = STOPPED) -> None:
-        """Remove a finished session; leave a tombstone if its report may go unread."""
-        entry, ledger = session.entry, self._ledger
+    def _forget(self, session: WatchedSession, end: Phase | None = None) -> None:
+        """Remove a session that has ended, or was never created; leave a tombstone if its report may go unread."""
+        entry = session.end(end) if end else session.entry
+        ledger = self._ledger
         del self._sessions[entry.intent]
         leaves_tombstone = (
             self._is_alone or self._leaves_tombstones
         ) and not session.is_due
-        is_noted = (
-            bool(
-                ledger
-                and leaves_tombstone
-                and entry.session_id
-                and ledger.holds(entry.intent)
-            )
-            and (self._record(entry._replace(state=state)) or not self._is_alone)
-        )  # if a full disk takes no tombstone, the process that reconciles the run stops it once more
+        # If a full disk takes no tombstone, the process that reconciles the run stops it once more.
+        is_noted = bool(
+            ledger and leaves_tombstone and end and ledger.holds(entry.intent)
+        ) and (self._record(entry) or not self._is_alone)
         if ledger and not is_noted:
             self._is_written(lambda: ledger.remove(entry.intent))
 
@@ -333,6 +342,18 @@ class Supervisor:
     def _problem(self, error: OSError) -> str:
         """Describe an error alike for all files, so that the run shows it once."""
         return f"{error.strerror or error} ({self._ledger.directory if self._ledger else ''})"
+
+
+def _is_final(refusal: messages.Answer, attempts: int) -> bool:
+    """Return whether the service leaves a session to another token, which created it.
+
+    An intermediary's page proves less than the service's own words, so the call is repeated a few times after one.
+    """
+    match refusal:
+        case messages.Reply(status, body) if is_access_refusal(status):
+            return attempts >= ATTEMPTS or not is_page(body)
+        case _:
+            return False
 
 
 def _proves_end(reply: messages.Reply, session_id: str) -> bool:

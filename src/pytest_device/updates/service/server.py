@@ -329,10 +329,11 @@ class DeviceUpdateService(Service[Journal]):
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
         self._journal.add(replace(seen, status=reply.status))
+        # A cache would repeat the failure.
         headers = {
             **reply.headers,
             **(_FRESH if failures else {}),
-        }  # a cache would repeat the failure
+        }
         return Response(reply.body, reply.status, headers)
 
     def _answer(

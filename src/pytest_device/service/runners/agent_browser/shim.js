@@ -1,22 +1,165 @@
-// Replaces the agent-browser that an agent-device daemon manages: runs the real one on the session's browser.
-import process from "node:process";
+// Replaces the agent-browser that an agent-device daemon manages: drives the session's browser.
+//
+// agent-browser is a client of a program that it leaves running, over a Unix socket. The usual commands of the daemon are
+// sent to that socket directly; for all others, its client is started, which waits 150 ms before each command.
+'use strict';
 
-const { PYTEST_DEVICE_AGENT_BROWSER, PYTEST_DEVICE_DEBUGGING_PORT, PYTEST_DEVICE_DIRECTORY } = process.env;
+const { spawnSync } = require('node:child_process');
+const { existsSync } = require('node:fs');
+const { get, request } = require('node:http');
+const { createConnection } = require('node:net');
+const path = require('node:path');
+
+const {
+  PYTEST_DEVICE_AGENT_BROWSER: CLIENT, PYTEST_DEVICE_DEBUGGING_PORT: PORT, PYTEST_DEVICE_DEVICE_URL: DEVICE_URL,
+  PYTEST_DEVICE_DIRECTORY: DIRECTORY,
+} = process.env;
+const SOCKETS = 'sockets';
+const LIMIT_MS = 30_000;
+const SIZE = '({ width: innerWidth, height: innerHeight })';
 
 // A socket's path is limited to about 100 characters: relative to the session's directory it is always short.
-process.chdir(PYTEST_DEVICE_DIRECTORY);
-process.env.AGENT_BROWSER_SOCKET_DIR = "sockets";
+process.chdir(DIRECTORY);
+process.env.AGENT_BROWSER_SOCKET_DIR = SOCKETS;
 
-const [command, address] = process.argv.slice(2);
-if (command === "open" && (await isShown(address))) {
-  // The device has opened it already; opening it again would reset the page.
-  process.argv.splice(2, 2, "get", "url");
+main(process.argv.slice(2)).then(
+  (code) => { process.exitCode = code; },
+  ({ message }) => { process.exitCode = print({ error: message }); },
+);
+
+async function main(words) {
+  if (words[0] === 'open' && (await isOpen(words[1]))) words.splice(0, 2, 'get', 'url');
+  return (await sent(words)) ?? run(words);
 }
-process.argv.splice(2, 0, "--cdp", PYTEST_DEVICE_DEBUGGING_PORT);
 
-await import(PYTEST_DEVICE_AGENT_BROWSER);
+/** Whether a page is in front: the device has opened it already. An app is brought to the front. */
+async function isOpen(target) {
+  const pages = await answer(get(`http://127.0.0.1:${PORT}/json/list`));
+  if (pages.some(({ type, url }) => type === 'page' && url === target)) return true;
+  if (/^[a-z][a-z\d+.-]*:/i.test(target)) return false;
+  const installed = Object.keys(await apps());
+  if (installed.includes(target)) return await launch(target);
+  throw new Error(`${target} is not installed here; installed: ${installed.join(', ') || 'no app'}`);
+}
 
-async function isShown(address) {
-  const reply = await fetch(`http://127.0.0.1:${PYTEST_DEVICE_DEBUGGING_PORT}/json/list`);
-  return (await reply.json()).some(({ type, url }) => type === "page" && url === address);
+async function apps() {
+  return (await answer(get(`${DEVICE_URL}/apps`))).apps;
+}
+
+async function launch(applicationId) {
+  const post = request(`${DEVICE_URL}/launch`, { method: 'POST', headers: { 'content-type': 'application/json' } });
+  post.end(JSON.stringify({ applicationId }));
+  const { message } = await answer(post);
+  if (message) throw new Error(message);
+  return true;
+}
+
+/** Return the JSON of a reply. */
+function answer(asked) {
+  return new Promise((resolve, reject) => {
+    asked.once('error', reject);
+    asked.once('response', async (response) => {
+      const parts = [];
+      for await (const part of response) parts.push(part);
+      resolve(JSON.parse(Buffer.concat(parts)));
+    });
+  });
+}
+
+/** Send a command to the running program; return the exit code, null if the client must be started instead. */
+async function sent(words) {
+  const [json, option, session] = words.slice(-3);
+  const action = actionOf(words.slice(0, -3));
+  if (json !== '--json' || option !== '--session' || action === null) return null;
+  const socket = await connected(path.join(SOCKETS, `${session}.sock`));
+  if (socket === null) return null;
+  socket.setEncoding('utf8').setTimeout(LIMIT_MS, () => socket.destroy(new Error('agent-browser does not respond')));
+  try {
+    // Never sent again, whatever happens: the page may have changed already.
+    const done = await exchange(socket, action);
+    if (action.action === 'snapshot' && done.success) await addRectangles(socket, done.data.refs);
+    return print(done);
+  } catch ({ message }) {
+    return print({ success: false, error: message });
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Return a connection to the running program, null if it does not run. */
+function connected(name) {
+  return new Promise((resolve) => {
+    const socket = createConnection(name);
+    socket.once('error', () => resolve(null)).once('connect', () => resolve(socket));
+  });
+}
+
+/** Add to the elements of a snapshot where they are in the window; not to those outside, which no tap reaches. */
+async function addRectangles(socket, refs) {
+  const { data: { result: window } } = await exchange(socket, { action: 'evaluate', script: SIZE });
+  for (const [ref, element] of Object.entries(refs)) {
+    const { success, data: rect } = await exchange(socket, { action: 'boundingbox', selector: `@${ref}` });
+    if (success && isInside(middle(rect), window)) element.rect = rect;
+  }
+}
+
+const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
+const isInside = ({ x, y }, { width, height }) => x >= 0 && y >= 0 && x <= width && y <= height;
+
+/** Send an action; return its reply. */
+function exchange(socket, action) {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const closed = () => reject(new Error('agent-browser closed the connection'));
+    const read = (part) => {
+      text += part;
+      if (!text.endsWith('\n')) return;
+      socket.off('data', read).off('error', reject).off('close', closed);
+      resolve(JSON.parse(text));
+    };
+    socket.on('data', read).once('error', reject).once('close', closed);
+    socket.write(`${JSON.stringify({ id: `r${process.pid}`, ...action })}\n`);
+  });
+}
+
+/** Print a reply as the client does; return its exit code. */
+function print({ success = false, data = null, error = null }) {
+  process.stdout.write(`${JSON.stringify({ success, data, error })}\n`);
+  return success ? 0 : 1;
+}
+
+/** Return what the client would send for a command, null for one that is left to it. */
+function actionOf(words) {
+  const [name, first, second, third] = words;
+  switch (`${name} ${words.length}`) {
+    case 'click 2': return { action: 'click', selector: first };
+    case 'hover 2': return { action: 'hover', selector: first };
+    case 'fill 3': return { action: 'fill', selector: first, value: second };
+    case 'press 2': return { action: 'press', key: first };
+    case 'get 2': return first === 'url' ? { action: 'url' } : null;
+    case 'get 3': return first === 'box' ? { action: 'boundingbox', selector: second } : null;
+    case 'keyboard 3': return first === 'type' ? { action: 'keyboard', subaction: 'type', text: second } : null;
+    case 'mouse 2': return { action: `mouse${first}`, button: 'left' };
+    case 'mouse 4': return { action: 'mousemove', x: Number(second), y: Number(third) };
+    case 'snapshot 1': case 'snapshot 2': case 'snapshot 3': return snapshot(words.slice(1));
+    default: return null;
+  }
+}
+
+function snapshot(options) {
+  if (!options.every((option) => ['--compact', '--interactive'].includes(option))) return null;
+  return { action: 'snapshot', ...Object.fromEntries(options.map((option) => [option.slice(2), true])) };
+}
+
+/** Run the client: its program for this machine, or if there is none, the script that looks for it. */
+function run(words) {
+  const all = ['--cdp', PORT, ...words];
+  const { status, error } = spawnSync(program(), all, { stdio: 'inherit' });
+  if (!error) return status ?? 1;
+  return spawnSync(process.execPath, [CLIENT, ...all], { stdio: 'inherit' }).status ?? 1;
+}
+
+function program() {
+  const isMusl = ['x86_64', 'aarch64'].some((name) => existsSync(`/lib/ld-musl-${name}.so.1`));
+  return path.join(path.dirname(CLIENT), `agent-browser-${process.platform}${isMusl ? '-musl' : ''}-${process.arch}`);
 }

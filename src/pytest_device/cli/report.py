@@ -1,0 +1,242 @@
+"""``pytest-device report``: one page, or other formats, of the runs in report directories."""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Final
+from zipfile import BadZipFile, ZipFile
+
+from pytest_device.cli.command import Command
+from pytest_device.cli.masked import print_annotations
+from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
+from pytest_device.options import Options
+from pytest_device.programs import cache_directory, passed_on
+
+PAGE: Final = "page"
+FORMATS: Final = ("html", "junit", "github", "perfetto", "json")
+"""Reporters of Playwright that the command offers."""
+_FILES: Final = {
+    "junit": "report.junit.xml",
+    "perfetto": "report.perfetto.json",
+    "json": "report.json",
+}
+MERGE_SECONDS: Final = 600.0
+"""Limit for one merge: 2,000 tests take two seconds."""
+_LINES: Final = "report.jsonl"
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    default = os.environ.get(Options.report.variable) or Options.report.default
+    parser.add_argument(
+        "directories",
+        nargs="*",
+        type=Path,
+        default=[Path(default)],
+        metavar="DIR",
+        help=f"directories of reports: of shards, machines or days (default: {default})",
+    )
+    parser.add_argument(
+        "--format",
+        default="html",
+        metavar="FORMATS",
+        help=f"comma-separated: {', '.join(FORMATS)} (default: html)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="directory for the results (default: the first DIR)",
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        help="port of the page on this machine (default: a free one)",
+    )
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="write the files, serve and open no page",
+    )
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    formats = _formats(parsed.format)
+    output: Path = (parsed.output or parsed.directories[0]).absolute()
+    blobs = list(_blobs(parsed.directories))
+    if not blobs:
+        names = ", ".join(map(str, parsed.directories))
+        raise ConfigError(
+            f"no report in {names}: a run with devices writes one, unless {Options.report.flag} is off"
+        )
+
+    with TemporaryDirectory(prefix="pytest-device-report-") as temporary:
+        directory = Path(temporary)
+        for number, blob in enumerate(blobs):
+            # Playwright unpacks each next to the file that a link leads to.
+            copyfile(blob, directory / f"{number:05d}.zip")
+        _merge(directory, _root_of(blobs), formats, output)
+
+    for kind in formats:
+        if kind in _FILES:
+            print(output / _FILES[kind])
+    if "html" in formats:
+        _open(output / PAGE, parsed)
+    return 0
+
+
+def _formats(text: str) -> list[str]:
+    formats = [word.strip() for word in text.split(",")]
+    if unknown := [word for word in formats if word not in FORMATS]:
+        raise ConfigError(
+            f"--format={text}: unknown format {unknown[0]!r}; the formats are {', '.join(FORMATS)}"
+        )
+    return formats
+
+
+def _blobs(directories: Sequence[Path]) -> Iterator[Path]:
+    """Yield the blobs of all directories; write those of killed runs, and print what is left out."""
+    from pytest_device.report.directory import complete_killed
+
+    for directory in directories:
+        if not directory.is_dir():
+            raise ConfigError(f"{directory} is not a directory")
+        for problem in complete_killed(directory):
+            print(escaped(problem), file=sys.stderr)
+        for blob in sorted(directory.glob("*.zip")):
+            try:
+                with ZipFile(blob) as archive:
+                    archive.getinfo(_LINES)
+            except (BadZipFile, KeyError, OSError):
+                print(escaped(f"left out: {blob} is no report"), file=sys.stderr)
+                continue
+            yield blob
+
+
+def _root_of(blobs: Sequence[Path]) -> Path:
+    """Return the root directory of the tests, where it is on this machine; else the current one."""
+    for blob in blobs:
+        with ZipFile(blob) as archive, archive.open(_LINES) as lines:
+            for text in lines:
+                line = json.loads(text)
+                if line["method"] == "onConfigure":
+                    root = Path(line["params"]["config"]["rootDir"])
+                    if root.is_dir():
+                        return root
+                    break
+    return Path.cwd()
+
+
+def _merge(blobs: Path, root: Path, formats: Sequence[str], output: Path) -> None:
+    """Let Playwright merge the blobs. Raises ConfigError with its message."""
+    output.mkdir(parents=True, exist_ok=True)
+    config = blobs / "merge.config.cjs"
+    # Machines keep the tests in different directories: without this, they can't be merged.
+    config.write_text(
+        f"module.exports = {{ testDir: {json.dumps(str(root))} }};\n", encoding="utf-8"
+    )
+    node, script = _playwright(formats)
+    process = subprocess.run(  # noqa: S603  # programs that this package has installed
+        [
+            *(node, script, "merge-reports", "--config", config),
+            *("--reporter", ",".join(formats), blobs),
+        ],
+        cwd=root,
+        env={**passed_on(os.environ), **_outputs(output)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=MERGE_SECONDS,
+        check=False,
+    )
+    print_annotations(process.stdout.splitlines())
+    if process.returncode:
+        reason = next(iter((process.stderr or process.stdout).strip().splitlines()), "")
+        raise ConfigError(f"Playwright could not merge the reports: {reason}")
+
+
+def _outputs(output: Path) -> Mapping[str, str]:
+    files = {
+        f"PLAYWRIGHT_{kind.upper()}_OUTPUT_FILE": str(output / name)
+        for kind, name in _FILES.items()
+    }
+    page = {
+        "PLAYWRIGHT_HTML_OUTPUT_DIR": str(output / PAGE),
+        "PLAYWRIGHT_HTML_OPEN": "never",
+    }
+    return {**files, **page}
+
+
+def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
+    """Return Node.js and Playwright's script, installed in the cache if missing.
+
+    Raises ConfigError with the cause, and the command that does the same by hand.
+    """
+    try:
+        from pytest_device.service.programs.guard import Guard
+        from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
+    except ImportError:
+        raise ConfigError(
+            "merging needs pip install 'pytest-device[local]', or run: npx playwright merge-reports "
+            f"--reporter={','.join(formats)} DIR"
+        ) from None
+
+    cache = cache_directory(os.environ, Path.home())
+    guard = Guard(environ=os.environ, log=_progress)
+    try:
+        tools = asyncio.run(
+            Toolbox(guard, os.environ, cache).get(PLAYWRIGHT, _progress)
+        )
+    finally:
+        guard.close()
+    return tools.node, tools.script
+
+
+def _progress(line: str) -> None:
+    print(escaped(line), file=sys.stderr)
+
+
+def _open(page: Path, parsed: argparse.Namespace) -> None:
+    print(page / "index.html")
+    if parsed.no_browser:
+        return
+    from pytest_device.trace.viewer import served
+
+    try:
+        with served(page, port=parsed.port) as (url, server):
+            print(f"{url} (Ctrl-C ends it)", flush=True)
+            webbrowser.open(url)
+            server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        return
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"--port={parsed.port} cannot be used ({error}): choose another one"
+        ) from None
+
+
+REPORT: Final = Command(
+    "report",
+    "open one page of the runs in report directories",
+    "Merge the reports of runs, shards, machines or days, and open the page with tests,\n"
+    "attempts, traces and devices. Playwright makes the page: it is installed in the\n"
+    "cache at the first use.",
+    {
+        "report": "open the report of the last run",
+        "report shard-1 shard-2": "open one report of two shards",
+        "report --format junit,github": "write a JUnit file, print annotations",
+    },
+    {0: "done", 2: "no report, no Playwright, or usage error"},
+    _add_options,
+    _run,
+)

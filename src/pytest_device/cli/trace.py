@@ -1,0 +1,201 @@
+"""``pytest-device trace``: open the traces of tests, list them, show one as text."""
+
+import argparse
+import asyncio
+import os
+import sys
+import webbrowser
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pytest_device.cli.command import Command, group
+from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
+from pytest_device.options import Options
+from pytest_device.programs import cache_directory
+from pytest_device.trace import reader, text
+from pytest_device.trace.viewer import VIEWER, installed_viewers, served
+
+_STATUSES: Final = {
+    0: "done",
+    2: "no trace, a file that is no trace, no viewer, or usage error",
+}
+
+
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    default = (
+        os.environ.get(Options.artifacts_dir.variable) or Options.artifacts_dir.default
+    )
+    parser.add_argument(
+        "path",
+        nargs="?",
+        type=Path,
+        default=Path(default),
+        metavar="PATH",
+        help=f"a trace.zip, or a directory, of which the newest trace is meant (default: {default})",
+    )
+
+
+def _add_open_options(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        help="port of the viewer on this machine (default: a free one)",
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the URL, open no browser"
+    )
+
+
+def _open(parsed: argparse.Namespace) -> int:
+    trace = reader.newest_in(parsed.path)
+    reader.check(trace)
+    viewer = _viewer()
+    try:
+        with served(viewer, trace, parsed.port) as (url, server):
+            print(f"{trace}: {url} (Ctrl-C ends it)", flush=True)
+            if not parsed.no_browser:
+                webbrowser.open(url)
+            server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        return 0
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"--port={parsed.port} cannot be used ({error}): choose another one"
+        ) from None
+    return 0
+
+
+def _viewer() -> Path:
+    """Return the directory of a viewer: an installed one, else that of the cache, installed there once.
+
+    Raises ConfigError with the cause and the fix.
+    """
+    for viewer in installed_viewers(Path.cwd()):
+        return viewer
+    try:
+        from pytest_device.service.programs.guard import Guard
+        from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
+    except ImportError as error:
+        raise ConfigError(
+            f"no viewer is installed, and installing one needs pip install 'pytest-device[local]' ({error}); "
+            "`pip install playwright` brings one, too"
+        ) from None
+    cache = cache_directory(os.environ, Path.home())
+    guard = Guard(environ=os.environ, log=_progress)
+    try:
+        tools = Toolbox(guard, os.environ, cache).get(PLAYWRIGHT, _progress)
+        return asyncio.run(tools).package("playwright-core") / VIEWER
+    finally:
+        guard.close()
+
+
+def _progress(line: str) -> None:
+    print(escaped(line), file=sys.stderr)
+
+
+def _list(parsed: argparse.Namespace) -> int:
+    traces = reader.traces_in(parsed.path)
+    for path in traces:
+        try:
+            trace = reader.read(path)
+        except ConfigError as error:
+            print(escaped(f"unreadable  {error}"))
+            continue
+        state = "failed" if trace.has_failed else "ok"
+        began = datetime.fromtimestamp(trace.started / 1000, UTC).astimezone()
+        size = path.stat().st_size / 1024
+        print(
+            escaped(
+                f"{state:7}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}\n       {path}"
+            )
+        )
+    if not traces:
+        print(f"no traces in {parsed.path}")
+    return 0
+
+
+def _add_text_options(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument(
+        "--around",
+        metavar="ACTION",
+        help="only what led to one action: its number, or FAIL for the one that failed the test",
+    )
+
+
+def _text(parsed: argparse.Namespace) -> int:
+    trace = reader.read(reader.newest_in(parsed.path))
+    if parsed.around is None:
+        for line in text.lines_of(trace):
+            print(_safe(line))
+        return 0
+    print(_safe(text.around(trace, _action(trace, parsed.around))))
+    return 0
+
+
+def _action(trace: reader.ReadTrace, name: str) -> reader.ReadAction:
+    if name.upper() == text.FAIL:
+        if trace.failing is None:
+            raise ConfigError(f"--around={name}: no action of {trace.path} failed")
+        return trace.failing
+    for action in trace.actions:
+        if str(action.number) == name:
+            return action
+    raise ConfigError(
+        f"--around={name} must be {text.FAIL} or the number of an action, 1 to {len(trace.actions)}"
+    )
+
+
+def _safe(block: str) -> str:
+    return "\n".join(escaped(line) for line in block.split("\n"))
+
+
+OPEN: Final = Command(
+    name="open",
+    summary="open a trace in Playwright's trace viewer",
+    description="""\
+Open a trace in Playwright's trace viewer, which runs on this machine until Ctrl-C.
+It is that of an installed Playwright, else one that is installed once in the cache.""",
+    examples={
+        "trace open": "the newest trace in the artifacts directory",
+        "trace open PATH/trace.zip": "this trace",
+    },
+    statuses=_STATUSES,
+    add_options=_add_open_options,
+    run=_open,
+)
+LIST: Final = Command(
+    name="list",
+    summary="list traces, the newest first",
+    description="List the traces below a directory, the newest first; complete those of a killed run.",
+    examples={"trace list": "those in the artifacts directory"},
+    statuses=_STATUSES,
+    add_options=_add_path,
+    run=_list,
+)
+TEXT: Final = Command(
+    name="text",
+    summary="show a trace as text",
+    description="""\
+Show the actions of a trace as text. Around one action, the text has less than 2,000
+tokens: the error, the actions before it, and how the screen changed.""",
+    examples={
+        "trace text": "all actions of the newest trace",
+        "trace text --around FAIL": "what led to the failure",
+    },
+    statuses=_STATUSES,
+    add_options=_add_text_options,
+    run=_text,
+)
+TRACE: Final = group(
+    "trace",
+    (OPEN, LIST, TEXT),
+    summary="open, list and read the traces of tests",
+    description="Open, list and read the traces that runs keep of failed tests.",
+    examples={"trace open": "open the newest trace", "trace list": "list all"},
+    statuses=_STATUSES,
+)

@@ -1,0 +1,125 @@
+"""Hands the devices and files of tests to the reporters of a run: properties for JUnit, and those that plugins own.
+
+Each reporter has a module of its own, which is imported only if its plugin is active.
+"""
+
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_device.plugin.output.allure import LISTENER
+from pytest_device.plugin.output.artifacts import directory_of
+from pytest_device.plugin.state import DEVICE_SINCE, FAILED, needs_of
+from pytest_device.trace.playwright import ARCHIVE
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
+    from pytest_device.settings import Settings
+
+DEVICE: Final = "device_name"
+"""User property of a report: the models of the test's devices."""
+SESSION: Final = "device_session"
+_PLATFORM: Final = "device_platform"
+_MINUTES: Final = "device_minutes"
+_ATTEMPT: Final = "device_attempt"
+_HTML: Final = "html"
+
+_ATTACHED: Final = (
+    "failure.md",
+    "screenshot.png",
+    "screen.txt",
+    ARCHIVE,
+    "video.mp4",
+    "video.webm",
+    "video.mov",
+)
+"""Names of the files that reporters show, in this order."""
+
+
+def note_devices(item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
+    """Add the devices of a test to the user properties of its reports."""
+    if not sessions:
+        return
+    models = [session.device_name or "" for session in sessions.values()]
+    platforms = [str(session.platform) for session in sessions.values()]
+
+    _set(item, _PLATFORM, ", ".join(platforms))
+    _set(item, DEVICE, ", ".join(filter(None, models)))
+    _set(item, _ATTEMPT, str(getattr(item, "execution_count", 1)))
+
+
+def attached(directory: Path) -> list[Path]:
+    """Return the files of a test's directory that reporters show, those of several devices next to each other."""
+    return [
+        path
+        for name in _ATTACHED
+        for path in sorted(directory.rglob(name))
+        if path.is_file()
+    ]
+
+
+def shown_name(path: Path) -> str:
+    """Return the name of a file, with the name of its device if the test has several."""
+    is_of_test = any((path.parent / name).exists() for name in ("failure.md", ARCHIVE))
+    return path.name if is_of_test else f"{path.parent.name}/{path.name}"
+
+
+class DeviceCarriers:
+    """Registered as a plugin while a process runs tests with devices."""
+
+    def __init__(self, config: pytest.Config, settings: "Settings") -> None:
+        self._config = config
+        self._settings = settings
+
+    # Around those that write the files of an attempt, with its last report.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Hand over the files of an attempt when it is over."""
+        if call.when == "teardown":
+            _note_minutes(item)
+        report = yield
+        if report.when != "teardown" or not needs_of(item):
+            return report
+
+        is_failed = report.failed or item.stash.get(FAILED, False)
+        directory = directory_of(item, self._settings)
+        files = (
+            {shown_name(path): path for path in attached(directory)}
+            if is_failed
+            else {}
+        )
+
+        plugins = self._config.pluginmanager
+        if plugins.has_plugin(LISTENER):
+            from pytest_device.plugin.output.allure import add_device
+
+            properties = dict(item.user_properties)
+            device, session = properties.get(DEVICE), properties.get(SESSION)
+            listener = plugins.get_plugin(LISTENER)
+            add_device(listener, str(device or ""), str(session or ""), files)
+        if plugins.has_plugin(_HTML) and files:
+            from pytest_device.plugin.output.html_report import add_files
+
+            add_files(report, self._config, files)
+        return report
+
+
+def _note_minutes(item: pytest.Item) -> None:
+    """Add for how many minutes a test had its devices, all together."""
+    since = item.stash.get(DEVICE_SINCE, None)
+    if since is None:
+        return
+    minutes = (time.monotonic() - since) / 60 * max(1, len(needs_of(item)))
+    _set(item, _MINUTES, f"{minutes:.2f}")
+    del item.stash[DEVICE_SINCE]
+
+
+def _set(item: pytest.Item, name: str, value: str) -> None:
+    """Set a user property, in place of that of an earlier attempt."""
+    others = [pair for pair in item.user_properties if pair[0] != name]
+    item.user_properties[:] = [*others, (name, value)]

@@ -1,0 +1,397 @@
+"""Records each attempt of each test as the run goes on, and writes the blob report at its end."""
+
+import linecache
+import mimetypes
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import VERDICT, Terminal
+from pytest_device.redact import Redactor
+from pytest_device.report.attempts import (
+    Attachment,
+    Attempt,
+    AttemptStarted,
+    DeviceUsed,
+    Failure,
+    Line,
+    Location,
+    RunEnded,
+    RunStarted,
+    Status,
+    Step,
+)
+from pytest_device.report.directory import ReportDirectory, ReportDirectoryError
+from pytest_device.sessions.events import (
+    Attached,
+    Created,
+    Kept,
+    KeptWarm,
+    Ready,
+    Stopped,
+    TakenOver,
+)
+
+if TYPE_CHECKING:
+    from pytest_device.report.fold import Entry
+    from pytest_device.sessions.events import SessionRef
+    from pytest_device.sessions.request import DeviceRequirement
+    from pytest_device.settings import Settings
+
+RECORDER: Final = "device-report"
+"""Name of the plugin that records the tests."""
+OFF: Final = "off"
+MAX_OUTPUT: Final = 100_000
+"""Characters of captured output per attempt; the end is kept, where a failure is."""
+_TAGS: Final = "device_tags"
+_PLATFORMS: Final = "device_platforms"
+"""Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
+_AROUND: Final = 3
+"""Lines of source before and after the line that failed."""
+_ANNOTATIONS: Final = {
+    "device_name": "device",
+    "device_session": "session",
+    "device_session_url": "session page",
+    "device_minutes": "minutes",
+    "device_quarantine": "quarantine",
+    "device_not_retried": "not retried",
+}
+"""User properties of a test that its report shows, and what the report calls them."""
+_NAMES: Final = {
+    "trace.zip": "trace",
+    "failure.md": "error-context",
+}
+"""Names by which the page knows an attachment: it opens traces, and copies the context of an error."""
+_RUN_VARIABLES: Final = (
+    ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"),
+    ("CI_PIPELINE_ID",),
+    ("CIRCLE_WORKFLOW_ID",),
+    ("BUILDKITE_BUILD_ID",),
+    ("BUILD_BUILDID",),
+    ("BUILD_TAG",),
+)
+"""Environment variables that are the same in all shards of one run of a CI service."""
+_PHASES: Final = {"setup": "Set up", "call": "Run", "teardown": "Tear down"}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A test that has begun."""
+
+    start: float
+    retry: int
+    reports: list[pytest.TestReport] = field(default_factory=list[pytest.TestReport])
+
+
+def describe_test(
+    report: pytest.TestReport, item: pytest.Item, needs: "Iterable[DeviceRequirement]"
+) -> None:
+    """Attach to a report what only the process that runs the test knows: its markers and platforms."""
+    vars(report)[_TAGS] = sorted({mark.name for mark in item.iter_markers()})
+    vars(report)[_PLATFORMS] = sorted({str(need.request.platform) for need in needs})
+
+
+def record_tests(
+    config: pytest.Config, settings: "Settings", terminal: Terminal
+) -> None:
+    """Record the tests of a run with devices from now on, unless the report is off."""
+    if settings.report == OFF or config.pluginmanager.has_plugin(RECORDER):
+        return
+
+    report = DeviceReport(config, settings, terminal)
+    config.pluginmanager.register(report, RECORDER)
+    terminal.folds.append(report)
+    terminal.at_end.append(report.finish)
+
+
+class DeviceReport:
+    """Registered in the process that has the terminal, once a run has tests with devices."""
+
+    def __init__(
+        self, config: pytest.Config, settings: "Settings", terminal: Terminal
+    ) -> None:
+        self._config = config
+        self._terminal = terminal
+        self._redactor: Redactor = redactor_of(config)
+        self._directory = ReportDirectory(
+            config.invocation_params.dir / settings.report,
+            settings.report_run or run_of_ci(os.environ) or "",
+            (settings.shard or "").replace("/", "-of-"),
+        )
+        self._open: dict[str, _Open] = {}
+        self._retries: dict[str, int] = {}
+        self._devices: dict[str, tuple[str, float]] = {}
+        """Label and start of each session that has not ended, by ID."""
+        self._has_failed = False
+        self._is_broken = False
+        started = RunStarted(
+            self._directory.run,
+            settings.shard or "",
+            str(config.rootpath),
+            time.time(),
+            f"pytest-device/{version('pytest-device')}",
+        )
+        self._keep(started)
+
+    def add(self, entry: "Entry", /) -> None:
+        """Record when sessions begin and end."""
+        match entry:
+            case Created() | TakenOver() | Attached() | Ready():
+                self._begin_device(entry.session)
+            case Stopped() | Kept() | KeptWarm():
+                of = entry.session
+                label, began = self._devices.pop(of.session_id, ("", 0.0))
+                if label:
+                    ended = time.time() - (of.late_seconds or 0.0)
+                    self._keep(DeviceUsed(label, of.session_id, began, ended - began))
+            case _:
+                pass
+
+    def _begin_device(self, of: "SessionRef") -> None:
+        """Note when a session began. The events of a test arrive together: what it waited until then counts."""
+        began = time.time() - (of.late_seconds or 0.0) - of.waited_seconds
+        _, earlier = self._devices.get(of.session_id, ("", began))
+        self._devices[of.session_id] = of.label, min(began, earlier)
+
+    def pytest_runtest_logstart(
+        self, nodeid: str, location: tuple[str, int | None, str]
+    ) -> None:
+        retry = self._retries.get(nodeid, -1) + 1
+        self._retries[nodeid] = retry
+        self._begin(nodeid, location, retry)
+
+    def _begin(
+        self, nodeid: str, location: tuple[str, int | None, str], retry: int
+    ) -> None:
+        self._open[nodeid] = _Open(time.time(), retry)
+        began = AttemptStarted(
+            nodeid, retry, 0, time.time(), _location(location), location[2]
+        )
+        self._keep(began)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        nodeid = report.nodeid
+        # An attempt that another plugin repeats need not have a report of its teardown.
+        if report.when == "setup" and nodeid in self._open:
+            self._end_attempt(nodeid)
+        # It is announced once, however often it is repeated, and not at all if its worker crashed.
+        if nodeid not in self._open:
+            self.pytest_runtest_logstart(nodeid, report.location)
+        self._open[nodeid].reports.append(report)
+        if report.when not in {"setup", "call"}:
+            self._end_attempt(nodeid)
+
+    def _end_attempt(self, nodeid: str) -> None:
+        attempt = self._open[nodeid]
+        if attempt.reports:
+            self._keep(self._ended(nodeid, self._open.pop(nodeid)))
+
+    def _ended(self, nodeid: str, attempt: _Open) -> Attempt:
+        reports = attempt.reports
+        last = reports[-1]
+        phases = [report for report in reports if type(report) is pytest.TestReport]
+        start = min((_start(report) for report in phases), default=attempt.start)
+        status, is_expected = _status(reports)
+        self._has_failed = self._has_failed or not is_expected
+        properties = [
+            (name, str(value)) for name, value in dict.fromkeys(last.user_properties)
+        ]
+        root = self._config.rootpath
+        return Attempt(
+            nodeid,
+            attempt.retry,
+            _worker(last),
+            start,
+            max(0.0, max((_stop(report) for report in phases), default=start) - start),
+            _location(last.location),
+            last.location[2],
+            status,
+            is_expected=is_expected,
+            project=" + ".join(vars(last).get(_PLATFORMS, ())),
+            tags=tuple(vars(last).get(_TAGS, ())),
+            annotations=(*_verdicts(reports), *_annotations(properties)),
+            failures=tuple(
+                _failure(report, root)
+                for report in reports
+                if report.failed or _is_rerun(report) or QUARANTINED in vars(report)
+            ),
+            steps=tuple(_steps(phases)),
+            attachments=tuple(_attachments(properties)),
+            output=_output(last),
+        )
+
+    def finish(self) -> str | None:
+        """Write the blobs; return a note if that was not possible, else None."""
+        for session_id, (label, began) in self._devices.items():
+            self._keep(DeviceUsed(label, session_id, began, time.time() - began))
+        self._devices.clear()
+        for nodeid in list(self._open):
+            # Its reports may never arrive: readers complete what has no end.
+            del self._open[nodeid]
+        status = Status.FAILED if self._has_failed else Status.PASSED
+        self._keep(RunEnded(status, time.time()))
+        try:
+            self._directory.finish()
+        except (OSError, ReportDirectoryError) as error:
+            return self._directory.problem(error)
+        return None
+
+    def _keep(self, line: Line) -> None:
+        """Write a line. A directory that cannot be written is noted once, and the tests go on."""
+        if self._is_broken:
+            return
+        try:
+            self._directory.add(_masked(line, self._redactor))
+        except (OSError, ReportDirectoryError) as error:
+            self._is_broken = True
+            self._terminal.note(self._directory.problem(error))
+
+
+def run_of_ci(environ: Mapping[str, str]) -> str | None:
+    """Return what a CI service calls this run, the same in all its shards; None outside of CI."""
+    for names in _RUN_VARIABLES:
+        values = [environ[name] for name in names if environ.get(name)]
+        if values:
+            return "-".join(values)
+    return None
+
+
+def _masked(line: Line, redactor: Redactor) -> Line:
+    """Return a line with all secrets masked, wherever they are."""
+
+    def mask(value: Any) -> Any:
+        if type(value) is str:
+            return redactor.text(value)
+        if issubclass(type(value), tuple):
+            return tuple(mask(part) for part in value)
+        if hasattr(value, "__dataclass_fields__"):
+            changes = {
+                name: mask(getattr(value, name)) for name in value.__dataclass_fields__
+            }
+            return replace(value, **changes)
+        return value
+
+    return cast("Line", mask(line))
+
+
+def _location(location: tuple[str, int | None, str]) -> Location:
+    path, line, _ = location
+    return Location(path.replace(os.sep, "/"), (line or 0) + 1)
+
+
+def _start(report: pytest.TestReport) -> float:
+    return float(getattr(report, "start", 0.0)) or time.time() - report.duration
+
+
+def _stop(report: pytest.TestReport) -> float:
+    return float(getattr(report, "stop", 0.0)) or time.time()
+
+
+def _is_rerun(report: pytest.TestReport) -> bool:
+    """Return whether the test is run again because of this failure, by pytest-rerunfailures or by this plugin."""
+    return str(report.outcome) == "rerun" or RETRIED in vars(report)
+
+
+def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
+    """Return how an attempt ended, and whether it was to end so."""
+    for report in reports:
+        if hasattr(report, "wasxfail") and report.skipped:
+            return Status.FAILED, True
+        if report.failed and "XPASS(strict)" in str(report.longrepr):
+            return Status.PASSED, False
+    if any(report.failed or _is_rerun(report) for report in reports):
+        return Status.FAILED, False
+    if any(report.skipped for report in reports):
+        return Status.SKIPPED, True
+    return Status.PASSED, True
+
+
+def _worker(report: pytest.TestReport) -> int:
+    """Return the number of a pytest-xdist worker, 0 without workers."""
+    digits = "".join(filter(str.isdigit, str(getattr(report, "worker_id", ""))))
+    return int(digits or 0)
+
+
+def _verdicts(reports: list[pytest.TestReport]) -> Iterator[tuple[str, str]]:
+    for report in reports:
+        if verdict := vars(report).get(VERDICT):
+            yield "verdict", str(verdict)
+
+
+def _annotations(properties: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for name, text in properties:
+        if name in _ANNOTATIONS and text:
+            yield _ANNOTATIONS[name], text
+
+
+def _failure(report: pytest.TestReport, root: Path) -> Failure:
+    if retried := vars(report).get(RETRIED):
+        return Failure(str(retried))
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is None:
+        return Failure(report.longreprtext.strip() or "no error text")
+
+    path = Path(crash.path)
+    if path.is_absolute() and path.is_relative_to(root):
+        path = path.relative_to(root)
+    location = Location(path.as_posix(), crash.lineno)
+    return Failure(crash.message, location, _snippet(root / path, crash.lineno))
+
+
+def _snippet(path: Path, line: int) -> str:
+    """Return the lines around a failure, numbered, the failing one marked."""
+    first = max(1, line - _AROUND)
+    numbered = [
+        (number, text)
+        for number in range(first, line + _AROUND + 1)
+        if (text := linecache.getline(str(path), number))
+    ]
+    width = len(str(line + _AROUND))
+    return "\n".join(
+        f"{'>' if number == line else ' '} {number:>{width}} | {text.rstrip()}"
+        for number, text in numbered
+    )
+
+
+def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
+    for report in reports:
+        title = _PHASES.get(str(report.when))
+        if title:
+            category = "test.step" if report.when == "call" else "hook"
+            error = "failed" if report.failed else ""
+            yield Step(title, category, _start(report), report.duration, error)
+
+
+def _attachments(properties: list[tuple[str, str]]) -> Iterator[Attachment]:
+    """Yield the files in the directory of the attempt's artifacts."""
+    directories = [text for name, text in properties if name == "device_artifacts"]
+    for directory in directories[-1:]:
+        for path in sorted(Path(directory).rglob("*")):
+            if path.is_file():
+                kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+                yield Attachment(_attachment_name(path, kind), kind, str(path))
+
+
+def _attachment_name(path: Path, kind: str) -> str:
+    if kind.startswith("image/"):
+        return "screenshot"
+    if kind.startswith("video/"):
+        return "video"
+    return _NAMES.get(path.name, path.name)
+
+
+def _output(report: pytest.TestReport) -> str:
+    text = "".join(
+        f"{title}\n{content}\n"
+        for title, content in report.sections
+        if title.startswith("Captured")
+    )
+    return text[-MAX_OUTPUT:]

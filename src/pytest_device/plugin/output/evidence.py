@@ -1,0 +1,410 @@
+"""Takes evidence of a failed test at the moment of failure, and writes it: files, ``failure.json``, ``failure.md``."""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from linecache import getlines
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_device.controllers.appium.evidence import ALL_SECONDS
+from pytest_device.plugin.output.artifacts import (
+    directory_of,
+    file_name,
+    ignore_in_git,
+    not_saved,
+)
+from pytest_device.plugin.output.failure import is_of_a_client
+from pytest_device.plugin.output.recording import (
+    RECORDING,
+    device_recorder,
+    recorder_of,
+)
+from pytest_device.plugin.output.video import VIDEOS
+from pytest_device.plugin.state import DRIVERS, USES
+from pytest_device.redact import shown
+from pytest_device.trace.failure_report import (
+    MAX_LOG_LINES,
+    DeviceScreen,
+    FailureReport,
+    ReportedDevice,
+    ReportedLine,
+    Source,
+    Waited,
+    failed_locator,
+    last_actions,
+    to_json,
+    to_markdown,
+)
+from pytest_device.trace.recorder import failure_of
+from pytest_device.trace.screen import Element, Screen
+from pytest_device.trace.screen_parsers import ScreenError, from_page_source
+from pytest_device.trace.screen_text import screen_text
+from pytest_device.trace.tree import without_typed_secrets
+from pytest_device.trace.values import Action
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
+    from pytest_device.sessions.reporter import Reporter
+    from pytest_device.settings import Settings
+    from pytest_device.verdict import Verdict
+
+FAILURE_FILE: Final = "failure.json"
+_TEXTS: Final = frozenset({".xml", ".json", ".txt", ".html", ".log"})
+_LINES_AROUND: Final = 10
+_MAX_FILE_LENGTH: Final = 16 * 1024 * 1024
+"""Characters of a text that is saved."""
+_CLOCK_SLACK: Final = timedelta(seconds=1)
+"""Inaccuracy of a device's clock: log lines from just before the last action are shown, too."""
+_HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
+"""Connection details, which give access to the device, and launch arguments, any part of which may be a credential."""
+
+_logger: Final = logging.getLogger("pytest_device")
+
+LocalRecord = Callable[[str, Callable[[str], object]], Iterator[tuple[str, bytes]]]
+"""Reads what a local service shows about a session, by the URL of its page."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What was taken from the devices of a failed test, masked."""
+
+    directory: Path
+    actions: Sequence[Action] = ()
+    now: float = 0.0
+    """The time of the failure on the recorder's clock."""
+    screens: list[DeviceScreen] = field(default_factory=list[DeviceScreen])
+    log: list[ReportedLine] = field(default_factory=list[ReportedLine])
+    files: list[str] = field(default_factory=list[str])
+    missing: list[str] = field(default_factory=list[str])
+
+    def miss(self, line: str) -> None:
+        """Note what can't be collected: it never fails a test that has failed already."""
+        _logger.warning(line)
+        self.missing.append(line)
+
+
+class EvidenceTaker:
+    """Takes the evidence of failed tests, within 45 seconds for each."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: "Settings",
+        reporter: "Reporter",
+        local_record: LocalRecord | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take none yet; ``local_record`` is None if the service is not this run's own."""
+        self._settings = settings
+        self._reporter = reporter
+        self._recorder = recorder_of(config)
+        self._local_record = local_record
+        self._clock = clock
+
+    def take(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> Evidence | None:
+        """Read the devices that a failed test still has, and save their files; None without devices.
+
+        If they cannot be written, a note gives the reason, so that this error does not replace the test's own.
+        """
+        if not sessions:
+            return None
+
+        recording = item.stash.get(RECORDING, None)
+        evidence = Evidence(
+            directory_of(item, self._settings),
+            # Reading the devices adds more.
+            list(recording.actions) if recording else (),
+            self._recorder.now(),
+        )
+        until = self._clock() + ALL_SECONDS
+
+        try:
+            # First, so that the note is the same as for the receipt.
+            evidence.directory.parent.mkdir(parents=True, exist_ok=True)
+            ignore_in_git(self._settings, item.config)
+            evidence.files += [
+                path.relative_to(evidence.directory).as_posix()
+                for path in item.stash.get(VIDEOS, ())
+            ]
+            for name, session in sessions.items():
+                self._save(item, name, session, evidence, until)
+        except OSError as error:
+            self._reporter.note(not_saved(evidence.directory.parent, error))
+            return None
+
+        if ("device_artifacts", str(evidence.directory)) not in item.user_properties:
+            item.user_properties.append(("device_artifacts", str(evidence.directory)))
+        return evidence
+
+    def write(
+        self,
+        item: pytest.Item,
+        sessions: "Mapping[str, Session]",
+        evidence: Evidence,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        when: str,
+        cause: BaseException | None,
+        verdict: "Verdict | None",
+    ) -> Sequence[str]:
+        """Write ``failure.json`` and ``failure.md``; return what the error itself does not say, a line each.
+
+        ``cause`` is the error that explains the failure if it is not the test's own.
+        """
+        failure = failure_of(cause or excinfo.value)
+        waited = _waited(evidence, excinfo.value)
+        locator, failed_on = _locator(evidence, excinfo.value, waited)
+        report = FailureReport(
+            test=item.nodeid,
+            attempt=getattr(item, "execution_count", 1),
+            when=when,
+            error_type=failure.name,
+            error_message=failure.message,
+            verdict=str(verdict or "test"),
+            source=self._source(excinfo),
+            actions=last_actions(evidence.actions, evidence.now),
+            waited=waited,
+            locator=locator,
+            failed_on=failed_on,
+            devices=[
+                _reported(name, session, has_page=self._local_record is None)
+                for name, session in sessions.items()
+            ],
+            log=evidence.log[-MAX_LOG_LINES:],
+            files=sorted(evidence.files),
+            missing=evidence.missing,
+        )
+        # Screens are masked already: they may have more elements than any other value.
+        masked = replace(self._recorder.masker.value(report), screens=evidence.screens)
+
+        try:
+            text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
+            (evidence.directory / FAILURE_FILE).write_text(
+                f"{text}\n", "utf-8", "replace"
+            )
+            (evidence.directory / "failure.md").write_text(
+                to_markdown(masked), "utf-8", "replace"
+            )
+        except OSError as error:
+            self._reporter.note(not_saved(evidence.directory.parent, error))
+        return masked.lines()
+
+    def _save(
+        self,
+        item: pytest.Item,
+        name: str,
+        session: "Session",
+        evidence: Evidence,
+        until: float,
+    ) -> None:
+        """Save the files of one device."""
+        folder = evidence.directory / file_name(name)
+        folder.mkdir(parents=True, exist_ok=True)
+
+        for file, piece in self._pieces(item, name, session, evidence, until):
+            if isinstance(piece, Screen):
+                self._add_screen(name, piece, folder, evidence)
+            else:
+                content = piece
+                if file == "source.xml":
+                    content = self._read_source(name, piece, folder, evidence)
+                self._write(folder / file, content, evidence)
+
+    def _pieces(
+        self,
+        item: pytest.Item,
+        name: str,
+        session: "Session",
+        evidence: Evidence,
+        until: float,
+    ) -> Iterator[tuple[str, bytes | Screen]]:
+        yield "session.json", _session_json(session)
+
+        left = max(0.0, until - self._clock())
+        driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
+        if driver is not None:
+            from pytest_device.controllers.appium.evidence import evidence_of
+
+            facts: dict[str, Any] = {}
+            for file, content in evidence_of(
+                driver, seconds=left, missing=evidence.miss
+            ):
+                if file == "app.json":
+                    facts = json.loads(content)
+                elif file.endswith(".txt"):
+                    evidence.log += _since_last_action(
+                        name, file, content.decode(), facts.get("time"), evidence
+                    )
+                yield file, content
+
+        use = item.stash[USES].get(name) if USES in item.stash else None
+        if use is not None:
+            from pytest_device.controllers.evidence import evidence_on
+
+            yield from evidence_on(
+                session,
+                use.environment,
+                recorder=device_recorder(item.config, name, session),
+                seconds=left,
+                missing=evidence.miss,
+            )
+
+        if self._local_record and session.url:
+            yield from self._local_record(session.url, evidence.miss)
+
+    def _read_source(
+        self, name: str, content: bytes, folder: Path, evidence: Evidence
+    ) -> bytes:
+        """Add the elements of a page source; return it without the contents of password fields."""
+        source = content.decode(errors="replace")
+        try:
+            self._add_screen(name, from_page_source(source), folder, evidence)
+        except ScreenError as error:
+            evidence.miss(f"no elements of the screen: {error}")
+        return without_typed_secrets(source).encode(errors="replace")
+
+    def _add_screen(
+        self, name: str, screen: Screen, folder: Path, evidence: Evidence
+    ) -> None:
+        mask = self._recorder.masker.text
+        elements = tuple(_masked(element, mask) for element in screen.elements)
+        masked = replace(screen, elements=elements)
+
+        evidence.screens.append(DeviceScreen(name, masked))
+        text = f"{screen_text(masked)}\n".encode(errors="replace")
+        self._write(folder / "screen.txt", text, evidence)
+
+    def _write(self, path: Path, content: bytes, evidence: Evidence) -> None:
+        if path.suffix in _TEXTS:
+            text = content.decode(errors="replace")
+            masked = self._recorder.masker.text(text, max_length=_MAX_FILE_LENGTH)
+            content = masked.encode(errors="replace")
+        path.write_bytes(content)
+        evidence.files.append(path.relative_to(evidence.directory).as_posix())
+
+    def _source(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Source | None:
+        """Return the failing line of the suite; None if no line of it is in the traceback."""
+        stack = self._recorder.stack
+        frames = stack.of(excinfo.tb)
+        if not frames:
+            return None
+
+        failing = frames[0]
+        first = max(1, failing.line - _LINES_AROUND)
+        path = stack.files[failing.file]
+        lines = getlines(path)[first - 1 : failing.line + _LINES_AROUND]
+
+        return Source(
+            file=failing.file,
+            line=failing.line,
+            function=failing.function,
+            first=first,
+            lines=[text.rstrip("\n") for text in lines],
+            calls=[
+                f"{frame.file}:{frame.line} in {frame.function}"
+                for frame in reversed(frames)
+            ],
+        )
+
+
+def _session_json(session: "Session") -> bytes:
+    facts = session.model_dump(mode="json", by_alias=True, exclude=set(_HIDDEN))
+    if session.application_archive_url:
+        facts["applicationArchiveUrl"] = shown(session.application_archive_url)
+    return (json.dumps(facts, indent=2) + "\n").encode()
+
+
+def _masked(element: Element, mask: Callable[[str], str]) -> Element:
+    return replace(
+        element,
+        accessibility_id=mask(element.accessibility_id),
+        id=mask(element.id),
+        label=mask(element.label),
+        text=mask(element.text),
+        hint=mask(element.hint),
+    )
+
+
+def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevice:
+    return ReportedDevice(
+        name=name,
+        platform=str(session.platform),
+        type=str(session.type),
+        model=session.device_name or "",
+        session=str(session.id),
+        page=session.url or "" if has_page else "",
+    )
+
+
+def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
+    """Return the polling wait that ended with an error, None if the error is another."""
+    if type(error).__name__ != "TimeoutException":
+        return None
+
+    for action in reversed(evidence.actions):
+        if action.wait:
+            ended = evidence.now if action.end is None else action.end
+            locator = action.wait.locator
+            return Waited(
+                condition=action.wait.condition,
+                timeout_seconds=action.wait.timeout_seconds,
+                seconds=round((ended - action.start) / 1000, 3),
+                locator=locator or failed_locator(evidence.actions)[0],
+                message=action.wait.message,
+            )
+    return None
+
+
+def _locator(
+    evidence: Evidence, error: BaseException, waited: Waited | None
+) -> tuple[Any, str]:
+    """Return the locator that failed, and the name of its device; None if the error is not about one."""
+    if not is_of_a_client(error):
+        return None, ""
+
+    locator, device = failed_locator(evidence.actions)
+    if waited and waited.locator:
+        return waited.locator, device
+    return locator, device
+
+
+def _since_last_action(
+    device: str, file: str, text: str, device_time: object, evidence: Evidence
+) -> Iterator[ReportedLine]:
+    """Yield the lines of a log since the last action that may have changed the screen.
+
+    The times are the device's: how far its clock is from this one's is known from ``device_time``.
+    """
+    began = next(
+        (action.start for action in reversed(evidence.actions) if action.is_acting),
+        None,
+    )
+    now = _time(str(device_time))
+    since = None
+    if began is not None and now is not None:
+        passed = timedelta(milliseconds=evidence.now - began)
+        since = now - passed - _CLOCK_SLACK
+
+    source = Path(file).stem
+    is_recent = since is None
+    for line in text.splitlines():
+        at = _time(line.partition(" ")[0])
+        if at is not None and since is not None:
+            is_recent = at >= since
+        if is_recent:
+            yield ReportedLine(device, source, line)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.astimezone()

@@ -1,0 +1,57 @@
+"""The recorder of this process, and that of each device of its tests."""
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.trace.recorder import DeviceRecorder, Recorder
+from pytest_device.trace.recording import Recording
+from pytest_device.trace.values import Device
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
+    from pytest_device.settings import Settings
+
+RECORDING: Final = pytest.StashKey[Recording]()
+"""What the devices of a test did in its current attempt."""
+_RECORDER: Final = pytest.StashKey[Recorder]()
+_NUMBERS: Final = pytest.StashKey[dict[str, int]]()
+"""Numbers of the sessions of this process, by their IDs: the IDs are not recorded."""
+
+
+def recorder_of(config: pytest.Config) -> Recorder:
+    """Return the recorder of this process."""
+    if _RECORDER not in config.stash:
+        settings = settings_of(config)
+        config.stash[_RECORDER] = Recorder(
+            config.rootpath,
+            redactor_of(config),
+            typed_text="all" if settings.trace_mask_typing else "secrets",
+        )
+    return config.stash[_RECORDER]
+
+
+def device_recorder(
+    config: pytest.Config, name: str, session: "Session"
+) -> DeviceRecorder:
+    """Return the recorder of one device; ``name`` is that of its marker."""
+    numbers = config.stash.setdefault(_NUMBERS, {})
+    number = numbers.setdefault(str(session.id), len(numbers) + 1)
+    device = Device(
+        f"device-{number}",
+        name,
+        str(session.platform),
+        str(session.type),
+        session.device_name or "",
+    )
+    recorder = DeviceRecorder(recorder_of(config), device)
+    recorder.takes_pictures = _pictures_of(settings_of(config)) == "actions"
+    return recorder
+
+
+def _pictures_of(settings: "Settings") -> str:
+    """Return which actions have pictures: as set, else all of them only if each trace is kept."""
+    usual = "actions" if settings.trace == "on" else "failure"
+    return settings.trace_pictures or usual

@@ -1,0 +1,341 @@
+"""Connects tests with the recorder of their devices: which test, which attempt, which folder, which option."""
+
+import os
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.output import artifacts
+from pytest_device.plugin.output.failure import add_section
+from pytest_device.plugin.output.recording import RECORDING, recorder_of
+from pytest_device.plugin.selection import requests_device
+from pytest_device.plugin.state import FAILED, RETRIES, needs_of
+from pytest_device.spec import SessionType
+from pytest_device.trace.playwright import (
+    ARCHIVE,
+    PlaywrightTrace,
+    TestInfo,
+    archive,
+    left_over,
+)
+from pytest_device.trace.recorder import failure_of
+from pytest_device.trace.recording import Recording
+from pytest_device.trace.steps import CURRENT
+from pytest_device.trace.tree import text_of
+from pytest_device.trace.values import Action, Attachment, Frame, Value
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.reporter import Reporter
+
+_TRACE: Final = pytest.StashKey["_SafeTrace"]()
+_OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made itself are not recorded, those of device_driver are"
+_WAIT: Final = "waitForDevice"
+_FIRST_RETRY: Final = 2
+_OUR_FIXTURES: Final = ("pytest_device", "_pytest", "pytest_")
+
+
+@contextmanager
+def waiting_for_device(config: pytest.Config) -> Generator[None]:
+    """Record the wait for a device in the block as an action without a length.
+
+    The trace's clock stands still meanwhile: otherwise the film strip would be a stamp at the edge.
+    """
+    recorder = recorder_of(config)
+    if not recorder.is_active:
+        yield
+        return
+    before = recorder.now()
+    yield  # without a device, there is nothing to show
+    waited = recorder.now() - before
+    recorder.skip(waited / 1000)
+    with recorder.step(
+        "Wait for device, {seconds} s",
+        method=_WAIT,
+        params={"seconds": round(waited / 1000, 1)},
+        stack=(),
+    ):
+        pass
+
+
+class _SafeTrace:
+    """A trace that ends with a note if it cannot be written, so that no test fails by it."""
+
+    def __init__(
+        self, trace: PlaywrightTrace, reporter: "Reporter", root: Path
+    ) -> None:
+        self.trace = trace
+        self.path: Path | None = trace.path
+        self._reporter, self._root = reporter, root
+
+    def add(self, value: Value, /) -> None:
+        if self.path is None:
+            return
+        try:
+            self.trace.add(value)
+        except OSError as error:
+            self.fail(error)
+
+    def end(self, *, keep: bool) -> None:
+        """Make the archive, or remove what was written."""
+        if self.path is None or not keep:
+            self.trace.discard()
+            return
+        try:
+            self.trace.finish()
+        except OSError as error:
+            self.fail(error)
+
+    def fail(self, error: OSError) -> None:
+        self.path = None
+        self._reporter.note(artifacts.not_saved(self._root, error))
+        with suppress(OSError):
+            self.trace.discard()
+
+
+class DeviceTraces:
+    """Registered as a plugin while a process runs tests with devices: one recording for each attempt at a test."""
+
+    def __init__(self, config: pytest.Config, reporter: "Reporter") -> None:
+        self._config, self._reporter = config, reporter
+        self._settings = settings_of(config)
+        self._recorder = recorder_of(config)
+        self._root = artifacts.root_of(self._settings, config)
+        self._open: list[_SafeTrace] = []
+
+    def finish_left_over(self) -> None:
+        """Make the archives of traces that a killed run left behind."""
+        try:
+            for lines in left_over(self._root):
+                archive(lines, lines.with_name(ARCHIVE))
+        except OSError as error:
+            self._reporter.note(artifacts.not_saved(self._root, error))
+
+    # Outside of pytest's own, which sets up the fixtures, and of our own, which gets a device.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
+        """Begin an attempt."""
+        if self._settings.trace != "off" and (needs_of(item) or requests_device(item)):
+            self._begin(item)
+        with self._recorder.step("Set up", method="hook", stack=()):
+            yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Record the test function."""
+        path, line, _ = item.location
+        frames = [Frame(path, (line or 0) + 1, item.name)]
+        with self._recorder.step("Test", method="test", stack=frames):
+            yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self) -> Generator[None]:
+        """Record the teardown."""
+        with self._recorder.step("Tear down", method="hook", stack=()):
+            yield
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, object]:
+        """Record the setup of a fixture; that of plugins is not shown unless asked for."""
+        if not self._recorder.is_active:
+            return (yield)
+        code = (
+            fixturedef.func.__code__ if hasattr(fixturedef.func, "__code__") else None
+        )
+        name = self._recorder.stack.name_of(code.co_filename) if code else ""
+        is_ours = str(fixturedef.func.__module__).startswith(_OUR_FIXTURES)
+        frames = [Frame(name, code.co_firstlineno, fixturedef.argname)] if code else []
+        with self._recorder.step(
+            "Fixture {name}",
+            method="fixture",
+            group="configuration" if is_ours else "",
+            params={"name": fixturedef.argname},
+            stack=[] if is_ours else frames,
+        ):
+            return (yield)
+
+    # Around everything that reports an attempt, and reads the devices of a failed one.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Record the error of a failed test with what its devices show; end an attempt with its last report."""
+        recording = item.stash.get(RECORDING, None)
+        if recording is None:
+            return (yield)
+        if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
+            report = yield
+        else:
+            report = yield from self._failed(call.excinfo, recording)
+        if report.when == "call":
+            self._add_output(report)
+        if report.failed:
+            self._name_trace(item, report)
+        if report.when == "teardown":
+            self._end(item)
+        return report
+
+    def pytest_sessionfinish(self) -> None:
+        """Make the archive of a test that was interrupted; remove the directory if it is empty."""
+        for trace in self._open:
+            trace.end(keep=True)
+        self._open.clear()
+        with suppress(OSError):
+            self._root.rmdir()
+
+    def _begin(self, item: pytest.Item) -> None:
+        recording = item.stash[RECORDING] = Recording()
+        self._recorder.follow(recording)
+        CURRENT.recorder = self._recorder
+        reruns: int = getattr(item, "execution_count", 1) - 1
+        attempt = 1 + reruns + item.stash.get(RETRIES, 0)
+        if self._settings.trace == "on-first-retry" and attempt != _FIRST_RETRY:
+            return
+        devices = [
+            ("device", f"{name} {need.request.platform} {need.request.type}".strip())
+            for name, need in needs_of(item).items()
+        ]
+        try:
+            # First, so that the note is the same as for other artifacts.
+            self._root.mkdir(parents=True, exist_ok=True)
+            trace = PlaywrightTrace(
+                artifacts.directory_of(item, self._settings),
+                TestInfo(item.nodeid, [*devices, ("attempt", str(attempt))]),
+                now=self._recorder.now(),
+                source_of=self._source,
+            )
+        except OSError as error:
+            self._reporter.note(artifacts.not_saved(self._root, error))
+            return
+        safe = item.stash[_TRACE] = _SafeTrace(trace, self._reporter, self._root)
+        self._open.append(safe)
+        self._recorder.follow(safe)
+
+    def _failed(
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        recording: Recording,
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Record an error; what is read from the devices meanwhile belongs to the action that failed."""
+        failure = failure_of(excinfo.value)
+        frames = self._frames(excinfo.tb)
+        since = self._recorder.now()
+        self._recorder.error(failure, frames)
+        failing = self._recorder.failing_action(failure, frames)
+        with self._recorder.step(
+            "Collect evidence", method="hook", group="configuration", stack=()
+        ):
+            self._recorder.collects_evidence = True
+            try:
+                report = yield
+            finally:
+                self._recorder.collects_evidence = False
+        self._recorder.attach(failing, *_attachments(recording, since))
+        self._show(failing, recording, since)
+        return report
+
+    def _show(self, failing: Action, recording: Recording, since: float) -> None:
+        """Show beside the failing action what its device showed, else that of the last command."""
+        used = [action.device for action in recording.actions if action.device]
+        device = failing.device or (used[-1] if used else None)
+        if device is None:
+            return
+        picture = recording.pictures.get(device.key)
+        if picture and picture.time >= since:
+            self._recorder.add(replace(picture, action=failing.key))
+        tree = recording.trees.get(device.key)
+        if tree and tree.time >= since:
+            self._recorder.add(replace(tree, action=failing.key))
+
+    def _frames(self, traceback: TracebackType | None) -> Sequence[Frame]:
+        return self._recorder.stack.of(traceback)
+
+    def _add_output(self, report: pytest.TestReport) -> None:
+        for text, is_error in ((report.capstdout, False), (report.capstderr, True)):
+            if text:
+                self._recorder.output(text, is_error=is_error)
+
+    def _name_trace(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Name the trace of a failed test, and the command that opens it."""
+        trace = item.stash.get(_TRACE, None)
+        actions = item.stash[RECORDING].actions
+        if trace is None or trace.path is None or not _has_device(actions):
+            return
+        start = item.config.invocation_params.dir
+        path = os.path.relpath(trace.path, start)
+        text = f"{path}\nopen it: pytest-device trace open {_quoted(path)}"
+        if self._has_own_driver(item):
+            text += f"\n{_OWN_DRIVER}"
+        add_section(report, "trace", text)
+        if ("device_trace", path) not in report.user_properties:
+            report.user_properties.append(("device_trace", path))
+            item.user_properties.append(("device_trace", path))
+
+    def _has_own_driver(self, item: pytest.Item) -> bool:
+        """Return whether a test has an Appium device, but no command of it was recorded."""
+        needs = needs_of(item).values()
+        if not any(need.request.type == SessionType.APPIUM for need in needs):
+            return False
+        actions = item.stash[RECORDING].actions
+        return _has_device(actions) and not any(action.device for action in actions)
+
+    def _end(self, item: pytest.Item) -> None:
+        """End an attempt, after its last report."""
+        recording = item.stash[RECORDING]
+        del item.stash[RECORDING]
+        CURRENT.recorder = None
+        trace = item.stash.get(_TRACE, None)
+        self._recorder.unfollow(recording, *([trace] if trace else []))
+        if trace is None:
+            return
+        del item.stash[_TRACE]
+        self._open.remove(trace)
+        is_wanted = self._settings.trace != "retain-on-failure"
+        keep = is_wanted or item.stash.get(FAILED, False)
+        keep = keep and _has_device(recording.actions)
+        if keep:
+            artifacts.ignore_in_git(self._settings, self._config)
+        trace.end(keep=keep)
+        if not keep:
+            with suppress(OSError):  # it has other files
+                trace.trace.lines.parent.rmdir()
+
+    def _source(self, name: str) -> str:
+        """Return the masked text of a file of the suite, empty if it cannot be read."""
+        return self._recorder.source_of(name)
+
+
+def _has_device(actions: Iterable[Action]) -> bool:
+    """Return whether a test got a device: without one, a trace says no more than the report."""
+    return any(action.device or action.method == _WAIT for action in actions)
+
+
+def _attachments(recording: Recording, since: float) -> Generator[Attachment]:
+    """Yield what the devices showed when the test failed; with several devices, each with its name."""
+    for picture in recording.pictures.values():
+        if picture.time >= since:
+            suffix = picture.content_type.partition("/")[2]
+            name = f"{picture.device.name}-" if picture.device.name else ""
+            yield Attachment(
+                f"{name}screen.{suffix}", picture.content_type, picture.content
+            )
+    for tree in recording.trees.values():
+        if tree.time >= since:
+            text = "\n".join(text_of(tree.elements)) or tree.source
+            name = f"{tree.device.name}-" if tree.device.name else ""
+            yield Attachment(
+                f"{name}tree.txt", "text/plain", text.encode(errors="replace")
+            )
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)

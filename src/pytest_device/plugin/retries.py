@@ -1,0 +1,160 @@
+"""Runs a test again if its device failed, and never because the test failed."""
+
+import sysconfig
+from collections.abc import Generator, Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_device.plugin.output.failure import add_section
+from pytest_device.plugin.output.outcomes import (
+    NOT_RETRIED,
+    RETRIED,
+    add_property,
+)
+from pytest_device.plugin.output.terminal import CAUSE, VERDICT, first_line
+from pytest_device.plugin.provider.devices import sessions_of
+from pytest_device.plugin.selection import SCOPED_DRIVERS
+from pytest_device.plugin.state import RETRIES, definitions_of, needs_of
+from pytest_device.sessions.breaker import AttemptId, Cause, key_of
+from pytest_device.sessions.run_breaker import RETRY
+from pytest_device.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.provider.devices import Devices
+
+_RETRY_NOW: Final = pytest.StashKey[bool]()
+"""Whether the current attempt is to be repeated."""
+_FAILED_ITSELF: Final = pytest.StashKey[bool]()
+"""Whether the test itself failed in the current attempt, perhaps in a subtest."""
+_INSTALLED: Final = tuple(
+    Path(sysconfig.get_path(name)).resolve()
+    for name in ("purelib", "platlib", "stdlib")
+)
+"""Where fixtures of installed plugins are defined: they hold no state of the suite."""
+_XUNIT: Final = ("_xunit_setup_", "_unittest_setUpClass_")
+"""Prefixes of pytest's names for the setup of classes and modules."""
+
+
+class InfrastructureRetries:
+    """Registered as a plugin while a process runs tests with ``devices`` and retries are allowed.
+
+    It runs the whole protocol of the test again, so that other plugins take part in each attempt.
+    """
+
+    def __init__(self, devices: "Devices") -> None:
+        self._devices = devices
+        self._limit = devices.settings.retry_infrastructure
+        self._numbers = count()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # around timeouts and warnings
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Run the test, and run it again while its device fails and retries are left."""
+        properties = list(item.user_properties)
+        result = yield
+        run_again = item.config.pluginmanager.subset_hook_caller(
+            "pytest_runtest_protocol", [self]
+        )
+
+        while item.stash.get(_RETRY_NOW, False):
+            item.stash[_RETRY_NOW] = item.stash[_FAILED_ITSELF] = False
+            item.stash[RETRIES] = item.stash.get(RETRIES, 0) + 1
+            # Each attempt names its own sessions only.
+            item.user_properties[:] = properties
+            result = run_again(item=item, nextitem=nextitem)
+
+        return result
+
+    # Around the hook that attaches the verdict.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Turn the error of an attempt that is repeated into its result ``rerun``."""
+        report = yield
+        if not report.failed:
+            return report
+
+        if vars(report).get(VERDICT) != Verdict.INFRASTRUCTURE:
+            item.stash[_FAILED_ITSELF] = True
+            item.stash[_RETRY_NOW] = False
+        # A session that could not be stopped needs attention, not another test.
+        elif report.when != "teardown" and CAUSE not in vars(report):
+            self._decide(item, report)
+        return report
+
+    def _decide(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        used = item.stash.get(RETRIES, 0)
+        if used >= self._limit or item.session.shouldstop or item.session.shouldfail:
+            return
+        if reason := self._refusal(item):
+            add_section(report, "not retried", reason)
+            add_property(item, report, NOT_RETRIED, reason)
+            return
+
+        # Never again the session that failed, nor one whose state is unknown.
+        self._devices.mark_unusable(sessions_of(item))
+        item.stash[_RETRY_NOW] = True
+        error = first_line(report)
+        report.sections.append(("error of this attempt", report.longreprtext))
+        path, line, _ = item.location
+        vars(report)[RETRIED] = error
+        # The result of pytest that counts neither as a failure nor as a pass, in every report.
+        report.outcome = "skipped"
+        report.longrepr = (
+            path,
+            (line or 0) + 1,
+            f"{error} (retried on another session, {used + 1}/{self._limit})",
+        )
+
+    def _refusal(self, item: pytest.Item) -> str:
+        """Return why a test is not run again although its device failed, empty if it is."""
+        if item.stash.get(_FAILED_ITSELF, False):
+            return "the test itself failed as well"
+        if shared := sorted(shared_fixtures(item)):
+            return (
+                f"it uses {', '.join(shared)}, which other tests share: "
+                "only tests whose fixtures are all function-scoped are run again"
+            )
+        needs = needs_of(item).values()
+        if any(need.attach for need in needs):
+            return "it runs on an attached session, so there is no other one"
+        permits = self._devices.permits
+        if any(permits.new(key_of(need.request)).is_refused for need in needs):
+            return "identical sessions keep failing, also for other tests"
+        # Last, since it uses up the quota.
+        answer = permits.breaker.ask(RETRY, AttemptId("", next(self._numbers)))
+        return answer.text if isinstance(answer, Cause) else ""
+
+
+def shared_fixtures(item: pytest.Item) -> Iterator[str]:
+    """Yield the driver and the suite's fixtures that a test shares with others.
+
+    Those of installed plugins don't count: they don't depend on a device.
+    """
+    for name, definitions in definitions_of(item).items():
+        if name in SCOPED_DRIVERS:
+            yield name
+            continue
+        for definition in definitions:
+            if definition.scope == "function":
+                continue
+            if name.startswith(_XUNIT):
+                yield "the setup of its class or module"
+            elif not _is_installed(definition.func):
+                yield name
+
+
+def _is_installed(function: Any) -> bool:
+    """Return whether a fixture belongs to an installed package, not to the suite."""
+    if str(getattr(function, "__module__", "")).partition(".")[0] == "pytest_device":
+        return True
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return False
+    path = Path(code.co_filename).resolve()
+    return any(path.is_relative_to(root) for root in _INSTALLED)

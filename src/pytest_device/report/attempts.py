@@ -1,0 +1,282 @@
+"""What a run reports of its tests, as values: one `Attempt` for each time that a test was tried.
+
+They are recorded line by line as the run goes on, so that a killed run leaves what it reported. Times are seconds since
+the epoch.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TextIO, TypeAlias, assert_never
+
+VERSION: Final = 1
+"""Of the lines below; increased with each change that an older reader would misread."""
+
+
+class Status(StrEnum):
+    """How an attempt ended; the values are those of the blob report."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    INTERRUPTED = "interrupted"
+    """The run ended before the test did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of a source file, counted from 1; the path is relative to the root directory of the run."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of an attempt, such as its set-up."""
+
+    title: str
+    category: str
+    start: float
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of an attempt; the path is absolute, or relative to the lines' directory."""
+
+    name: str
+    content_type: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error of an attempt, with the lines of source around it."""
+
+    message: str
+    location: Location | None = None
+    snippet: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The first line: which run, and where its paths begin."""
+
+    run: str
+    shard: str
+    root: str
+    start: float
+    tool: str
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A test begins; a run that is killed in the meantime leaves no more than this."""
+
+    test_id: str
+    retry: int
+    worker: int
+    start: float
+    location: Location
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a test has ended.
+
+    ``project`` is the platform, empty without a device. ``is_expected`` says whether the status is that which the test
+    is meant to have: an expected failure (xfail) fails as expected.
+    """
+
+    test_id: str
+    retry: int
+    worker: int
+    start: float
+    seconds: float
+    location: Location
+    title: str
+    status: Status
+    is_expected: bool = True
+    project: str = ""
+    tags: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    failures: tuple[Failure, ...] = ()
+    steps: tuple[Step, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUsed:
+    """A device session has ended: it ran for this time."""
+
+    label: str
+    session_id: str
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The last line; ``status`` is ``passed``, ``failed`` or ``interrupted``."""
+
+    status: Status
+    end: float
+
+
+Line: TypeAlias = RunStarted | AttemptStarted | Attempt | DeviceUsed | RunEnded
+
+
+class InvalidLinesError(ValueError):
+    """A file does not have the lines of a run."""
+
+
+class Recorder:
+    """Appends lines to an open file; each is complete on disk before the next test begins."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def add(self, line: Line) -> None:
+        """Write a line; raises OSError."""
+        values = {"kind": type(line).__name__, **asdict(line)}
+        self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+
+def read(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file; the last one of a killed run may be cut, and is left out.
+
+    Raises InvalidLinesError, or OSError.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, text in enumerate(file, 1):
+            if not text.endswith("\n"):
+                return
+            try:
+                line = _parsed(json.loads(text))
+            except ValueError as error:
+                raise InvalidLinesError(f"{path}, line {number}: {error}") from None
+            except (TypeError, KeyError):
+                raise InvalidLinesError(
+                    f"{path}, line {number} is not of a run's report"
+                ) from None
+            if number == 1 and not isinstance(line, RunStarted):
+                raise InvalidLinesError(f"{path} does not begin with a run")
+            yield line
+
+
+@dataclass(slots=True)
+class Recorded:
+    """All lines of a run, completed: a test that had no end when the run was killed is interrupted."""
+
+    started: RunStarted
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    devices: list[DeviceUsed] = field(default_factory=list[DeviceUsed])
+    ended: RunEnded | None = None
+
+    @property
+    def end(self) -> float:
+        """When the run ended, or its last line."""
+        if self.ended:
+            return self.ended.end
+        ends = [attempt.start + attempt.seconds for attempt in self.attempts]
+        ends += [device.start + device.seconds for device in self.devices]
+        return max(ends, default=self.started.start)
+
+
+def recorded(path: Path) -> Recorded:
+    """Return what a run recorded. Raises InvalidLinesError, or OSError."""
+    lines = read(path)
+    started = next(lines, None)
+    if not isinstance(started, RunStarted):
+        raise InvalidLinesError(f"{path} is empty")
+
+    run = Recorded(started)
+    open_attempts: dict[tuple[str, int], AttemptStarted] = {}
+    for line in lines:
+        match line:
+            case AttemptStarted():
+                open_attempts[line.test_id, line.retry] = line
+            case Attempt():
+                open_attempts.pop((line.test_id, line.retry), None)
+                run.attempts.append(line)
+            case DeviceUsed():
+                run.devices.append(line)
+            case RunEnded():
+                run.ended = line
+            case RunStarted():
+                raise InvalidLinesError(f"{path} has two runs")
+            case _:
+                assert_never(line)
+
+    end = run.end
+    run.attempts += [_interrupted(line, end) for line in open_attempts.values()]
+    return run
+
+
+def _interrupted(line: AttemptStarted, end: float) -> Attempt:
+    return Attempt(
+        line.test_id,
+        line.retry,
+        line.worker,
+        line.start,
+        max(0.0, end - line.start),
+        line.location,
+        line.title,
+        Status.INTERRUPTED,
+        is_expected=False,
+        failures=(Failure("The run ended before this test did.", line.location),),
+    )
+
+
+def _parsed(values: dict[str, Any]) -> Line:
+    match values.pop("kind"):
+        case "RunStarted":
+            if values["version"] > VERSION:
+                raise ValueError(
+                    f"a newer pytest-device wrote it (version {values['version']}, {VERSION} is supported)"
+                )
+            return RunStarted(**values)
+        case "AttemptStarted":
+            begun: dict[str, Any] = {
+                **values,
+                "location": Location(**values["location"]),
+            }
+            return AttemptStarted(**begun)
+        case "Attempt":
+            return _attempt(values)
+        case "DeviceUsed":
+            return DeviceUsed(**values)
+        case "RunEnded":
+            return RunEnded(Status(values["status"]), values["end"])
+        case kind:
+            raise ValueError(f"unknown kind of line: {kind!r}")
+
+
+def _attempt(values: dict[str, Any]) -> Attempt:
+    failures = tuple(
+        Failure(
+            failure["message"],
+            failure["location"] and Location(**failure["location"]),
+            failure["snippet"],
+        )
+        for failure in values["failures"]
+    )
+    parsed: dict[str, Any] = {
+        **values,
+        "status": Status(values["status"]),
+        "location": Location(**values["location"]),
+        "tags": tuple(values["tags"]),
+        "annotations": tuple((kind, text) for kind, text in values["annotations"]),
+        "failures": failures,
+        "steps": tuple(Step(**step) for step in values["steps"]),
+        "attachments": tuple(Attachment(**file) for file in values["attachments"]),
+    }
+    return Attempt(**parsed)

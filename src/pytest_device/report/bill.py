@@ -1,0 +1,266 @@
+"""Where the device minutes of a run went, and what they cost."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from typing import Any, Final
+
+from pytest_device.options import Options
+from pytest_device.report.phase import TestPhase
+from pytest_device.report.receipt import DeviceTime
+from pytest_device.sessions.events import (
+    Attached,
+    Created,
+    Event,
+    Note,
+    Queued,
+    Ready,
+    StartFailed,
+    TakenOver,
+)
+
+_MINUTE: Final = 60.0
+_ROUNDINGS: Final = {
+    "exact": "not rounded",
+    "session": "each session rounded up to a minute",
+    "run": "rounded up to a minute",
+}
+"""Names of ``device_minute_rounding`` as shown."""
+
+
+@dataclass(slots=True)
+class SessionUse:
+    """One session of a run: what it cost in seconds, and what for."""
+
+    session_id: str
+    label: str
+    """Platform and type."""
+    page: str = ""
+    boot_seconds: float = 0.0
+    """From the create call until it was ready or failed."""
+    is_taken_over: bool = False
+    is_attached: bool = False
+    tests: set[str] = field(default_factory=set[str])
+    used_seconds: float = 0.0
+    retried_seconds: float = 0.0
+    """The part of it that attempts used that were repeated."""
+    by_owner: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Used seconds, by the tests' owners."""
+
+    @property
+    def platform(self) -> str:
+        return self.label.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Minutes:
+    """Device minutes of a run. ``paid`` is what the account may be billed: from the create call until the stop.
+
+    The service's document does not say whether a boot is billed, so ``paid`` includes it. ``used`` and the wasted
+    ones add up to ``paid``: ``boot``, ``idle`` (between and around tests), ``retried`` (attempts that were repeated) and
+    ``left_over`` (sessions that no test used). ``shared`` and ``warm`` are the boots that sharing a session and taking
+    a warm one over saved. ``waited`` is the wait of tests for devices.
+    """
+
+    paid: float = 0.0
+    bound: str = "exactly"
+    boot: float = 0.0
+    idle: float = 0.0
+    retried: float = 0.0
+    left_over: float = 0.0
+    shared: float = 0.0
+    warm: float = 0.0
+    waited: float = 0.0
+    by_platform: Mapping[str, float] = field(default_factory=dict[str, float])
+    by_owner: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def wasted(self) -> float:
+        return self.boot + self.idle + self.retried + self.left_over
+
+    @property
+    def saved(self) -> float:
+        return self.shared + self.warm
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the minutes as plain values, rounded to a thousandth."""
+        return {
+            "paid": _rounded(self.paid),
+            "paid_bound": self.bound,
+            "used": _rounded(self.paid - self.wasted),
+            "wasted": _rounded_all(
+                boot=self.boot,
+                idle=self.idle,
+                retried=self.retried,
+                left_over=self.left_over,
+            ),
+            "saved": _rounded_all(shared=self.shared, warm=self.warm),
+            "waited": _rounded(self.waited),
+            "by_platform": _rounded_all(**self.by_platform),
+            "by_owner": {
+                owner: _rounded(minutes) for owner, minutes in self.by_owner.items()
+            },
+        }
+
+
+class Bill:
+    """Adds up the use of each session, from events and from the phases of tests.
+
+    ``usual_boot`` returns the usual seconds of a boot by the session's label, None if unknown.
+    """
+
+    def __init__(self, usual_boot: Callable[[str], float | None]) -> None:
+        self._usual_boot = usual_boot
+        self.uses: dict[str, SessionUse] = {}
+        """By session ID."""
+
+    def add_event(self, event: Event) -> None:
+        if isinstance(event, Note | Queued) or not event.session.session_id:
+            return
+        of = event.session
+        use = self.uses.get(of.session_id)
+        if use is None:
+            # A session of an earlier run that this run only stopped.
+            if not isinstance(event, Created | TakenOver | Attached):
+                return
+            use = self.uses[of.session_id] = SessionUse(of.session_id, of.label)
+        use.page = of.url or use.page
+        match event:
+            case TakenOver():
+                use.is_taken_over = True
+            case Attached():
+                use.is_attached = True
+            case Ready(boot_seconds=seconds) if seconds is not None:
+                use.boot_seconds = seconds
+            case Ready() | StartFailed():
+                use.boot_seconds = of.waited_seconds
+            case _:
+                pass
+
+    def add_attempt(self, phases: Sequence[TestPhase], *, is_retried: bool) -> None:
+        """Count an attempt at a test for each session that it had."""
+        sessions = dict.fromkeys(one for phase in phases for one in phase.sessions)
+        seconds = sum(phase.seconds for phase in phases)
+        for session_id in sessions:
+            if use := self.uses.get(session_id):
+                use.tests.add(phases[0].test)
+                use.used_seconds += seconds
+                use.by_owner[phases[0].owner] += seconds
+                if is_retried:
+                    use.retried_seconds += seconds
+
+    def minutes(
+        self, times: Mapping[str, DeviceTime], waited_seconds: float
+    ) -> Minutes:
+        """Return the sums; ``times`` are the running times by session ID, by the service's timestamps."""
+        sums: dict[str, float] = defaultdict(float)
+        by_platform: dict[str, float] = defaultdict(float)
+        by_owner: dict[str, float] = defaultdict(float)
+        for use in self.uses.values():
+            running = times[use.session_id].seconds if use.session_id in times else 0.0
+            boot = 0.0 if use.is_taken_over or use.is_attached else use.boot_seconds
+            for name, seconds in _split(use, running):
+                sums[name] += seconds
+            sums["boot"] += boot
+            sums["paid"] += boot + running
+            sums["shared"] += max(0, len(use.tests) - 1) * use.boot_seconds
+            if use.is_taken_over:
+                sums["warm"] += self._usual_boot(use.label) or 0.0
+            by_platform[use.platform] += (boot + running) / _MINUTE
+            for owner, share in _shares(use):
+                by_owner[owner] += share * (boot + running) / _MINUTE
+        return Minutes(
+            **{name: seconds / _MINUTE for name, seconds in sums.items()},
+            waited=waited_seconds / _MINUTE,
+            bound=DeviceTime.sum(times.values()).bound,
+            by_platform=by_platform,
+            by_owner=by_owner,
+        )
+
+    def paid_by_session(self, times: Mapping[str, DeviceTime]) -> Iterator[float]:
+        """Yield the minutes of each session that the run pays for."""
+        for use in self.uses.values():
+            if not use.is_attached:
+                running = (
+                    times[use.session_id].seconds if use.session_id in times else 0.0
+                )
+                boot = 0.0 if use.is_taken_over else use.boot_seconds
+                yield (boot + running) / _MINUTE
+
+
+def _split(use: SessionUse, running: float) -> Iterator[tuple[str, float]]:
+    """Yield the wasted parts of a session's running time."""
+    if not use.tests:
+        yield "left_over", running
+        return
+    used = min(use.used_seconds, running)
+    yield "idle", running - used
+    yield "retried", min(use.retried_seconds, used)
+
+
+def _shares(use: SessionUse) -> Iterator[tuple[str, float]]:
+    """Yield each owner with the share of a session that its tests used; an empty owner for what has none."""
+    if not use.used_seconds:
+        yield "", 1.0
+        return
+    for owner, seconds in use.by_owner.items():
+        yield owner, seconds / use.used_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run's minutes cost at a price per minute; ``minutes`` are rounded by ``rounding``."""
+
+    price: Decimal
+    rounding: str
+    minutes: Decimal
+
+    @property
+    def amount(self) -> Decimal:
+        return self.minutes * self.price
+
+    def to_json(self) -> dict[str, str]:
+        """Return the cost as texts: JSON's numbers are not exact."""
+        return {
+            "amount": f"{self.amount:.4f}",
+            "minutes": f"{self.minutes:.4f}",
+            "price": str(self.price),
+            "rounding": self.rounding,
+        }
+
+    def __str__(self) -> str:
+        minutes = f"{self.minutes:.2f} minutes at {self.price}"
+        return f"{self.amount:.2f} ({minutes}, boots included, {_ROUNDINGS[self.rounding]})"
+
+
+def cost_of(minutes: Iterable[float], price: str, rounding: str) -> Cost:
+    """Return the cost of sessions' minutes; raises ValueError with the rule if the price is not a number."""
+    problem = (
+        f"{Options.minute_price.flag}={price!r} must be a number that is not negative, for example 0.05: "
+        "no cost is shown"
+    )
+    try:
+        amount = Decimal(price)
+    except InvalidOperation:
+        raise ValueError(problem) from None
+    if not amount.is_finite() or amount < 0:
+        raise ValueError(problem)
+
+    exact = [Decimal(str(one)) for one in minutes]
+    if rounding == "session":
+        exact = [_up(one) for one in exact]
+    total = sum(exact, Decimal(0))
+    return Cost(amount, rounding, _up(total) if rounding == "run" else total)
+
+
+def _up(minutes: Decimal) -> Decimal:
+    return minutes.to_integral_value(rounding=ROUND_CEILING)
+
+
+def _rounded(minutes: float) -> float:
+    return round(minutes, 3)
+
+
+def _rounded_all(**minutes: float) -> dict[str, float]:
+    return {name: _rounded(value) for name, value in minutes.items()}

@@ -1,0 +1,328 @@
+"""Playwright's blob report, version 2: `playwright merge-reports` makes pages, JUnit files and annotations of it.
+
+A blob is a zip of ``report.jsonl``, one JSON object a line, and ``resources/``. Playwright promises no format to others:
+a test merges blobs with the newest release and with the oldest that reads them, 1.58.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha1
+from pathlib import Path
+from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+from pytest_device.report.attempts import (
+    Attachment,
+    Attempt,
+    DeviceUsed,
+    Failure,
+    Location,
+    Recorded,
+    Status,
+)
+
+BLOB_VERSION: Final = 2
+WRITTEN_FOR: Final = "1.65.1"
+"""The release of Playwright that the lines name: older ones read them, too."""
+WITHOUT_DEVICE: Final = "no device"
+"""The project of tests without a device."""
+MAX_SESSION_BARS: Final = 100
+"""With more sessions, there is one bar per label: each bar costs a file, and nobody reads a thousand of them."""
+_PACKED: Final = frozenset({".zip", ".png", ".jpg", ".jpeg", ".webm", ".mp4", ".webp"})
+
+
+_Message = tuple[str, dict[str, Any]]
+
+
+def write_blob(run: Recorded, path: Path) -> None:
+    """Write a run's tests as a blob. Attachments that are gone are left out. Raises OSError."""
+    with ZipFile(path, "w", ZIP_DEFLATED) as blob:
+        packed: dict[str, str] = {}
+        attempts = [
+            replace(
+                attempt,
+                attachments=tuple(_add(blob, attempt.attachments, packed)),
+            )
+            for attempt in run.attempts
+        ]
+        with blob.open(_member("report.jsonl"), "w") as file:
+            for method, params in _lines(run, attempts):
+                line = {"method": method, "params": params}
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+
+def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
+    """Write a blob without tests per device session, which is its bar in the timeline. Raises OSError."""
+    bars = run.devices
+    if len(bars) > MAX_SESSION_BARS:
+        bars = _by_label(bars)
+
+    paths: list[Path] = []
+    for number, device in enumerate(bars, 1):
+        path = directory / f"{stem}-device-{number:03d}.zip"
+        with ZipFile(path, "w", ZIP_DEFLATED) as blob:
+            tag = "@" + re.sub(
+                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}"
+            )
+            lines: list[_Message] = [
+                _metadata(run),
+                _config(run, tags=[tag]),
+                ("onBegin", {}),
+                _end(Status.PASSED, device.start, device.seconds),
+            ]
+            text = "".join(
+                json.dumps({"method": method, "params": params}) + "\n"
+                for method, params in lines
+            )
+            blob.writestr(_member("report.jsonl"), text)
+        paths.append(path)
+    return paths
+
+
+def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
+    yield _metadata(run)
+    yield _config(run)
+    projects: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        projects.setdefault(attempt.project or WITHOUT_DEVICE, []).append(attempt)
+    for name, of_project in projects.items():
+        yield _project(name, of_project)
+
+    yield "onBegin", {}
+    for attempt in attempts:
+        yield from _events(attempt)
+    status = run.ended.status if run.ended else Status.INTERRUPTED
+    yield _end(status, run.started.start, max(0.0, run.end - run.started.start))
+
+
+def _metadata(run: Recorded) -> _Message:
+    return "onBlobReportMetadata", {
+        "version": BLOB_VERSION,
+        "userAgent": run.started.tool,
+        "name": None,
+        "shard": _shard(run),
+        "pathSeparator": "/",
+    }
+
+
+def _shard(run: Recorded) -> dict[str, int] | None:
+    number, _, total = run.started.shard.partition("/")
+    return {"current": int(number), "total": int(total)} if total else None
+
+
+def _config(run: Recorded, tags: Iterable[str] = ()) -> _Message:
+    workers = len({attempt.worker for attempt in run.attempts}) or 1
+    config: dict[str, Any] = {
+        "configFile": None,
+        "globalTimeout": 0,
+        "maxFailures": 0,
+        "metadata": {},
+        "rootDir": run.started.root,
+        "shard": _shard(run),
+        "version": WRITTEN_FOR,
+        "workers": workers,
+        "globalSetup": None,
+        "globalTeardown": None,
+        "tags": list(tags),
+        "webServer": None,
+        "failOnFlakyTests": False,
+    }
+    return "onConfigure", {"config": config}
+
+
+def _project(name: str, attempts: list[Attempt]) -> _Message:
+    suites: dict[str, dict[str, Attempt]] = {}
+    for attempt in attempts:
+        suites.setdefault(attempt.location.file, {})[attempt.test_id] = attempt
+    retries = max((attempt.retry for attempt in attempts), default=0)
+    project: dict[str, Any] = {
+        "metadata": {},
+        "name": name,
+        "outputDir": "",
+        "repeatEach": 1,
+        "retries": retries,
+        "testDir": "",
+        "testIgnore": [],
+        "testMatch": [],
+        "timeout": 0,
+        "suites": [
+            {
+                "title": file,
+                "location": {"file": file, "line": 0, "column": 0},
+                "entries": [_entry(test, retries) for test in tests.values()],
+            }
+            for file, tests in suites.items()
+        ],
+        "grep": [],
+        "grepInvert": [],
+        "dependencies": [],
+        "snapshotDir": "",
+        "teardown": None,
+        "ignoreSnapshots": None,
+        "use": {},
+    }
+    return "onProject", {"project": project}
+
+
+def _entry(attempt: Attempt, retries: int) -> dict[str, Any]:
+    return {
+        "testId": _test_id(attempt),
+        "title": attempt.title,
+        "location": _location(attempt.location),
+        "retries": retries,
+        "tags": [f"@{tag}" for tag in attempt.tags],
+        "repeatEachIndex": 0,
+        "annotations": [],
+    }
+
+
+def _test_id(attempt: Attempt) -> str:
+    """Return an ID that is the same in each shard and safe in a URL, where the page shows it."""
+    name = f"{attempt.project} {attempt.test_id}"
+    return sha1(name.encode(errors="replace"), usedforsecurity=False).hexdigest()
+
+
+def _events(attempt: Attempt) -> Iterator[_Message]:
+    test_id = _test_id(attempt)
+    result_id = f"{test_id[:20]}.{attempt.retry}"
+    where = {"testId": test_id, "resultId": result_id}
+    yield (
+        "onTestBegin",
+        {
+            "testId": test_id,
+            "result": {
+                "id": result_id,
+                "retry": attempt.retry,
+                "workerIndex": attempt.worker,
+                "parallelIndex": attempt.worker,
+                "startTime": _milliseconds(attempt.start),
+            },
+        },
+    )
+    for number, step in enumerate(attempt.steps):
+        step_id = f"{result_id}.{number}"
+        begun = {
+            "id": step_id,
+            "title": step.title,
+            "category": step.category,
+            "startTime": _milliseconds(step.start),
+            "location": _location(attempt.location),
+        }
+        yield "onStepBegin", {**where, "step": begun}
+        ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
+        if step.error:
+            ended["error"] = {"message": step.error}
+        yield "onStepEnd", {**where, "step": ended}
+
+    if attempt.output:
+        yield (
+            "onStdIO",
+            {
+                "type": "stdout",
+                **where,
+                "data": attempt.output,
+                "isBase64": False,
+            },
+        )
+    if attempt.attachments:
+        files = [
+            {"name": file.name, "contentType": file.content_type, "path": file.path}
+            for file in attempt.attachments
+        ]
+        yield "onAttach", {**where, "attachments": files}
+
+    annotations = [
+        {"type": kind, "description": text} for kind, text in attempt.annotations
+    ]
+    yield (
+        "onTestEnd",
+        {
+            "test": {
+                "testId": test_id,
+                "expectedStatus": _expected(attempt),
+                "timeout": 0,
+                "annotations": annotations,
+            },
+            "result": {
+                "id": result_id,
+                "duration": _milliseconds(attempt.seconds),
+                "status": attempt.status.value,
+                "errors": [_error(failure, attempt) for failure in attempt.failures],
+                "annotations": annotations,
+            },
+        },
+    )
+
+
+def _expected(attempt: Attempt) -> str:
+    if attempt.is_expected:
+        return attempt.status.value
+    return "failed" if attempt.status is Status.PASSED else "passed"
+
+
+def _error(failure: Failure, attempt: Attempt) -> dict[str, Any]:
+    error: dict[str, Any] = {"message": failure.message}
+    if failure.location:
+        place = f"{failure.location.file}:{failure.location.line}:1"
+        error["location"] = _location(failure.location)
+        error["stack"] = f"{failure.message}\n    at {attempt.title} ({place})"
+    if failure.snippet:
+        error["snippet"] = failure.snippet
+    return error
+
+
+def _end(status: Status, start: float, seconds: float) -> _Message:
+    result = {
+        "status": status.value,
+        "startTime": _milliseconds(start),
+        "duration": _milliseconds(seconds),
+    }
+    return "onEnd", {"result": result}
+
+
+def _location(location: Location) -> dict[str, Any]:
+    return {"file": location.file, "line": location.line, "column": 1}
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _add(
+    blob: ZipFile, files: Iterable[Attachment], packed: dict[str, str]
+) -> Iterator[Attachment]:
+    """Add files to a blob, each content once, and yield them with their paths in it."""
+    for file in files:
+        source = Path(file.path)
+        try:
+            content = source.read_bytes()
+        except OSError:
+            continue  # removed since: the report is about the test, not about its files
+
+        digest = sha1(content, usedforsecurity=False).hexdigest()
+        if digest not in packed:
+            suffix = source.suffix.lower()
+            packed[digest] = f"resources/{digest}{suffix}"
+            how = ZIP_STORED if suffix in _PACKED else ZIP_DEFLATED
+            blob.writestr(_member(packed[digest], how), content)
+        yield replace(file, path=packed[digest])
+
+
+def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:
+    """Return a file in a blob, with the same time in all: a suite may have frozen the clock at one that zips refuse."""
+    member = ZipInfo(name)
+    member.compress_type = compression
+    return member
+
+
+def _by_label(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
+    """Return one bar per label, from the first session's start to the last one's end."""
+    bars: dict[str, DeviceUsed] = {}
+    for device in devices:
+        earlier = bars.get(device.label, device)
+        start = min(earlier.start, device.start)
+        end = max(earlier.start + earlier.seconds, device.start + device.seconds)
+        bars[device.label] = DeviceUsed(device.label, "", start, end - start)
+    return list(bars.values())

@@ -1,0 +1,251 @@
+"""The report of a run as data: its tests with their attempts, its sessions, causes and minutes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_device.figures import counted
+from pytest_device.report.bill import Bill, Cost, Minutes, cost_of
+from pytest_device.report.fold import Entry
+from pytest_device.report.lines import Incident, group_incidents
+from pytest_device.report.phase import TestPhase
+from pytest_device.report.receipt import Line, Receipt, listed
+from pytest_device.settings import Settings
+
+_SHOWN_MINUTES: Final = 0.05
+"""Less is shown as 0.0."""
+VERSION: Final = 1
+"""Incremented with each change that would make readers of an older version misread ``device-run.json``."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The phases of one attempt at a test, in order."""
+
+    number: int
+    phases: list[TestPhase] = field(default_factory=list[TestPhase])
+
+    @property
+    def _deciding(self) -> TestPhase:
+        """Return the first phase that did not pass, else the last one."""
+        failed = (phase for phase in self.phases if phase.outcome != "passed")
+        return next(failed, self.phases[-1])
+
+    @property
+    def outcome(self) -> str:
+        return self._deciding.outcome
+
+    @property
+    def is_retried(self) -> bool:
+        return self.outcome in {"retried", "rerun"}
+
+    @property
+    def error(self) -> str:
+        return self._deciding.error
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attempt as plain values."""
+        return {
+            "attempt": self.number,
+            "outcome": self.outcome,
+            "verdict": self._deciding.verdict or None,
+            "error": self.error or None,
+            "seconds": round(sum(phase.seconds for phase in self.phases), 3),
+            "waited_seconds": round(
+                sum(phase.waited_seconds for phase in self.phases), 3
+            ),
+            "sessions": list(
+                dict.fromkeys(one for phase in self.phases for one in phase.sessions)
+            ),
+        }
+
+
+class RunReport:
+    """A fold over the run: everything that ``device-run.json`` contains.
+
+    ``receipt`` is the receipt of the same run, which gets each entry first. ``usual_boot`` returns the usual seconds of
+    a boot by a session's label, None if unknown.
+    """
+
+    def __init__(
+        self,
+        receipt: Receipt,
+        settings: Settings,
+        usual_boot: Callable[[str], float | None],
+    ) -> None:
+        self._receipt, self._settings = receipt, settings
+        self._usual_boot = usual_boot
+        self._tests: dict[str, dict[int, Attempt]] = {}
+        """Attempts by node ID and number."""
+        self._bill = Bill(usual_boot)
+
+    def add(self, entry: Entry, /) -> None:
+        """Add an event, an error or a phase of a test."""
+        match entry:
+            case TestPhase():
+                attempts = self._tests.setdefault(entry.test, {})
+                attempt = attempts.setdefault(entry.attempt, Attempt(entry.attempt))
+                attempt.phases.append(entry)
+            case Incident():
+                pass  # the receipt has it
+            case _:
+                self._bill.add_event(entry)
+
+    def minutes(self) -> Minutes:
+        """Return where the device minutes went."""
+        bill = self._complete_bill()
+        receipt = self._receipt
+        return bill.minutes(receipt.device_times(), receipt.waiting_seconds())
+
+    def cost(self) -> Cost | None:
+        """Return what the run cost, None without a price; raises ValueError if the price is not a number."""
+        price = self._settings.minute_price
+        if price is None:
+            return None
+        minutes = self._bill.paid_by_session(self._receipt.device_times())
+        return cost_of(minutes, price, self._settings.minute_rounding)
+
+    def _complete_bill(self) -> Bill:
+        """Return the bill with the use by tests: whether an attempt was repeated is known only at its end."""
+        bill = self._bill
+        for use in bill.uses.values():
+            use.tests.clear()
+            use.by_owner.clear()
+            use.used_seconds = use.retried_seconds = 0.0
+        for attempts in self._tests.values():
+            for attempt in attempts.values():
+                bill.add_attempt(attempt.phases, is_retried=attempt.is_retried)
+        return bill
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the retried and quarantined tests and the minutes for the summary."""
+        yield from listed(list(self._retried()), "yellow")
+        yield from listed(list(self._quarantined()), "yellow")
+        if not self._receipt.has_sessions:
+            return
+        minutes = self.minutes()
+        yield Line(_line_of(minutes))
+        yield from _shares(minutes)
+        if (budget := self._settings.budget_minutes) is not None:
+            color = "red" if minutes.paid >= budget else ""
+            yield Line(f"budget: {minutes.paid:.1f} of {budget:g} minutes used", color)
+        yield from self._cost_line()
+
+    def _cost_line(self) -> Iterator[Line]:
+        try:
+            cost = self.cost()
+        except ValueError as error:
+            yield Line(str(error), "yellow")
+        else:
+            if cost is not None:
+                yield Line(f"cost: {cost}")
+
+    def _retried(self) -> Iterator[str]:
+        for test, attempts in self._tests.items():
+            retried = [one for one in attempts.values() if one.outcome == "retried"]
+            if not retried:
+                continue
+            tries = counted(len(attempts), "attempt")
+            last = attempts[max(attempts)].outcome
+            yield f"retried: {test}: {retried[0].error} ({tries}, the last one: {last})"
+
+    def _quarantined(self) -> Iterator[str]:
+        for test, attempts in self._tests.items():
+            last = attempts[max(attempts)]
+            if last.outcome == "quarantined":
+                yield f"quarantined: {test}: {last.error}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain values; docs/device-run.md describes them."""
+        minutes = self.minutes()
+        try:
+            cost = self.cost()
+        except ValueError:  # a line of the summary says so
+            cost = None
+        return {
+            "version": VERSION,
+            "tests": [
+                _test_to_json(test, attempts) for test, attempts in self._tests.items()
+            ],
+            "sessions": list(self._sessions()),
+            "causes": [
+                {
+                    "verdict": group.incidents[0].verdict,
+                    "error": group.incidents[0].text,
+                    "tests": list(dict.fromkeys(one.test for one in group.incidents)),
+                }
+                for group in group_incidents(self._receipt.incidents, []).values()
+            ],
+            "minutes": minutes.to_json(),
+            "budget_minutes": self._settings.budget_minutes,
+            "cost": None if cost is None else cost.to_json(),
+            "receipt": self._receipt.to_json(),
+        }
+
+    def _sessions(self) -> Iterator[Mapping[str, Any]]:
+        times = self._receipt.device_times()
+        ends = self._receipt.ends()
+        for use in self._bill.uses.values():
+            time = times.get(use.session_id)
+            yield {
+                "id": use.session_id,
+                "platform": use.platform,
+                "type": use.label.partition(" ")[2],
+                "page": use.page or None,
+                "end": ends.get(use.session_id),
+                "boot_seconds": round(use.boot_seconds, 3),
+                "running_seconds": None if time is None else round(time.seconds, 3),
+                "running_bound": None if time is None else time.bound,
+                "taken_over": use.is_taken_over,
+                "attached": use.is_attached,
+                "tests": sorted(use.tests),
+            }
+
+
+def _test_to_json(test: str, attempts: Mapping[int, Attempt]) -> dict[str, Any]:
+    ordered = [attempts[number] for number in sorted(attempts)]
+    last = ordered[-1]
+    return {
+        "test": test,
+        "outcome": last.outcome,
+        "verdict": last.to_json()["verdict"],
+        "owner": last.phases[0].owner or None,
+        "attempts": [attempt.to_json() for attempt in ordered],
+    }
+
+
+def _line_of(minutes: Minutes) -> str:
+    bound = "" if minutes.bound == "exactly" else f"{minutes.bound} "
+    wasted = _parts(
+        boot=minutes.boot,
+        idle=minutes.idle,
+        retried=minutes.retried,
+        left_over=minutes.left_over,
+    )
+    saved = _parts(shared=minutes.shared, warm=minutes.warm)
+    return (
+        f"device minutes: {bound}{minutes.paid:.1f} paid, of these {minutes.wasted:.1f} wasted{wasted}; "
+        f"about {minutes.saved:.1f} saved{saved}; {minutes.waited:.1f} waited"
+    )
+
+
+def _shares(minutes: Minutes) -> Iterator[Line]:
+    """Yield the minutes by platform and owner, if there are several."""
+    if len(minutes.by_platform) > 1:
+        yield Line(f"by platform: {_named(**minutes.by_platform)}")
+    if any(minutes.by_owner):
+        owners = {name or "no owner": value for name, value in minutes.by_owner.items()}
+        shares = ", ".join(f"{name} {value:.1f}" for name, value in owners.items())
+        yield Line(f"by owner: {shares}")
+
+
+def _parts(**minutes: float) -> str:
+    """Return the parts of a sum in parentheses, without those that are too short to show."""
+    shown = {name: value for name, value in minutes.items() if value >= _SHOWN_MINUTES}
+    return f" ({_named(**shown)})" if shown else ""
+
+
+def _named(**minutes: float) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.1f}" for name, value in minutes.items()
+    )

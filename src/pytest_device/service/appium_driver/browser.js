@@ -1,0 +1,101 @@
+// The session's Chromium over the Chrome DevTools Protocol: its pages, and which of them is on the screen.
+
+import { once } from 'node:events';
+import CDP from 'chrome-remote-interface';
+import { errors } from 'appium/driver.js';
+import { Page } from './page.js';
+
+const HOST = '127.0.0.1';
+/** Commands are sent by their names, so the library builds no method for each of them. */
+const NO_METHODS = { domains: [] };
+const PAGES = [{ type: 'page' }];
+const OPEN_MS = 10_000;
+
+export class Browser {
+  /** Options of each page: `limits` in milliseconds, and `onDialog`, which is called when a dialog opens. */
+  #options;
+  #client;
+  #root;
+  /** The targets of the open pages; the last one is on the screen. */
+  #targets = [];
+  /** Promises of attached pages, by target. */
+  #pages = new Map();
+
+  constructor(client, root, options) {
+    this.#client = client;
+    this.#root = root;
+    this.#options = options;
+    client.on('Target.targetCreated', ({ targetInfo }) => this.#targets.push(targetInfo.targetId));
+    client.on('Target.targetDestroyed', ({ targetId }) => this.#forget(targetId));
+    client.on('Target.targetCrashed', ({ targetId }) => this.#crash(targetId));
+    client.on('Target.detachedFromTarget', ({ targetId }) => this.#forget(targetId));
+  }
+
+  /** Connect to the relay, which has a list of targets like that of the browser's debugging port. */
+  static async connect(port, options) {
+    const root = `http://${HOST}:${port}`;
+    const { webSocketDebuggerUrl } = await listed(`${root}/json/version`);
+    const browser = new Browser(await CDP({ target: webSocketDebuggerUrl, protocol: NO_METHODS }), root, options);
+    await browser.send('Target.setDiscoverTargets', { discover: true, filter: PAGES });
+    await browser.sync();
+    return browser;
+  }
+
+  async send(method, params = {}) {
+    return await this.#client.send(method, params);
+  }
+
+  /** Read the order of the pages again: a page that is being closed is not on the screen any more. */
+  async sync() {
+    const order = (await listed(`${this.#root}/json/list`)).map(({ id }) => id).toReversed();
+    await this.send('Target.getTargets'); // the events before the answer have arrived, too
+    const place = (target) => (order.includes(target) ? order.indexOf(target) : order.length);
+    this.#targets.sort((one, other) => place(one) - place(other));
+  }
+
+  /** Return the targets of the open pages, which are chromedriver's window handles. */
+  targets() {
+    return [...this.#targets];
+  }
+
+  /** Return the page on the screen. Throws NoSuchWindow if none opens in time. */
+  async front() {
+    const signal = AbortSignal.timeout(OPEN_MS);
+    while (!this.#targets.length) {
+      await once(this.#client, 'Target.targetCreated', { signal }).catch(() => {
+        throw new errors.NoSuchWindowError('the browser has no page');
+      });
+    }
+    return await this.#attached(this.#targets.at(-1));
+  }
+
+  async close() {
+    await this.#client.close();
+  }
+
+  async #attached(target) {
+    if (!this.#pages.has(target)) this.#pages.set(target, Page.attach(this.#client, target, this.#options));
+    try {
+      return await this.#pages.get(target);
+    } catch (error) {
+      this.#pages.delete(target);
+      throw error;
+    }
+  }
+
+  #forget(target) {
+    this.#targets = this.#targets.filter((other) => other !== target);
+    this.#pages.get(target)?.then((page) => page.onClose(), () => {});
+    this.#pages.delete(target);
+  }
+
+  #crash(target) {
+    this.#pages.get(target)?.then((page) => page.onCrash(), () => {});
+  }
+}
+
+async function listed(url) {
+  const reply = await fetch(url);
+  if (!reply.ok) throw new errors.UnknownError(`the browser refused the driver: HTTP ${reply.status}`);
+  return await reply.json();
+}

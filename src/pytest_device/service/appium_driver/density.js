@@ -1,0 +1,66 @@
+// The density of Android's screen: with the setting displayDensity, clients see and send pixels instead of the page's points.
+
+import { errors } from 'appium/driver.js';
+import { isMobile } from './scripts.js';
+
+/** Dots per inch at which a pixel is a point of the page, as on Android. */
+export const BASE_DENSITY = 160;
+const [MIN_DENSITY, MAX_DENSITY] = [80, 1000];
+const SETTING = 'displayDensity';
+/** The arguments of Android's gestures that are positions or lengths. */
+const LENGTHS = new Set(['x', 'y', 'left', 'top', 'width', 'height', 'startX', 'startY', 'endX', 'endY']);
+const AIMED = new Set(['x', 'y', 'deltaX', 'deltaY']);
+
+/** Return the density of the screen, in dots per inch. */
+export function densityOf({ platform, settings }) {
+  return platform === 'Android' ? Number(settings.getSettings()[SETTING] ?? BASE_DENSITY) : BASE_DENSITY;
+}
+
+/** Return how many pixels of the client a point of the page has. */
+export function scaleOf(driver) {
+  return densityOf(driver) / BASE_DENSITY;
+}
+
+/** Throw InvalidArgument if settings have an impossible density. */
+export function check(settings) {
+  const density = settings?.[SETTING];
+  if (density === undefined || density === null) return;
+  if (Number(density) >= MIN_DENSITY && Number(density) <= MAX_DENSITY) return;
+  const range = `from ${MIN_DENSITY} to ${MAX_DENSITY} dots per inch`;
+  throw new errors.InvalidArgumentError(`the setting ${SETTING} must be a number ${range}, not ${density}`);
+}
+
+/** Return lengths of the page in the client's pixels: all numbers of an object. */
+export function toClient(driver, lengths) {
+  const scale = scaleOf(driver);
+  return Object.fromEntries(Object.entries(lengths).map(([name, value]) => [name, Math.round(value * scale)]));
+}
+
+/** Turn the pixels in a client's commands into points of the page. */
+export function translated({ performActions, execute }) {
+  return {
+    /** Perform the actions of a client; `performOnPage` is for those of the driver. */
+    performOnPage: performActions,
+
+    async performActions(sources) {
+      await performActions.call(this, sources.map((source) => inPoints(this, source)));
+    },
+
+    async execute(script, args = []) {
+      const list = [args].flat();
+      const points = isMobile(script) ? list.map((part) => divided(this, part, LENGTHS)) : args;
+      return await execute.call(this, script, points);
+    },
+  };
+}
+
+function inPoints(driver, source) {
+  return { ...source, actions: source.actions?.map((action) => divided(driver, action, AIMED)) };
+}
+
+function divided(driver, part, names) {
+  const scale = scaleOf(driver);
+  if (scale === 1 || part === null || typeof part !== 'object') return part;
+  const point = ([name, value]) => [name, names.has(name) && typeof value === 'number' ? value / scale : value];
+  return Object.fromEntries(Object.entries(part).map(point));
+}

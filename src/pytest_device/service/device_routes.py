@@ -1,0 +1,216 @@
+"""The HTTP interface of a session's device, for the Appium driver of this package."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.source import Sources
+from pytest_device.service.devices.base import Device, Orientation
+from pytest_device.service.devices.chromium import Chromium
+from pytest_device.service.keys import Keys
+from pytest_device.service.replies import RefusalError, invalid, object_in
+from pytest_device.service.runners.base import Runner
+
+Directory = Callable[[str], Path]
+"""Returns the directory that a session's apps are unpacked to, by session ID."""
+Note = Callable[[str, str], None]
+"""Adds an entry to a session's timeline, by session ID."""
+
+_PATH: Final = "/devices/{session_id}/{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A request: its device, and the fields of its body."""
+
+    device: Device
+    sources: Sources
+    fields: Mapping[str, object]
+
+    def text(self, name: str) -> str:
+        value = self.text_or_none(name)
+        if value is None:
+            raise invalid(f"{name} is missing")
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        value = self.fields.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        raise invalid(f"{name} must be a string")
+
+    def texts(self, name: str) -> Sequence[str]:
+        value = self.fields.get(name, [])
+        if not isinstance(value, list):
+            raise invalid(f"{name} must be a list of strings")
+        return [str(item) for item in cast("list[object]", value)]
+
+
+_Handler = Callable[[_Command], Awaitable[object]]
+
+
+def routes(
+    runner: Runner, keys: Keys, *, directory: Directory, note: Note
+) -> Sequence[Route]:
+    """Return the routes below ``Keys.url("devices", …)``. A wrong key, or a session without a device, gets status 404.
+
+    A failure of the device gets 500, an invalid request 400, with the reason as ``message``.
+    """
+
+    def endpoint(
+        answered: str, handler: _Handler
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            session_id = str(request.path_params["session_id"])
+            device = runner.record(session_id).device
+            if device is None or not keys.fits(
+                "devices", session_id, request.path_params["key"]
+            ):
+                return JSONResponse({"message": "no such device"}, 404)
+            sources = Sources(
+                directory(session_id),
+                device.kind,
+                Builds(None),
+                lambda text: note(session_id, text),
+            )
+            try:
+                result = await handler(
+                    _Command(device, sources, object_in(await request.body() or b"{}"))
+                )
+            except RefusalError as error:
+                return JSONResponse({"message": str(error)}, error.status)
+            except ControllerError as error:
+                return JSONResponse({"message": str(error)}, 500)
+            if isinstance(result, bytes):
+                return Response(result, media_type="application/octet-stream")
+            return JSONResponse({answered: result} if answered else {})
+
+        return answer
+
+    return [
+        Route(f"{_PATH}/{name}", endpoint(answered, handler), methods=[method])
+        for (method, name), (answered, handler) in _HANDLERS.items()
+    ]
+
+
+async def _install(command: _Command) -> str:
+    app = await command.sources.at(command.text("app").removeprefix("file://"))
+    named = command.text_or_none("applicationId")
+    return await command.device.install(
+        replace(app, application_id=named or app.application_id)
+    )
+
+
+async def _rotate(command: _Command) -> None:
+    wanted = command.text("orientation")
+    if wanted not in (known := get_args(Orientation)):
+        raise invalid(f"orientation must be one of {', '.join(known)}, not {wanted!r}")
+    await command.device.rotate(cast("Orientation", wanted))
+
+
+def _tabbed(do: Callable[[Chromium], Awaitable[object]]) -> _Handler:
+    """Handle a command for the pages of a browser; other devices ignore it."""
+
+    async def handle(command: _Command) -> object:
+        return (
+            await do(command.device) if isinstance(command.device, Chromium) else None
+        )
+
+    return handle
+
+
+def _notifying(do: Callable[[Chromium, _Command], Awaitable[object]]) -> _Handler:
+    async def handle(command: _Command) -> object:
+        if not isinstance(command.device, Chromium):
+            raise invalid(
+                f"{command.device.name} has no notification center of its own"
+            )
+        return await do(command.device, command)
+
+    return handle
+
+
+async def _notifications(device: Chromium, _command: _Command) -> object:
+    return {"shown": await device.notifications(), "address": await device.address()}
+
+
+async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
+    lines = command.device.lines if isinstance(command.device, Chromium) else ()
+    return [
+        {"timestamp": round(line.at * 1000), "level": line.level, "message": line.text}
+        for line in lines
+    ]
+
+
+_HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
+    ("POST", "install"): ("applicationId", _install),
+    ("POST", "launch"): (
+        "",
+        lambda asked: asked.device.launch(
+            asked.text("applicationId"), asked.texts("arguments")
+        ),
+    ),
+    ("POST", "open-url"): (
+        "",
+        lambda asked: asked.device.open_url(
+            asked.text("url"), asked.text_or_none("applicationId")
+        ),
+    ),
+    ("POST", "terminate"): (
+        "done",
+        lambda asked: asked.device.terminate(asked.text("applicationId")),
+    ),
+    ("POST", "remove"): (
+        "done",
+        lambda asked: asked.device.remove(asked.text("applicationId")),
+    ),
+    ("POST", "clear"): (
+        "",
+        lambda asked: asked.device.clear(asked.text_or_none("applicationId")),
+    ),
+    ("GET", "apps"): ("apps", lambda asked: asked.device.apps()),
+    ("GET", "bases"): ("bases", _tabbed(lambda device: device.bases())),
+    ("GET", "orientation"): ("orientation", lambda asked: asked.device.orientation()),
+    ("POST", "orientation"): ("", _rotate),
+    ("POST", "close-others"): ("", _tabbed(lambda device: device.close_others())),
+    ("POST", "open-overlay"): ("", _tabbed(lambda device: device.open_overlay())),
+    ("POST", "remove-overlay"): ("", _tabbed(lambda device: device.remove_overlay())),
+    ("POST", "background"): ("", _tabbed(lambda device: device.background())),
+    ("POST", "foreground"): ("", _tabbed(lambda device: device.foreground())),
+    ("GET", "crash"): ("crash", _tabbed(lambda device: device.crash())),
+    ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
+    ("GET", "log"): ("lines", _log),
+    ("POST", "push"): (
+        "",
+        _notifying(
+            lambda device, asked: device.push(
+                asked.text("data"), asked.text_or_none("applicationId")
+            )
+        ),
+    ),
+    ("GET", "notifications"): ("notifications", _notifying(_notifications)),
+    ("POST", "answer-notification"): (
+        "",
+        _notifying(
+            lambda device, asked: device.answer_notification(
+                asked.text("key"),
+                asked.text_or_none("action"),
+                asked.text_or_none("text"),
+            )
+        ),
+    ),
+    ("POST", "dismiss-notification"): (
+        "",
+        _notifying(
+            lambda device, asked: device.dismiss_notification(asked.text("key"))
+        ),
+    ),
+}
+"""By method and path: the field of the response that holds the command's result, and the command."""

@@ -1,0 +1,220 @@
+"""Installs programs once per user: completely or not at all, by one process at a time."""
+
+import asyncio
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from filelock import FileLock, Timeout
+
+from pytest_device.errors import ConfigError
+from pytest_device.private import check_private
+from pytest_device.redact import MASK, Redactor
+from pytest_device.service.logs import Log
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.processes import (
+    end,
+    finish_despite_cancellation,
+    remove,
+)
+
+LIMIT_SECONDS: Final = 600.0
+"""Maximum seconds for one installation, and for waiting for that of another process."""
+
+_LOCK_POLL_SECONDS: Final = 0.1
+_DRAIN_SECONDS: Final = 1.0
+_TAIL_LINES: Final = 20
+
+_ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
+_FIXES: Final = (
+    (r"ENOSPC|No space left", "free about 500 MB of disk space"),
+    (
+        r"EACCES|EPERM|Permission denied",
+        "grant yourself write access to the path above",
+    ),
+    (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
+    (
+        r"No module named pip",
+        "{by_hand} yourself: this Python has no pip to install it with",
+    ),
+    (
+        r"error while loading shared|version `GLIBC|cannot execute",
+        "{by_hand}: this system lacks what the program needs",
+    ),
+    (
+        r"Decompression failed|unexpected end of file",
+        "an archive is corrupt: clear npm's cache (npm cache clean --force)",
+    ),
+    (
+        r"EINTEGRITY|DO NOT MATCH THE HASHES",
+        "a package differs from the pinned one: find out what the registry or proxy in use has changed",
+    ),
+    (
+        r"\bE401\b|\bE403\b",
+        "log in to the registry in use, or choose another (npm config get registry)",
+    ),
+    (r"\bE404\b|ETARGET", "choose a registry that has these packages"),
+    (
+        r"No matching distribution",
+        "check the network and the package index in use (pip config list)",
+    ),
+)
+
+# npm and pip mask most credentials themselves; these are the keys of the others in their configuration files.
+_CREDENTIAL: Final = re.compile(r"(?i)(_auth\w{0,40}|password)(\s*+[=:]\s*+)\S+")
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
+
+    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` says how users install
+    it themselves.
+    """
+
+    title: str
+    directory: Path
+    proof: Path
+    command: Sequence[str | Path]
+    files: Sequence[Path] = ()
+    by_hand: str = ""
+
+    @property
+    def installed(self) -> bool:
+        return (self.directory / self.proof).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """Installs missing packages. A second process waits until the first has finished."""
+
+    guard: Guard
+    environ: Mapping[str, str]
+    progress: Log
+    limit_seconds: float = LIMIT_SECONDS
+    progress_seconds: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+
+    async def ensure(self, package: Package) -> None:
+        """Install a missing package. Raises ConfigError with cause and fix, and leaves no partial installation.
+
+        An installed package in a cache that another user can write to is an error, too: it may be another program.
+        """
+        cache = package.directory.parent
+        check_cache(cache)
+        if package.installed:
+            return
+        try:
+            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await self._ensure_alone(package)
+        except OSError as error:
+            raise ConfigError(
+                f"{package.title} cannot be installed in {cache}: {error.strerror or error}. "
+                f"Free disk space and grant yourself write access, or set XDG_CACHE_HOME to a directory of your own."
+            ) from error
+
+    async def _ensure_alone(self, package: Package) -> None:
+        lock = FileLock(package.directory.parent / "install.lock")
+        acquiring = asyncio.ensure_future(_acquire(lock))
+        try:
+            await self._in_time(
+                f"waiting for another process to install {package.title}", acquiring
+            )
+            if not package.installed:
+                await self._install(package)
+        finally:
+            acquiring.cancel()
+            lock.release()
+
+    async def _install(self, package: Package) -> None:
+        cache, prefix = package.directory.parent, f"{package.directory.name}.partial-"
+        # Left by a process that died with its guard.
+        await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
+        try:
+            await self._fill(partial, package)
+            _put(partial, package.directory)
+        finally:
+            await finish_despite_cancellation(asyncio.to_thread(remove, [partial]))
+
+    async def _fill(self, directory: Path, package: Package) -> None:
+        for file in package.files:
+            shutil.copy(file, directory)
+        self.progress(f"installing {package.title} in {package.directory}, once")
+        started = self.clock()
+        process = await self.guard.start(
+            package.command, directory=directory, environ=self.environ
+        )
+        running = asyncio.ensure_future(process.communicate())
+        try:
+            await self._in_time(f"installing {package.title}", running)
+        finally:
+            await finish_despite_cancellation(_ended(directory, running))
+        printed, _ = running.result()
+        if process.returncode != 0 or not (directory / package.proof).is_file():
+            raise ConfigError(
+                _failure(package, process.returncode, printed.decode(errors="replace"))
+            )
+        self.progress(f"installed {package.title} in {self.clock() - started:.0f} s")
+
+    async def _in_time(self, what: str, work: asyncio.Future[_Result]) -> None:
+        """Wait until the work is done, and report progress."""
+        started = self.clock()
+        while not (await asyncio.wait({work}, timeout=self.progress_seconds))[0]:
+            seconds = self.clock() - started
+            if seconds > self.limit_seconds:
+                raise ConfigError(
+                    f"{what} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}."
+                )
+            self.progress(f"{what}: {seconds:.0f} s so far")
+        work.result()
+
+
+def check_cache(directory: Path) -> None:
+    """Raise ConfigError, with the fix, if another user than root can put programs in the cache."""
+    check_private(
+        directory,
+        "the cache of programs",
+        variable="XDG_CACHE_HOME",
+        may_be_of_root=True,
+    )
+
+
+async def _acquire(lock: FileLock) -> None:
+    while True:
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        else:
+            return
+
+
+async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) -> None:
+    await asyncio.to_thread(end, [directory])
+    await asyncio.wait({running}, timeout=_DRAIN_SECONDS)
+    running.cancel()
+
+
+def _put(partial: Path, directory: Path) -> None:
+    # An existing directory is incomplete: its proof is missing.
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.rename(directory)
+
+
+def _failure(package: Package, status: int | None, printed: str) -> str:
+    fix = next(
+        (fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX
+    ).format(by_hand=package.by_hand)
+    tail = "\n".join(
+        f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:]
+    )
+    tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
+    return f"{package.title} could not be installed: exit status {status}, last output:\n{tail}\nFix: {fix}."

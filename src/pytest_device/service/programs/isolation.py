@@ -1,0 +1,135 @@
+"""Starts programs in their own network namespace, with bridges to some ports outside."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.logs import Log
+from pytest_device.service.programs import isolated
+from pytest_device.service.programs.output_tail import OutputTail
+from pytest_device.service.programs.program import Program, Workspace, ask
+
+OPEN: Final = "other users of this machine can reach ports of the session's programs"
+
+HOST: Final = "127.0.0.1"
+"""Address that programs listen on, and that namespaces protect."""
+_NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not listened on
+_START_SECONDS: Final = 30.0
+_READ_BYTES: Final = 65536
+_MOST_BRIDGES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """Whether sessions must be ``required`` to have namespaces for their programs; the service listens on ``host``."""
+
+    host: str = HOST
+    required: bool = False
+
+    async def refusal(self, environ: Mapping[str, str]) -> str:
+        """Return why the programs of a session cannot have a namespace, "" if they can."""
+        if not is_bridged(self.host):
+            return f"the service listens on {self.host}, not on {HOST}"
+        # A process of its own: one with threads should not fork without starting a program.
+        reason = (
+            await ask([sys.executable, "-I", "-S", isolated.__file__], environ=environ)
+        ).strip()
+        return f"no network namespace ({reason})" if reason else ""
+
+
+def required(reason: str) -> str:
+    """Return the error for a session that cannot have what the user requires."""
+    fix = "Allow user namespaces for this user, use a machine that has no other users, or turn the option off."
+    return f"isolation is required (device_local_require_isolation), but {OPEN}: {reason}. {fix}"
+
+
+def is_bridged(host: str) -> bool:
+    """Return whether programs in a namespace can reach a service that listens on this host."""
+    return host in _NEAR
+
+
+async def start(
+    work: Workspace,
+    title: str,
+    command: Sequence[str | Path],
+    *,
+    environ: Mapping[str, str],
+    output: OutputTail,
+    bridges: Sequence[int],
+    note: Log,
+    is_required: bool = False,
+) -> Program:
+    """Start a program that can only reach these ports of 127.0.0.1.
+
+    Nothing outside can reach its ports. If the system refuses a namespace, it runs like any other program, and ``note``
+    reports that; if one ``is_required``, that is an error. Raises ControllerError if it does not start in time, OSError
+    if it cannot be started.
+    """
+    near, far = socket.socketpair()
+    near.settimeout(_START_SECONDS)
+    with near:
+        with far:
+            options = [isolated.REQUIRED] if is_required else []
+            wrapper = [
+                sys.executable,
+                "-I",
+                "-S",
+                isolated.__file__,
+                far.fileno(),
+                *options,
+                *bridges,
+                "--",
+            ]
+            process = [*map(str, wrapper), *command]
+            program = await work.start(
+                title, process, environ=environ, output=output, pass_fds=[far.fileno()]
+            )
+        try:
+            reason, listeners, *_ = await asyncio.to_thread(
+                socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES
+            )
+        except TimeoutError as error:
+            raise ControllerError(
+                f"{title} was not started within {_START_SECONDS:g} s"
+            ) from error
+    if not listeners and is_required:
+        raise ControllerError(required(f"no network namespace ({reason.decode()})"))
+    if not listeners:
+        note(f"{OPEN}: no network namespace ({reason.decode()})")
+    for listener, port in zip(listeners, bridges, strict=False):
+        server = await asyncio.start_server(
+            partial(_carry, port), sock=socket.socket(fileno=listener)
+        )
+        work.bridges.append(server)
+    return program
+
+
+async def _carry(
+    port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Forward bytes between a connection and a port."""
+    far: asyncio.StreamWriter | None = None
+    try:
+        answers, far = await asyncio.open_connection(HOST, port)
+        await asyncio.gather(_copy(reader, far), _copy(answers, writer))
+    except OSError:
+        return  # either end is gone
+    finally:
+        for end in (writer, far):
+            if end is not None:
+                end.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while received := await reader.read(_READ_BYTES):
+        writer.write(received)
+        await writer.drain()
+    with suppress(OSError):
+        writer.write_eof()

@@ -1,0 +1,202 @@
+"""The processes of a directory: marked at their start, found by the mark, stopped with their directory."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import psutil
+
+MARK: Final = "PYTEST_DEVICE_DIRECTORY"
+"""Environment variable that names the directory of a process; child processes inherit it.
+
+A process ID may be reused by an unrelated process, and does not lead to the orphans of a dead parent. A mark stays.
+"""
+
+GRACE_SECONDS: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+KILL_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.05
+_EXIT_POLL_SECONDS: Final = 0.01
+_POLLS_PER_LISTING: Final = 25
+"""Polls of the known processes: all of them together take a twentieth of a listing of every process."""
+_SCANS: Final = 3
+_KERNEL_PARENTS: Final = (0, 2)
+"""Parents of kernel threads on Linux, which never have an environment."""
+
+_Result = TypeVar("_Result")
+
+
+def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Return the environment for a directory's process, which must lead its own process session."""
+    return {**environ, MARK: str(directory)}
+
+
+def find_processes(
+    directories: Collection[Path], *, sleep: Callable[[float], None] = time.sleep
+) -> set[psutil.Process]:
+    """Find the processes with a mark of these directories, those in their process sessions, and all descendants."""
+    marks = {str(directory) for directory in directories}
+    everyone = _everyone(sleep)
+    sessions = {entry.session for entry in everyone if entry.mark in marks}
+    found = {
+        entry.process.pid: entry for entry in everyone if entry.session in sessions
+    }
+    while children := [
+        e for e in everyone if e.parent in found and e.process.pid not in found
+    ]:
+        found |= {entry.process.pid: entry for entry in children}
+    return {entry.process for entry in found.values()}
+
+
+def end(
+    directories: Collection[Path],
+    *,
+    grace_seconds: float = GRACE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Stop every process of these directories: terminate them, and kill the remaining ones after ``grace_seconds``.
+
+    Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError if a process survives that.
+    """
+    known: set[psutil.Process] = set()
+    for number, seconds in (
+        (signal.SIGTERM, grace_seconds),
+        (signal.SIGKILL, KILL_SECONDS),
+    ):
+        signalled: set[psutil.Process] = set()
+        deadline = clock() + seconds
+        while left := _left(known, directories):
+            _signal(left - signalled, number)
+            signalled |= left
+            if clock() >= deadline:
+                break
+            _wait_for_an_exit(left, sleep)
+        else:
+            return
+    raise TimeoutError(
+        f"these processes cannot be stopped: {sorted(process.pid for process in known)}"
+    )
+
+
+def remove(directories: Collection[Path]) -> None:
+    """Stop every process of these directories, then remove them.
+
+    Blocks as long as `end`. Raises OSError if a process cannot be stopped (its directory stays, so that the next
+    attempt finds it) or a directory cannot be removed.
+    """
+    end(directories)
+    for directory in directories:
+        # The guard and a restarted service may both remove it: a missing file is not an error.
+        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
+            raise OSError(f"{directory} cannot be removed")
+
+
+async def finish_despite_cancellation(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Finish the work; a cancellation in the meantime takes effect afterwards."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        task.result()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    process: psutil.Process
+    parent: int
+    session: int
+    mark: str | None
+    is_blank: bool
+    """It has no environment: it lacks one, or is in the middle of its exec."""
+
+
+def _everyone(sleep: Callable[[float], None]) -> list[_Entry]:
+    """List every process, including those started during the listing by processes that have exited since."""
+    seen: dict[int, _Entry | None] = {}
+    for _ in range(_SCANS):
+        unclear = _unclear([entry for entry in seen.values() if entry])
+        if unclear:
+            sleep(_POLL_SECONDS)  # during its exec a program has no environment yet
+        seen |= {
+            pid: _entry(pid) for pid in (set(psutil.pids()) - seen.keys()) | unclear
+        }
+    return [entry for entry in seen.values() if entry]
+
+
+def _unclear(entries: Collection[_Entry]) -> set[int]:
+    """Return the processes without an environment in process sessions of which no mark is known.
+
+    Some programs overwrite theirs, as a browser does in two of its processes: no wait would help.
+    """
+    clear = {entry.session for entry in entries if not entry.is_blank}
+    return {entry.process.pid for entry in entries if entry.session not in clear}
+
+
+def _entry(pid: int) -> _Entry | None:
+    # Not psutil.process_iter(): it caches processes, shares the cache among threads, and misses a process with a
+    # reused ID once.
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            parent, environ = process.ppid(), _environ(process)
+            is_blank = environ == {} and parent not in _KERNEL_PARENTS
+            return _Entry(
+                process, parent, os.getsid(pid), (environ or {}).get(MARK), is_blank
+            )
+    except (psutil.NoSuchProcess, ProcessLookupError):  # it has exited, or is a zombie
+        return None
+
+
+def _environ(process: psutil.Process) -> Mapping[str, str] | None:
+    try:
+        return process.environ()
+    except psutil.AccessDenied:  # another user's process: not started here
+        return None
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _left(
+    known: set[psutil.Process], directories: Collection[Path]
+) -> set[psutil.Process]:
+    """Return the remaining processes, and keep them in ``known``.
+
+    A process can lose its marked relatives, and thus become impossible to find.
+    """
+    known |= find_processes(directories)
+    known -= {process for process in known if not _alive(process)}
+    return set(known)
+
+
+def _wait_for_an_exit(
+    processes: Collection[psutil.Process], sleep: Callable[[float], None]
+) -> None:
+    """Wait until one of the processes exits, but only briefly: meanwhile they may start others."""
+    for _ in range(_POLLS_PER_LISTING):
+        sleep(_EXIT_POLL_SECONDS)
+        if not all(_alive(process) for process in processes):
+            return
+
+
+def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        # A process that must not be signalled stays in the list, and is reported.
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            process.send_signal(number)

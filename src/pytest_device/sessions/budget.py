@@ -1,0 +1,105 @@
+"""The device minutes that a run may use, and has used so far."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from pytest_device.options import Options
+from pytest_device.sessions.events import (
+    Created,
+    Gone,
+    Kept,
+    KeptWarm,
+    Ready,
+    Stopped,
+    TakenOver,
+)
+
+_MINUTE: Final = 60.0
+_Counted = Created | TakenOver | Ready | Stopped | KeptWarm | Gone | Kept
+
+
+@dataclass(slots=True)
+class _Use:
+    began: float
+    boot_seconds: float = 0.0
+    seconds: float | None = None
+    """How long the session was used, None while it runs."""
+
+
+class Budget:
+    """Counts a run's device minutes, from each create call until the session ended; ``clock`` is monotonic, in seconds.
+
+    Events of pytest-xdist workers arrive with the reports of their tests. ``begin`` is called earlier, when a create
+    call succeeds, so that a session counts from then on.
+    """
+
+    def __init__(self, minutes: float, clock: Callable[[], float]) -> None:
+        self.minutes = minutes
+        self._clock = clock
+        self._unnamed: list[float] = []
+        """When sessions began whose events have not arrived."""
+        self._uses: dict[str, _Use] = {}
+        """By session ID."""
+        self._lock = threading.Lock()  # workers ask from several threads
+
+    def begin(self) -> None:
+        """Count a session from now on."""
+        with self._lock:
+            self._unnamed.append(self._clock())
+
+    def add(self, entry: object, /) -> None:
+        """Count an event of a session; those that the run does not pay for, and other entries, change nothing."""
+        if isinstance(entry, _Counted):
+            with self._lock:
+                self._count(entry, entry.session.session_id)
+
+    def _count(self, entry: _Counted, session_id: str) -> None:
+        match entry:
+            case Created():
+                # Which of them it is makes no difference to the sum.
+                began = self._unnamed.pop(0) if self._unnamed else self._clock()
+                self._uses[session_id] = _Use(began)
+            case TakenOver():
+                self._uses[session_id] = _Use(self._clock())
+            case Ready(boot_seconds=boot):
+                if session_id in self._uses:
+                    self._uses[session_id].boot_seconds = boot or 0.0
+            case Stopped(running_seconds=seconds, max_running_seconds=most):
+                self._end(session_id, most if seconds is None else seconds)
+            case KeptWarm(used_seconds=seconds):
+                self._end(session_id, seconds)
+            case Gone() | Kept():
+                self._end(session_id, None)
+            case _:
+                assert_never(entry)
+
+    def _end(self, session_id: str, seconds: float | None) -> None:
+        use = self._uses.get(session_id)
+        if use is None:
+            return
+        by_clock = self._clock() - use.began
+        use.seconds = by_clock if seconds is None else use.boot_seconds + seconds
+
+    @property
+    def used_minutes(self) -> float:
+        """Return the device minutes so far, those of running sessions included."""
+        with self._lock:
+            now = self._clock()
+            running = sum(now - began for began in self._unnamed)
+            named = sum(
+                now - use.began if use.seconds is None else use.seconds
+                for use in self._uses.values()
+            )
+        return (running + named) / _MINUTE
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.used_minutes >= self.minutes
+
+    def refusal(self) -> str:
+        """Return why no more sessions are created, empty while minutes are left."""
+        if not self.is_used_up:
+            return ""
+        return f"the budget of {self.minutes:g} device minutes is used up ({Options.budget_minutes.flag})"

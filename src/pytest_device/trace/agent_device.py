@@ -1,0 +1,164 @@
+"""Describes the commands of agent-device for a recorder, and the screens that they return."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from pytest_device.redact import MASK, is_secret_name
+from pytest_device.trace.recorder import Command, masked_typed
+from pytest_device.trace.tree import is_secret_field
+from pytest_device.trace.values import Box, Element, Locator
+
+_TITLES: Final[Mapping[str, str]] = {
+    "open": "Open {target}",
+    "press": "Tap {target}",
+    "longpress": "Tap and hold {target}",
+    "fill": "Type {text} into {target}",
+    "type": "Type {text}",
+    "scroll": "Scroll {target}",
+    "back": "Go back",
+    "alert": "Alert: {target}",
+    "wait": "Wait for {target}",
+    "get": "Get {target}",
+    "find": "Find {target}",
+    "is": "Is {target}",
+    "snapshot": "Get tree",
+    "screenshot": "Take screenshot",
+}
+_READS: Final = frozenset(
+    {"get", "find", "is", "snapshot", "screenshot", "wait", "logs", "alert"}
+)
+_GETTERS: Final = frozenset({"get", "snapshot", "screenshot", "logs"})
+_TYPING: Final = frozenset({"fill", "type"})
+_WORD: Final = re.compile(r"[A-Za-z][\w-]*")
+
+Attributes = Callable[[Sequence[str]], Mapping[str, Any]]
+"""Returns the attributes of a target; empty if there are none."""
+
+
+def command_of(
+    name: str,
+    positionals: Sequence[str],
+    flags: Mapping[str, Any],
+    *,
+    masks_all: bool,
+    attributes_of: Attributes,
+) -> Command:
+    """Return a command for the recorder; ``attributes_of`` asks the device whether a field is for a password."""
+    target = list(positionals)
+    params: dict[str, Any] = {}
+    typed: list[str] = []
+
+    if name in _TYPING and target:
+        text = target.pop()
+        params["text"] = text
+        # Nobody says where `type` types.
+        if masks_all or name == "type" or _is_secret(target, attributes_of):
+            typed.append(text)
+    if target:
+        params["target"] = " ".join(target)
+    params |= {
+        flag: value for flag, value in flags.items() if value not in {None, False}
+    }
+
+    is_read = name in _READS
+    return Command(
+        "Device",
+        name,
+        _TITLES.get(name, name.replace("-", " ").capitalize()),
+        cast("dict[str, Any]", masked_typed(params, typed)),
+        "getter" if name in _GETTERS else "",
+        is_acting=not is_read,
+        locator=_locator(name, target),
+        typed=typed,
+    )
+
+
+def elements_of(nodes: object) -> list[Element]:
+    """Return the nodes of a snapshot as elements; its list has the depth of each."""
+    flat = cast("list[object]", nodes) if isinstance(nodes, list) else []
+    mappings = [
+        cast("Mapping[str, Any]", node) for node in flat if isinstance(node, Mapping)
+    ]
+    children, _ = _nested(mappings, 0, 0)
+    return children
+
+
+def _nested(
+    nodes: Sequence[Mapping[str, Any]], place: int, depth: int
+) -> tuple[list[Element], int]:
+    """Return the elements from a place on that are at least as deep, and the place after them."""
+    elements: list[Element] = []
+    while place < len(nodes) and _depth(nodes[place]) >= depth:
+        node = nodes[place]
+        inner, place = _nested(nodes, place + 1, _depth(node) + 1)
+        elements.append(_element(node, inner))
+    return elements, place
+
+
+def _depth(node: Mapping[str, Any]) -> int:
+    depth = node.get("depth")
+    return min(depth, 100) if isinstance(depth, int) else 0
+
+
+def _element(node: Mapping[str, Any], children: Sequence[Element]) -> Element:
+    role = str(node.get("role") or node.get("type") or "")
+    label = str(node.get("label") or "")
+    identifier = str(node.get("identifier") or "")
+    value = str(node.get("value") or "")
+    attributes = {
+        name: str(node[name]).lower()
+        if isinstance(node[name], bool)
+        else str(node[name])
+        for name in ("identifier", "label", "enabled", "focused", "selected", "ref")
+        if node.get(name) is not None
+    }
+    if is_secret_field({"name": label, "id": identifier, "type": role}, role):
+        value = value and MASK
+    return Element(
+        role, label or identifier, value, _box(node.get("rect")), attributes, children
+    )
+
+
+def _box(rect: object) -> Box | None:
+    sides: Mapping[str, Any] = (
+        cast("Mapping[str, Any]", rect) if isinstance(rect, Mapping) else {}
+    )
+    try:
+        return Box(*(float(sides[name]) for name in ("x", "y", "width", "height")))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+_KEY: Final = re.compile(r"\s\w+=")
+
+
+def _locator(name: str, target: Sequence[str]) -> Locator | None:
+    """Return what a command acts on, if that is a selector: ``label="Add"``, or a text to find."""
+    if len(target) == 0 or name in {"open", "scroll", "alert", "logs"}:
+        return None
+    words = target[1:] if name in {"get", "is"} and len(target) > 1 else target
+    if words[0] == "text" and len(words) > 1:
+        return Locator("text", words[1])
+    using, is_selector, value = words[0].partition("=")
+    if is_selector and _KEY.search(value):  # of several conditions, or alternatives
+        return Locator("selector", words[0])
+    if is_selector:
+        return Locator(using, value.strip("\"'"))
+    return Locator("text" if name == "find" else "target", words[0])
+
+
+def _is_secret(target: Sequence[str], attributes_of: Attributes) -> bool:
+    """Return whether a target is a field for a password; True if the device does not say."""
+    if any(is_secret_name(word) for word in _WORD.findall(" ".join(target))):
+        return True
+    attributes = attributes_of(target)
+    if not attributes:
+        return True
+    role = str(attributes.get("role") or attributes.get("type") or "")
+    names = {
+        "name": str(attributes.get("label") or ""),
+        "id": str(attributes.get("identifier") or ""),
+        "type": str(attributes.get("type") or ""),
+    }
+    return is_secret_field(names, role)

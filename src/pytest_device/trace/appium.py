@@ -1,0 +1,454 @@
+"""Records the commands of an Appium driver: its connection, through which each of them passes."""
+
+import base64
+import binascii
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from string import Template
+from typing import Any, Final, cast
+
+from appium.webdriver.appium_connection import AppiumConnection
+
+from pytest_device.redact import MASK, is_secret_name
+from pytest_device.trace.recorder import (
+    Command,
+    DeviceRecorder,
+    OpenAction,
+    masked_typed,
+)
+from pytest_device.trace.tree import is_secret_field, without_typed_secrets
+from pytest_device.trace.values import Box, Failure, Group, Locator
+
+_MAX_ELEMENTS: Final = 2_000
+_MAX_RESULT: Final = 2_000
+_MAX_LINES: Final = 500
+_SESSION: Final = "sessionId"
+_OK: Final = 200
+
+_NEW_SESSION: Final = "newSession"
+_FIND: Final = {
+    "findElement": "Find {element}",
+    "findElements": "Find all {element}",
+    "findChildElement": "Find {element}",
+    "findChildElements": "Find all {element}",
+}
+_TYPING: Final = frozenset({"sendKeysToElement", "setElementValue", "setValue"})
+_PICTURES: Final = frozenset({"screenshot", "elementScreenshot"})
+_SOURCE: Final = "getPageSource"
+_LOG: Final = "getLog"
+_ELEMENT_KEYS: Final = ("element-6066-11e4-a52e-4f735466cecf", "ELEMENT")
+"""What a response names an element by: the key of WebDriver ("12.1 Interface") and that of the older protocol."""
+
+_TITLES: Final[Mapping[str, tuple[str, Group, bool]]] = {
+    _NEW_SESSION: ("Start driver", "configuration", False),
+    "quit": ("Quit driver", "configuration", False),
+    "clickElement": ("Tap {element}", "", True),
+    "sendKeysToElement": ("Type {text} into {element}", "", True),
+    "setElementValue": ("Type {text} into {element}", "", True),
+    "setValue": ("Type {text} into {element}", "", True),
+    "clear": ("Clear {element}", "", True),
+    "clearElement": ("Clear {element}", "", True),
+    "getElementText": ("Get text of {element}", "getter", False),
+    "getElementTagName": ("Get tag of {element}", "getter", False),
+    "getElementAttribute": ("Get attribute {name} of {element}", "getter", False),
+    "getElementRect": ("Get bounds of {element}", "getter", False),
+    "isElementEnabled": ("Is {element} enabled", "getter", False),
+    "isElementDisplayed": ("Is {element} displayed", "getter", False),
+    "isElementSelected": ("Is {element} selected", "getter", False),
+    "screenshot": ("Take screenshot", "getter", False),
+    "elementScreenshot": ("Take screenshot of {element}", "getter", False),
+    _SOURCE: ("Get page source", "getter", False),
+    _LOG: ("Read log {type}", "getter", False),
+    "getAvailableLogTypes": ("List logs", "getter", False),
+    "get": ("Open {url}", "", True),
+    "executeScript": ("Execute {script}", "", True),
+    "w3cExecuteScript": ("Execute {script}", "", True),
+    "actions": ("Perform gestures", "", True),
+    "clearActionState": ("Release gestures", "configuration", True),
+    "w3cAcceptAlert": ("Accept alert", "", True),
+    "w3cDismissAlert": ("Dismiss alert", "", True),
+    "w3cGetAlertText": ("Get text of alert", "getter", False),
+    "getAlertText": ("Get text of alert", "getter", False),
+    "goBack": ("Go back", "", True),
+    "startRecordingScreen": ("Start video", "configuration", False),
+    "stopRecordingScreen": ("Stop video", "configuration", False),
+}
+"""Title, group and whether it may change the screen, by Selenium's name of the command; others are derived."""
+_READS: Final = re.compile(r"(?i)^(get|is|find|query|status|screenshot|element)")
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+_CAPABILITIES: Final = frozenset(
+    {
+        "platformName", "automationName", "platformVersion", "deviceName", "browserName",
+        "orientation", "language", "locale", "noReset", "fullReset", "newCommandTimeout",
+        "appPackage", "appActivity", "bundleId", "deviceScreenSize", "pixelRatio",
+    }
+)  # fmt: skip
+"""Capabilities that are recorded; all others may give access to a device, or name files of this machine."""
+_NOT_SHOWN: Final = frozenset({_SESSION, "id", "using", "w3c"})
+"""Parameters that the title says, or that give access."""
+_TEXT_ARGUMENTS: Final = frozenset({"text", "value", "keys", "content", "password"})
+
+
+class RecordingConnection(AppiumConnection):
+    """A connection that records each command and its response."""
+
+    recorder: DeviceRecorder
+
+    def execute(self, command: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a command and record it."""
+        if not self.recorder.is_active:
+            return self.send_unrecorded(command, params)
+        return self._commands_of_test().execute(command, params)
+
+    def send_unrecorded(self, command: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a command without recording it."""
+        return cast("dict[str, Any]", super().execute(command, params))  # type: ignore[no-untyped-call]
+
+    def _commands_of_test(self) -> "_Commands":
+        commands = getattr(self, "_recorded", None)
+        if commands is None:
+            commands = self._recorded = _Commands(self, self.recorder)
+        return commands
+
+
+def recording_connection(
+    config: Any, recorder: DeviceRecorder | None
+) -> AppiumConnection:
+    """Return the connection of a driver; with a recorder, it records all commands."""
+    if recorder is None:
+        return AppiumConnection(client_config=config)
+    connection = RecordingConnection(client_config=config)
+    connection.recorder = recorder
+    return connection
+
+
+class _Commands:
+    """The commands of one connection: describes them, and remembers how the suite found each element."""
+
+    def __init__(
+        self, connection: RecordingConnection, recorder: DeviceRecorder
+    ) -> None:
+        self._connection, self._recorder = connection, recorder
+        self._locators: OrderedDict[str, Locator] = OrderedDict()
+
+    def execute(self, command: str, params: dict[str, Any]) -> dict[str, Any]:
+        # The client removes what is in the path of the URL while it sends.
+        sent = dict(params)
+        described = self._described(command, sent)
+        opened = self._recorder.begin(described)
+        response: dict[str, Any] = {}
+        bounds = self._bounds(command, sent)
+        try:
+            response = self._connection.send_unrecorded(command, params)
+        except BaseException as error:
+            opened.error = Failure(type(error).__name__, str(error))
+            raise
+        else:
+            self._note_response(command, sent, response, opened)
+            return response
+        finally:
+            action = self._recorder.end(opened)
+            self._record_exchange(command, sent, described, response, opened)
+            if response and not opened.error:
+                self._record_contents(command, sent, response, action.key)
+                if described.is_acting and self._recorder.takes_pictures:
+                    self._take_picture(sent, action.key)
+                if bounds:
+                    self._recorder.mark(action, bounds)
+
+    def _bounds(self, command: str, sent: Mapping[str, Any]) -> Box | None:
+        """Return the bounds of an element that is about to be tapped, if the trace has pictures of it."""
+        if command != "clickElement" or not self._recorder.takes_pictures:
+            return None
+        params = {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
+        rect = _mapping(
+            self._connection.send_unrecorded("getElementRect", params).get("value")
+        )
+        try:
+            return Box(*(float(rect[side]) for side in ("x", "y", "width", "height")))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def _described(self, command: str, sent: Mapping[str, Any]) -> Command:
+        locator = self._locator_of(command, sent)
+        typed = self._typed(command, sent, locator)
+        params: dict[str, Any] = {} if locator is None else {"element": str(locator)}
+        # The older protocol repeats a typed text, character by character.
+        is_value_known = command in _FIND or "text" in sent
+        for name, value in sent.items():
+            if name in _NOT_SHOWN or (name == "value" and is_value_known):
+                continue
+            params[name] = value
+        if command == _NEW_SESSION:
+            params = {"capabilities": _capabilities(sent)}
+        # Gestures send each character on its own.
+        params = cast("dict[str, Any]", masked_typed(params, {*typed, *"".join(typed)}))
+        title, group, is_acting = _title(command)
+        return Command(
+            "Device", command, title, params, group, is_acting, locator, typed
+        )
+
+    def _locator_of(self, command: str, sent: Mapping[str, Any]) -> Locator | None:
+        if command in _FIND:
+            return Locator(str(sent.get("using", "")), str(sent.get("value", "")))
+        return self._locators.get(str(sent.get("id", "")))
+
+    def _typed(
+        self, command: str, sent: Mapping[str, Any], locator: Locator | None
+    ) -> Sequence[str]:
+        """Return the texts that a command types and nobody may see: those of a password field, or all."""
+        masks_all = self._recorder.recorder.typed_text == "all"
+        if command in _TYPING:
+            if not masks_all and not self._is_secret_field(sent, locator):
+                return ()
+            return [str(sent.get("text") or ""), "".join(_texts(sent.get("value")))]
+        if command in {"executeScript", "w3cExecuteScript"}:
+            return self._typed_by_script(sent, masks_all=masks_all)
+        if command == "actions":
+            return ["".join(_keystrokes(sent.get("actions")))]
+        return [] if command != "setClipboard" else _texts(sent.get("content"))
+
+    def _typed_by_script(
+        self, sent: Mapping[str, Any], *, masks_all: bool
+    ) -> Sequence[str]:
+        """Return what ``mobile: type`` and its like type: nobody says into which field."""
+        script = str(sent.get("script", "")).lower()
+        if not script.startswith("mobile:"):
+            return ()
+        is_typing = masks_all or any(
+            word in script for word in ("type", "keys", "clipboard")
+        )
+        texts: list[str] = []
+        for argument in cast("list[object]", sent.get("args") or []):
+            for name, value in _mapping(argument).items():
+                if is_secret_name(name) or (is_typing and name in _TEXT_ARGUMENTS):
+                    texts += _texts(value)
+        return texts
+
+    def _is_secret_field(
+        self, sent: Mapping[str, Any], locator: Locator | None
+    ) -> bool:
+        """Return whether an element is a field for a password; True if the device does not say."""
+        if locator and is_secret_name(locator.value.rpartition("/")[2]):
+            return True
+        attributes: dict[str, str] = {}
+        for name in _SECRET_ATTRIBUTES.get(
+            self._recorder.device.platform.lower(), ("password",)
+        ):
+            params = {_SESSION: sent.get(_SESSION), "id": sent.get("id"), "name": name}
+            response = self._connection.send_unrecorded("getElementAttribute", params)
+            if response.get("status"):
+                continue
+            attributes[name] = str(response.get("value")).lower()
+        tag = self._connection.send_unrecorded(
+            "getElementTagName", {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
+        )
+        role = "" if tag.get("status") else str(tag.get("value") or "")
+        return not (attributes or role) or is_secret_field(attributes, role)
+
+    def _note_response(
+        self,
+        command: str,
+        sent: Mapping[str, Any],
+        response: Mapping[str, Any],
+        opened: OpenAction,
+    ) -> None:
+        opened.error = _error_of(response)
+        if opened.error:
+            return
+        value = response.get("value")
+        if command in _FIND:
+            locator = self._locator_of(command, sent)
+            for element_id in _element_ids(value):
+                self._remember(element_id, locator)
+        if command == _NEW_SESSION:
+            session_id = response.get(_SESSION) or _mapping(value).get(_SESSION)
+            self._recorder.recorder.masker.learn(str(session_id or ""))
+            value = {
+                "capabilities": _known(_mapping(_mapping(value).get("capabilities")))
+            }
+        opened.result = _shown(command, value)
+
+    def _remember(self, element_id: str, locator: Locator | None) -> None:
+        if locator is not None:
+            self._locators[element_id] = locator
+            if len(self._locators) > _MAX_ELEMENTS:
+                self._locators.popitem(last=False)
+
+    def _record_exchange(
+        self,
+        command: str,
+        sent: Mapping[str, Any],
+        described: Command,
+        response: Mapping[str, Any],
+        opened: OpenAction,
+    ) -> None:
+        method, path = self._connection.get_command(command) or ("POST", f"/{command}")
+        names = {name: str(value) for name, value in sent.items()} | {_SESSION: "-"}
+        body = (
+            ""
+            if method != "POST"
+            else _json(
+                {
+                    name: value
+                    for name, value in described.params.items()
+                    if name != "element"
+                }
+            )
+        )
+        shown = {"value": opened.result}
+        if opened.error:
+            shown = {
+                "value": {"error": opened.error.name, "message": opened.error.message}
+            }
+        status = response.get("status")
+        self._recorder.exchange(
+            opened.action,
+            method,
+            Template(path).safe_substitute(names),
+            status if isinstance(status, int) and status else (_OK if response else 0),
+            request=body,
+            response=_json(shown) if response else "",
+        )
+
+    def _record_contents(
+        self,
+        command: str,
+        sent: Mapping[str, Any],
+        response: Mapping[str, Any],
+        action: str,
+    ) -> None:
+        value = response.get("value")
+        if command == _LOG and isinstance(value, list):
+            self._recorder.log(
+                str(sent.get("type")),
+                map(_log_line, cast("list[object]", value)[-_MAX_LINES:]),
+            )
+        if not isinstance(value, str):
+            return
+        if command == "screenshot":
+            self._recorder.picture(_decoded(value), action)
+        if command == _SOURCE:
+            self._recorder.tree(without_typed_secrets(value), action)
+
+    def _take_picture(self, sent: Mapping[str, Any], action: str) -> None:
+        """Record what the device shows after an acting command."""
+        session = {_SESSION: sent.get(_SESSION)}
+        for command in ("screenshot", _SOURCE):
+            response = self._connection.send_unrecorded(command, dict(session))
+            if not response.get("status"):
+                self._record_contents(command, sent, response, action)
+
+
+_SECRET_ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
+    "android": ("password",),
+    "ios": ("type",),
+}
+"""Attributes that say whether a field is for a password, by platform."""
+
+
+def _title(command: str) -> tuple[str, Group, bool]:
+    if command in _TITLES:
+        return _TITLES[command]
+    if command in _FIND:
+        return _FIND[command], "", False
+    words = _WORDS.sub(" ", command).lower().capitalize()
+    is_read = bool(_READS.match(command))
+    return words, "getter" if is_read else "", not is_read
+
+
+def _texts(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case list():
+            return [str(item) for item in cast("list[object]", value)]
+        case _:
+            return []
+
+
+def _keystrokes(actions: object) -> list[str]:
+    """Return the keys of a gesture that types: nobody says into which field."""
+    keys: list[str] = []
+    for source in cast("list[object]", actions) if isinstance(actions, list) else ():
+        steps = _mapping(source).get("actions")
+        for step in cast("list[object]", steps) if isinstance(steps, list) else ():
+            pressed = _mapping(step)
+            value = pressed.get("value")
+            if isinstance(value, str) and pressed.get("type") == "keyDown":
+                keys.append(value)
+    return keys
+
+
+def _error_of(response: Mapping[str, Any]) -> Failure | None:
+    if not response.get("status"):
+        return None
+    value = response.get("value")
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        parsed = None
+    details = _mapping(_mapping(parsed).get("value")) or _mapping(parsed)
+    name = str(details.get("error") or f"status {response['status']}")
+    return Failure(name, str(details.get("message") or value or ""))
+
+
+def _element_ids(value: object) -> list[str]:
+    elements = cast("list[object]", value) if isinstance(value, list) else [value]
+    ids = (_mapping(element).get(key) for element in elements for key in _ELEMENT_KEYS)
+    return [found for found in ids if isinstance(found, str)]
+
+
+def _shown(command: str, value: object) -> object:
+    """Return the result of a command as it is recorded: pictures and trees are values of their own."""
+    if command in _PICTURES and isinstance(value, str):
+        return f"a picture of {len(value) * 3 // 4} bytes"
+    if command == _SOURCE and isinstance(value, str):
+        return f"the tree, {len(value)} characters"
+    if command == _LOG and isinstance(value, list):
+        return f"{len(cast('list[object]', value))} lines"
+    text = _json(value)
+    return value if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
+
+
+def _capabilities(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the capabilities of a start that may be recorded."""
+    wanted = _mapping(sent.get("capabilities"))
+    first = wanted.get("firstMatch")
+    choices = cast("list[object]", first) if isinstance(first, list) else []
+    merged = dict(_mapping(wanted.get("alwaysMatch")))
+    for choice in choices:
+        merged |= _mapping(choice)
+    return _known(merged)
+
+
+def _known(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if name.removeprefix("appium:") in _CAPABILITIES else MASK
+        for name, value in capabilities.items()
+    }
+
+
+def _log_line(entry: object) -> tuple[str, str]:
+    """Return the level and the text of a line; the time in it is that of the device's clock."""
+    if not isinstance(entry, Mapping):
+        return "", str(entry)
+    line = cast("Mapping[str, Any]", entry)
+    return str(line.get("level") or ""), str(line.get("message") or "")
+
+
+def _decoded(picture: str) -> bytes:
+    try:
+        return base64.b64decode(picture)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

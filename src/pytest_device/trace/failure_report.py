@@ -1,0 +1,381 @@
+"""What failed, as one value: the model of ``failure.json``, and of ``failure.md`` from the same values."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+from pytest_device.trace.locators import Locators, tap_point
+from pytest_device.trace.nearest import Match, nearest, sentence
+from pytest_device.trace.screen import Element, Screen
+from pytest_device.trace.screen_text import screen_text
+from pytest_device.trace.values import Action, Locator
+
+VERSION: Final = 1
+"""Of ``failure.json``: increased if a field is removed or changes its meaning; readers ignore fields that they don't know."""
+MAX_ACTIONS: Final = 10
+MAX_ELEMENTS: Final = 500
+MAX_LOG_LINES: Final = 100
+_MAX_MESSAGE_LINES: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The line of the suite that failed, with the lines around it; ``first`` is the number of the first."""
+
+    file: str
+    line: int
+    function: str
+    first: int
+    lines: Sequence[str]
+    calls: Sequence[str] = ()
+    """The calls that led to it, the outermost first, as ``file:line in function``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action before the failure. ``seconds_before`` is how long before the failure it began."""
+
+    title: str
+    device: str = ""
+    locator: Locator | None = None
+    at: str = ""
+    seconds_before: float = 0.0
+    seconds: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A polling wait that ended without what it waited for."""
+
+    condition: str
+    timeout_seconds: float
+    seconds: float
+    locator: Locator | None = None
+    message: str = ""
+
+    def __str__(self) -> str:
+        target = f" of {self.locator}" if self.locator else ""
+        limit = f"(timeout {self.timeout_seconds:g} s)"
+        message = f": {self.message}" if self.message else ""
+        return (
+            f"waited {self.seconds:.1f} s {limit} for {self.condition}{target}{message}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedDevice:
+    """One device of the test; ``page`` is its session page, empty if that ends with the run."""
+
+    name: str
+    platform: str
+    type: str
+    model: str = ""
+    session: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceScreen:
+    """What one device showed at the moment of failure."""
+
+    device: str
+    screen: Screen
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedLine:
+    """A line of a device's log; ``source`` is the log, such as ``logcat``."""
+
+    device: str
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """What failed in one attempt of a test, taken before any fixture tears down."""
+
+    test: str
+    attempt: int
+    when: str
+    """The phase of the test: ``setup`` or ``call``."""
+    error_type: str
+    error_message: str
+    verdict: str
+    """``test``, ``infrastructure``, ``app`` or ``config``."""
+    source: Source | None = None
+    actions: Sequence[Step] = ()
+    waited: Waited | None = None
+    locator: Locator | None = None
+    """The locator that failed."""
+    failed_on: str = ""
+    """The name of the device on which it failed; empty for a single device."""
+    devices: Sequence[ReportedDevice] = ()
+    screens: Sequence[DeviceScreen] = ()
+    log: Sequence[ReportedLine] = ()
+    files: Sequence[str] = ()
+    """Paths relative to the report's directory."""
+    missing: Sequence[str] = field(default=())
+    """What could not be collected, and why: a line each."""
+
+    @property
+    def screen(self) -> Screen | None:
+        """The screen of the device on which the test failed, None if there is none."""
+        for shown in self.screens:
+            if shown.device == self.failed_on or len(self.screens) == 1:
+                return shown.screen
+        return None
+
+    def matches(self) -> tuple[Match, ...]:
+        """Return the elements closest to the locator that failed."""
+        if self.locator is None or self.screen is None:
+            return ()
+        return nearest(self.locator, self.screen)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what the error does not say, a line each: what a wait waited for, and what is nearest."""
+        waited = str(self.waited) if self.waited else ""
+        return tuple(filter(None, (waited, self.nearest_line())))
+
+    def nearest_line(self) -> str:
+        """Return one line about the nearest element; empty if no locator failed or there is no screen."""
+        if self.locator is None or self.screen is None:
+            return ""
+        return sentence(self.locator, self.screen, self.matches())
+
+
+def last_actions(actions: Sequence[Action], now: float) -> tuple[Step, ...]:
+    """Return the last actions before the failure; ``now`` is its time on the recorder's clock.
+
+    A polling wait is one action, with the error of its last command: its commands would leave no room for others.
+    """
+    waits = {action.key: action for action in actions if action.kind == "wait"}
+    for action in actions:
+        if action.parent in waits and action.error:
+            waits[action.parent] = replace(waits[action.parent], error=action.error)
+
+    shown = [
+        waits.get(action.key, action)
+        for action in actions
+        if _is_of_the_suite(action) and action.parent not in waits
+    ]
+    return tuple(_step(action, now) for action in shown[-MAX_ACTIONS:])
+
+
+def _is_of_the_suite(action: Action) -> bool:
+    """Return whether the suite made an action: fixtures and phases of a test are steps, too."""
+    return action.group != "configuration" and (
+        action.kind != "step" or action.method == "step"
+    )
+
+
+def failed_locator(actions: Sequence[Action]) -> tuple[Locator | None, str]:
+    """Return the locator of the last action that failed, and the name of its device."""
+    for action in reversed(actions):
+        if action.error and action.locator:
+            return action.locator, action.device.name if action.device else ""
+    return None, ""
+
+
+def to_json(report: FailureReport) -> dict[str, Any]:
+    """Return ``failure.json``."""
+    return {
+        "version": VERSION,
+        "test": report.test,
+        "attempt": report.attempt,
+        "when": report.when,
+        "error": {"type": report.error_type, "message": report.error_message},
+        "verdict": report.verdict,
+        "source": asdict(report.source) if report.source else None,
+        "waited": asdict(report.waited) if report.waited else None,
+        "nearest": _nearest_json(report),
+        "actions": [asdict(step) for step in report.actions],
+        "device": [asdict(device) for device in report.devices],
+        "tree": [_tree_json(shown) for shown in report.screens],
+        "log": [asdict(line) for line in report.log],
+        "files": list(report.files),
+        "missing": list(report.missing),
+    }
+
+
+def to_markdown(report: FailureReport) -> str:
+    """Return ``failure.md``: the same values for readers, the most telling first."""
+    parts = [
+        f"# {report.test}",
+        _code(_bounded(f"{report.error_type}: {report.error_message}")),
+        "\n".join(f"- {line}" for line in _summary(report)),
+    ]
+    sections = [
+        ("Source", _source_text(report.source)),
+        ("Nearest elements", _nearest_text(report)),
+        ("Last actions", _actions_text(report.actions)),
+        *[
+            (f"Screen{f' of {shown.device}' if shown.device else ''}", _screen(shown))
+            for shown in report.screens
+        ],
+        ("Log since the last action", _log_text(report.log)),
+        ("Files", "\n".join(f"- [{name}](<{name}>)" for name in report.files)),
+        ("Not collected", "\n".join(f"- {line}" for line in report.missing)),
+    ]
+    parts += [f"## {title}\n\n{text}" for title, text in sections if text]
+    return "\n\n".join(parts) + "\n"
+
+
+def _step(action: Action, now: float) -> Step:
+    frame = action.stack[0] if action.stack else None
+    error = action.error
+    ended = action.end
+
+    return Step(
+        title=titled(action),
+        device=action.device.name if action.device else "",
+        locator=action.locator,
+        at=f"{frame.file}:{frame.line}" if frame else "",
+        seconds_before=round((now - action.start) / 1000, 3),
+        seconds=None if ended is None else round((ended - action.start) / 1000, 3),
+        error=error.message.partition("\n")[0] or error.name if error else "",
+    )
+
+
+def titled(action: Action) -> str:
+    """Return the title of an action with its parameters filled in."""
+    title = action.title
+    for name, value in action.params.items():
+        title = title.replace(f"{{{name}}}", str(value))
+    return title
+
+
+def _nearest_json(report: FailureReport) -> dict[str, Any] | None:
+    if report.locator is None or report.screen is None:
+        return None
+    return {
+        "locator": asdict(report.locator),
+        "device": report.failed_on,
+        "summary": report.nearest_line(),
+        "elements": [
+            {
+                "score": match.score,
+                **_element_json(match.element),
+                "locators": [asdict(locator) for locator in match.locators],
+            }
+            for match in report.matches()
+        ],
+    }
+
+
+def _tree_json(shown: DeviceScreen) -> dict[str, Any]:
+    screen = shown.screen
+    locators = Locators(screen)
+    elements: list[dict[str, Any]] = []
+
+    for element in screen.elements[:MAX_ELEMENTS]:
+        values = _element_json(element)
+        values["locators"] = [asdict(locator) for locator in locators.of(element)]
+        if point := tap_point(screen, element):
+            values["tap"] = point
+        elements.append(values)
+
+    is_truncated = screen.is_truncated or len(screen.elements) > MAX_ELEMENTS
+    return {
+        "device": shown.device,
+        "dialect": str(screen.dialect),
+        "elements": elements,
+        "is_truncated": is_truncated,
+    }
+
+
+def _element_json(element: Element) -> dict[str, Any]:
+    """Return the fields of an element that have a value: most have few."""
+    values = asdict(element)
+    states = list(element.states())
+    texts = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, str) and value
+    }
+    return {
+        **texts,
+        "depth": element.depth,
+        "bounds": values["bounds"],
+        **({"states": states} if states else {}),
+    }
+
+
+def _summary(report: FailureReport) -> list[str]:
+    lines = [f"verdict: {report.verdict}, in {report.when}, attempt {report.attempt}"]
+    lines += report.lines()
+    for device in report.devices:
+        label = f"{device.name}: " if device.name else ""
+        model = f" on {device.model}" if device.model else ""
+        page = f", {device.page}" if device.page else ""
+        lines.append(f"device: {label}{device.platform} {device.type}{model}{page}")
+    return lines
+
+
+def _source_text(source: Source | None) -> str:
+    if source is None:
+        return ""
+    width = len(str(source.first + len(source.lines)))
+    numbered = [
+        f"{'>' if number == source.line else ' '} {number:>{width}}  {line}".rstrip()
+        for number, line in enumerate(source.lines, source.first)
+    ]
+    head = f"`{source.file}:{source.line}` in `{source.function}`"
+    parts = [head, _code("\n".join(numbered))]
+    if source.calls:
+        parts.append("\n".join(f"- {call}" for call in source.calls))
+    return "\n\n".join(parts)
+
+
+def _nearest_text(report: FailureReport) -> str:
+    lines: list[str] = []
+    for number, match in enumerate(report.matches(), 1):
+        element = match.element
+        texts = ", ".join(map(repr, element.texts()))
+        bounds = f" {element.bounds}" if element.bounds else ""
+        states = f" ({', '.join(element.states())})" if any(element.states()) else ""
+        locator = f": `{match.locators[0]}`" if match.locators else ""
+        lines.append(f"{number}. {element.type} {texts}{bounds}{states}{locator}")
+    return "\n".join(lines)
+
+
+def _actions_text(steps: Sequence[Step]) -> str:
+    lines: list[str] = []
+    for step in steps:
+        device = f"{step.device}: " if step.device else ""
+        at = f" ({step.at})" if step.at else ""
+        error = f" ✗ {step.error}" if step.error else ""
+        lines.append(f"- -{step.seconds_before:.1f} s {device}{step.title}{at}{error}")
+    return "\n".join(lines)
+
+
+def _screen(shown: DeviceScreen) -> str:
+    return _code(screen_text(shown.screen)) if shown.screen.elements else ""
+
+
+def _log_text(lines: Sequence[ReportedLine]) -> str:
+    if not lines:
+        return ""
+    return _code(
+        "\n".join(
+            " ".join(filter(None, (line.device, line.source, line.text)))
+            for line in lines
+        )
+    )
+
+
+def _bounded(text: str) -> str:
+    lines = text.splitlines()
+    left_out = len(lines) - _MAX_MESSAGE_LINES
+    if left_out <= 0:
+        return text
+    return "\n".join([*lines[:_MAX_MESSAGE_LINES], f"… {left_out} more lines"])
+
+
+def _code(text: str) -> str:
+    """Return a text as a code block whose fence is longer than any in the text."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,168 @@
+"""The boundary between a recorder and its values: nothing that a writer sees has a secret in it."""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+from pytest_device.redact import MASK, MIN_SECRET_LENGTH, Redactor, is_secret_name
+from pytest_device.trace.values import Attachment, Device, Frame, Locator
+
+T = TypeVar("T")
+
+MAX_TEXT: Final = 64 * 1024
+"""Maximum characters of one text; the rest is left out."""
+_MAX_ITEMS: Final = 1_000
+_ABSOLUTE: Final = re.compile(
+    r"(?<![\w/.])/(?:home|Users|root|tmp|var|private|opt|usr|mnt|srv|etc|builds|workspace|work|Volumes|Library)"
+    r"/(?:[\w.@+-]+/){0,40}([\w.@+-]+)"
+)
+"""A path of a file of this machine: below the directories that machines have, not a route of an app."""
+_WINDOWS: Final = re.compile(r"(?<![\w])[A-Za-z]:\\(?:[^\\/:*?\"<>|\s]+\\)+")
+_OUR_OWN: Final = frozenset({"key", "parent", "action", "kind", "class_name", "group"})
+_MAX_DONE: Final = 4_096
+_MAX_DONE_LENGTH: Final = 200
+_MIN_PART: Final = 4
+"""Length from which a short password is masked inside of a text, as a word of its own."""
+_TEXTS: Final = ("text/", "application/xml", "application/json")
+
+
+class Masker:
+    """Masks known secrets, typed passwords and absolute paths in values of any shape.
+
+    ``known`` masks what the run knows to be secret; paths below ``root`` are shown relative to it.
+    """
+
+    def __init__(self, known: Redactor, root: Path) -> None:
+        self._known = known
+        self._typed: Redactor | None = None
+        self._short: set[str] = set()
+        """Typed passwords that are too short to be masked inside of words."""
+        self._short_pattern: re.Pattern[str] | None = None
+        self._roots = _roots(root)
+        self._done: dict[object, Any] = {}
+        """What was masked already: most texts of a test occur in it again and again."""
+        self._revision = 0
+
+    def learn(self, *typed: str) -> None:
+        """Mask a typed text, or an ID that gives access, in everything that is recorded from now on."""
+        if not any(typed):
+            return
+        self._done.clear()
+
+        for text in typed:
+            if len(text) >= MIN_SECRET_LENGTH:
+                self._typed = self._typed or Redactor()
+                self._typed.add(text)
+            elif len(text) > 1:
+                self._short.add(text)
+        parts = [re.escape(text) for text in self._short if len(text) >= _MIN_PART]
+        if parts:
+            self._short_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")
+
+    def text(self, text: str, *, max_length: int = MAX_TEXT) -> str:
+        """Return a text without secrets and without absolute paths, of limited length."""
+        if self._revision != self._known.revision or len(self._done) > _MAX_DONE:
+            self._done.clear()
+            self._revision = self._known.revision
+        key = text, max_length
+        masked = self._done.get(key)
+        if masked is None:
+            masked = self._new_text(text, max_length)
+            if len(text) <= _MAX_DONE_LENGTH:
+                self._done[key] = masked
+        return str(masked)
+
+    def _new_text(self, text: str, max_length: int) -> str:
+        if text in self._short:
+            return MASK
+        if len(text) > max_length:
+            text = f"{text[:max_length]}… ({len(text)} characters)"
+        text = self.without_secrets(text)
+        return self._without_paths(text) if "/" in text or "\\" in text else text
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text without secrets."""
+        text = self._known.text(text)
+        if self._typed:
+            text = self._typed.text(text)
+        return self._short_pattern.sub(MASK, text) if self._short_pattern else text
+
+    def _without_paths(self, text: str) -> str:
+        for path, instead in self._roots:
+            text = text.replace(path, instead)
+        return _WINDOWS.sub("…\\\\", _ABSOLUTE.sub(r"…/\1", text))
+
+    def value(self, value: T) -> T:
+        """Return a value of the same shape with masked texts; values of secret names are masked whole."""
+        return cast("T", self._masked(value))
+
+    def _masked(self, value: Any) -> Any:
+        match value:
+            case str():
+                masked: Any = self.text(value)
+            case bool() | int() | float() | None | bytes():
+                masked = value
+            case Mapping():
+                pairs = list(cast("Mapping[object, object]", value).items())
+                masked = dict(
+                    self._pair(str(key), item) for key, item in pairs[:_MAX_ITEMS]
+                )
+            case Sequence():
+                items = list(cast("Sequence[object]", value))
+                masked = [self._masked(item) for item in items[:_MAX_ITEMS]]
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                masked = self._of_values(value)
+            case _:
+                masked = self.text(repr(value))
+        return masked
+
+    def _of_values(self, value: Any) -> Any:
+        match value:
+            case Attachment():
+                masked: Any = self._attachment(value)
+            case Device() | Frame() | Locator():
+                # Each command has the same ones.
+                masked = self._done.get(value)
+                if masked is None:
+                    masked = self._done[value] = self._dataclass(value)
+            case _:
+                masked = self._dataclass(value)
+        return masked
+
+    def _pair(self, name: str, value: object) -> tuple[str, object]:
+        if isinstance(value, str) and value and is_secret_name(name):
+            return self.text(name), MASK
+        return self.text(name), self._masked(value)
+
+    def _attachment(self, attachment: Attachment) -> Attachment:
+        content = attachment.content
+        if attachment.content_type.startswith(_TEXTS):
+            content = self.text(content.decode(errors="replace")).encode(
+                errors="replace"
+            )
+        return replace(attachment, name=self.text(attachment.name), content=content)
+
+    def _dataclass(self, value: Any) -> Any:
+        changed = {
+            name: self._masked(getattr(value, name))
+            for name in _fields_of(cast("Hashable", type(value)))
+        }
+        return replace(value, **changed)
+
+
+@cache
+def _fields_of(kind: Hashable) -> Sequence[str]:
+    """Return the fields of a value that may have a text of somebody else."""
+    return [
+        field.name for field in fields(cast("Any", kind)) if field.name not in _OUR_OWN
+    ]
+
+
+def _roots(root: Path) -> Sequence[tuple[str, str]]:
+    """Return the directories that texts are shown relative to, the longest first."""
+    known = {str(root): "", str(root.resolve()): "", str(Path.home()): "~/"}
+    paths = sorted((path for path in known if len(path) > 1), key=len, reverse=True)
+    return [(f"{path}/", known[path]) for path in paths]

@@ -1,0 +1,499 @@
+"""Writes the values of one attempt at a test as a trace for Playwright's trace viewer, version 8 of its format.
+
+Lines and resources are streamed to a directory, so that a killed run leaves them; ``finish`` makes
+the zip archive. The format has no promise for third parties: a test opens traces in the viewer.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+from pytest_device.trace.values import (
+    Action,
+    Attachment,
+    Box,
+    Device,
+    Element,
+    Exchange,
+    Frame,
+    LogLine,
+    Output,
+    Picture,
+    TestError,
+    Tree,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+VERSION: Final = 8
+"""Viewers from 1.53 on read it."""
+ARCHIVE: Final = "trace.zip"
+LINES: Final = "trace.partial"
+"""The directory of a trace that is being written."""
+LOCK: Final = "lock"
+"""File in that directory that is locked while it is written."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Maximum size of one trace before compression; of what follows, only steps and errors are kept."""
+MAX_EVENTS: Final = 50_000
+
+_RESOURCES: Final = "resources"
+_COLUMN: Final = 2
+"""Column of each line: lines are what Python knows, and viewers before 1.55 raise an error for less."""
+_SUFFIXES: Final[Mapping[str, str]] = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "application/json": "json",
+    "application/xml": "xml",
+}
+_COMPRESSED: Final = {".png", ".jpeg"}
+
+
+@dataclass(frozen=True, slots=True)
+class TestInfo:
+    """The test of a trace; ``annotations`` are shown with it, such as ``("device", "android")``."""
+
+    title: str
+    annotations: Sequence[tuple[str, str]] = ()
+
+
+class PlaywrightTrace:
+    """Writes one trace below ``directory``; ``source_of`` returns the masked text of a file that a frame names."""
+
+    def __init__(
+        self,
+        directory: Path,
+        test: TestInfo,
+        *,
+        now: float,
+        source_of: Callable[[str], str],
+    ) -> None:
+        self.path = directory / ARCHIVE
+        self.lines = directory / LINES
+        self._source_of = source_of
+        self._offset = time.time() * 1000 - now
+        """Added to a time of the recorder, it is the time of day in milliseconds."""
+        self._files: dict[str, TextIO] = {}
+        self._devices: dict[str, int] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
+        """Pixels of the last picture of each device."""
+        self._scales: dict[str, tuple[float, float]] = {}
+        """Pixels of a unit of each device's last tree."""
+        self._last: dict[tuple[str, str], str] = {}
+        """The resource of each device's last picture and tree, by the kind of its event."""
+        self._sources: set[str] = set()
+        self._resources: set[str] = set()
+        self._bytes = self._events = 0
+        self._is_full = False
+        shutil.rmtree(self.lines, ignore_errors=True)  # of an earlier run
+        (self.lines / _RESOURCES).mkdir(parents=True)
+        self._lock = _locked(self.lines)
+        self._start = now
+        self._title = test.title
+        annotations = [
+            {"type": kind, "description": text} for kind, text in test.annotations
+        ]
+        self._write(
+            "test.trace",
+            self._context("testRunner", "", "", test.title)
+            | {"options": {}, "annotations": annotations},
+        )
+
+    def add(self, value: Value, /) -> None:
+        """Write a value."""
+        if self._is_over(value):
+            return
+        match value:
+            case Action():
+                self._action(value)
+            case Picture():
+                self._picture(value)
+            case Tree():
+                self._tree(value)
+            case LogLine():
+                self._log_line(value)
+            case Exchange():
+                self._exchange(value)
+            case Output() | TestError():
+                self._write("test.trace", self._of_test(value))
+
+    def _of_test(self, value: Output | TestError) -> dict[str, Any]:
+        if isinstance(value, TestError):
+            message = f"{value.failure.name}: {value.failure.message}"
+            stack = self._stack(value.stack)
+            return {"type": "error", "message": message, "stack": stack}
+        kind = "stderr" if value.is_error else "stdout"
+        return {"type": kind, "timestamp": value.time, "text": value.text}
+
+    def close(self) -> None:
+        """Close the files; their lines stay."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        self._lock.release()
+
+    def finish(self) -> Path:
+        """Add the sources, make the archive, remove the lines, and return the archive's path."""
+        for name in sorted(self._sources):
+            if source := self._source_of(name):
+                sha1 = hashlib.sha1(
+                    name.encode(errors="replace"), usedforsecurity=False
+                ).hexdigest()
+                path = self.lines / _RESOURCES / f"src@{sha1}.txt"
+                path.write_text(source, "utf-8", "replace")
+        self.close()
+        return archive(self.lines, self.path)
+
+    def discard(self) -> None:
+        """Remove the lines."""
+        self.close()
+        shutil.rmtree(self.lines, ignore_errors=True)
+
+    def _is_over(self, value: Value) -> bool:
+        """Return whether the trace is too long for a value; says so once."""
+        if isinstance(value, TestError) or (
+            isinstance(value, Action) and value.kind == "step"
+        ):
+            return False
+        is_full = self._bytes > MAX_BYTES or self._events > MAX_EVENTS
+        if is_full and not self._is_full:
+            text = f"The trace ends here: it has {self._events} events, {self._bytes} bytes.\n"
+            event = {"type": "stderr", "timestamp": self._start, "text": text}
+            self._write("test.trace", event)
+        self._is_full = is_full
+        return is_full
+
+    def _context(
+        self, origin: str, browser: str, platform: str, title: str
+    ) -> dict[str, Any]:
+        return {
+            "type": "context-options",
+            "version": VERSION,
+            "origin": origin,
+            "wallTime": self._start + self._offset,
+            "monotonicTime": self._start,
+            "title": title,
+            "sdkLanguage": "python",
+            "contextId": "",
+            "browserName": browser,
+            "platform": platform,
+        }
+
+    def _number_of(self, device: Device) -> int:
+        """Return the number of a device's context; begin it if it is new."""
+        if device.key not in self._devices:
+            number = self._devices[device.key] = len(self._devices)
+            label = " ".join(filter(None, (device.name, device.label)))
+            context = self._context(
+                "library", device.controller, device.platform, self._title
+            )
+            context["options"] = {"isMobile": True, "deviceName": label}
+            self._write(f"{number}-trace.trace", context)
+        return self._devices[device.key]
+
+    def _file_of(self, device: Device | None) -> str:
+        return (
+            "test.trace" if device is None else f"{self._number_of(device)}-trace.trace"
+        )
+
+    def _action(self, action: Action) -> None:
+        name = self._file_of(action.device)
+        if action.end is None:
+            self._write(name, self._before(action))
+            return
+        after: dict[str, Any] = {
+            "type": "after",
+            "callId": action.key,
+            "endTime": action.end,
+        }
+        if action.error:
+            after["error"] = {
+                "name": action.error.name,
+                "message": action.error.message,
+            }
+        if action.result is not None:
+            after["result"] = {"value": action.result}
+        if action.attachments:
+            after["attachments"] = [self._attachment(one) for one in action.attachments]
+        self._write(name, after)
+        if action.point:
+            self._write(name, self._input(action))
+
+    def _before(self, action: Action) -> dict[str, Any]:
+        event: dict[str, Any] = {
+            "type": "before",
+            "callId": action.key,
+            "startTime": action.start,
+            "class": action.class_name,
+            "method": action.method,
+            "title": action.title,
+            "params": dict(action.params),
+            "stack": self._stack(action.stack),
+        }
+        if action.kind == "step":
+            event["stepId"] = action.key
+        if action.parent:
+            event["parentId"] = action.parent
+        if action.device:
+            event["pageId"] = _page(action.device)
+        if action.group:
+            event["group"] = action.group
+        return event
+
+    def _input(self, action: Action) -> dict[str, Any]:
+        key = action.device.key if action.device else ""
+        scale = self._scales.get(key, (1.0, 1.0))
+        event: dict[str, Any] = {"type": "input", "callId": action.key}
+        if action.point:
+            x, y = action.point.x * scale[0], action.point.y * scale[1]
+            event["point"] = {"x": x, "y": y}
+        if action.box:
+            event["box"] = _plain_box(action.box, scale)
+        return event
+
+    def _attachment(self, attachment: Attachment) -> dict[str, Any]:
+        return {
+            "name": attachment.name,
+            "contentType": attachment.content_type,
+            "sha1": self._resource(attachment.content, attachment.content_type),
+        }
+
+    def _picture(self, picture: Picture) -> None:
+        name = self._file_of(picture.device)
+        sha1 = self._resource(picture.content, picture.content_type)
+        self._sizes[picture.device.key] = (picture.width, picture.height)
+        frame: dict[str, Any] = {
+            "type": "screencast-frame",
+            "pageId": _page(picture.device),
+            "sha1": sha1,
+            "timestamp": picture.time,
+            "width": picture.width,
+            "height": picture.height,
+        }
+        self._write(name, frame)
+        if picture.action:
+            self._shown(name, "screenshot", picture, sha1)
+        self._last[picture.device.key, "screenshot"] = sha1
+
+    def _tree(self, tree: Tree) -> None:
+        size = self._sizes.get(tree.device.key)
+        if not tree.elements or size is None:
+            return
+        scale = self._scales[tree.device.key] = _scale(tree.elements, size)
+        nodes = [_aria(element, scale) for element in tree.elements]
+        content = json.dumps(nodes, ensure_ascii=False).encode(errors="replace")
+        sha1 = self._resource(content, "application/json")
+        if tree.action:
+            name = self._file_of(tree.device)
+            self._shown(name, "aria-snapshot", tree, sha1)
+        self._last[tree.device.key, "aria-snapshot"] = sha1
+
+    def _shown(self, name: str, kind: str, value: Picture | Tree, sha1: str) -> None:
+        """Write what a device showed after an action; what it showed last is what it showed before."""
+        before = self._last.get((value.device.key, kind), sha1)
+        for phase, resource in (("action", before), ("after", sha1)):
+            event: dict[str, Any] = {
+                "type": kind,
+                "callId": value.action,
+                "phase": phase,
+                "file": f"{_RESOURCES}/{resource}",
+                "timestamp": value.time,
+            }
+            self._write(name, event)
+
+    def _log_line(self, line: LogLine) -> None:
+        event: dict[str, Any] = {
+            "type": "console",
+            "pageId": _page(line.device),
+            "time": line.time,
+            "messageType": "log" if line.level == "info" else line.level,
+            "text": line.text,
+            "args": [],
+            "location": {"url": line.source, "lineNumber": 0, "columnNumber": 0},
+        }
+        self._write(self._file_of(line.device), event)
+
+    def _exchange(self, exchange: Exchange) -> None:
+        """Write a request and its response as an entry of a HAR file, whose version 1.2 has these names."""
+        seconds = (exchange.start + self._offset) / 1000
+        sha1 = self._resource(
+            exchange.response.encode(errors="replace"), "application/json"
+        )
+        milliseconds = exchange.end - exchange.start
+        request: dict[str, Any] = {
+            "method": exchange.method,
+            "url": f"http://{exchange.device.controller}{exchange.url}",
+            "httpVersion": "HTTP/1.1",
+            "cookies": [],
+            "headers": [],
+            "queryString": [],
+            "headersSize": -1,
+            "bodySize": len(exchange.request),
+        }
+        if exchange.request:
+            body: dict[str, Any] = {
+                "mimeType": "application/json",
+                "text": exchange.request,
+                "params": [],
+            }
+            request["postData"] = body
+        response: dict[str, Any] = {
+            "status": exchange.status or -1,
+            "statusText": "",
+            "httpVersion": "HTTP/1.1",
+            "cookies": [],
+            "headers": [],
+            "content": {
+                "size": len(exchange.response),
+                "mimeType": "application/json",
+                "_sha1": sha1,
+            },
+            "headersSize": -1,
+            "bodySize": len(exchange.response),
+            "redirectURL": "",
+        }
+        entry: dict[str, Any] = {
+            "pageref": _page(exchange.device),
+            "startedDateTime": datetime.fromtimestamp(seconds, UTC).isoformat(
+                timespec="microseconds"
+            ),
+            "time": milliseconds,
+            "request": request,
+            "response": response,
+            "cache": {},
+            "timings": {"send": 0, "wait": milliseconds, "receive": 0},
+            "_monotonicTime": exchange.start,
+        }
+        number = self._number_of(exchange.device)
+        self._write(
+            f"{number}-trace.network", {"type": "resource-snapshot", "snapshot": entry}
+        )
+
+    def _stack(self, frames: Sequence[Frame]) -> list[dict[str, Any]]:
+        self._sources.update(frame.file for frame in frames)
+        return [
+            {
+                "file": frame.file,
+                "line": frame.line,
+                "column": _COLUMN,
+                "function": frame.function,
+            }
+            for frame in frames
+        ]
+
+    def _resource(self, content: bytes, content_type: str) -> str:
+        """Write a resource and return its name, which is the hash of its content."""
+        sha1 = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        name = f"{sha1}.{_SUFFIXES.get(content_type, 'txt')}"
+        if name not in self._resources:
+            self._resources.add(name)
+            self._bytes += len(content)
+            (self.lines / _RESOURCES / name).write_bytes(content)
+        return name
+
+    def _write(self, name: str, event: Mapping[str, Any]) -> None:
+        file = self._files.get(name)
+        if file is None:
+            path = self.lines / name
+            file = self._files[name] = path.open(
+                "a", encoding="utf-8", errors="replace"
+            )
+        line = json.dumps(event, separators=(",", ":"), default=str)
+        self._bytes += len(line)
+        self._events += 1
+        file.write(f"{line}\n")
+        file.flush()  # so that a killed run leaves the line
+
+
+def archive(lines: Path, target: Path) -> Path:
+    """Make the archive of a directory of lines and remove the directory; an incomplete last line is left out."""
+    partial = target.with_name(f"{target.name}.partial")
+    with ZipFile(partial, "w", ZIP_DEFLATED, compresslevel=1) as zipped:
+        for path in sorted(lines.rglob("*")):
+            if not path.is_file() or path.name == LOCK:
+                continue
+            name = path.relative_to(lines).as_posix()
+            content = path.read_bytes()
+            if path.suffix in {".trace", ".network"}:
+                content = content[: content.rfind(b"\n") + 1]
+            method = ZIP_STORED if path.suffix in _COMPRESSED else ZIP_DEFLATED
+            # The same time in all: a suite may have frozen the clock at one that zips refuse.
+            zipped.writestr(ZipInfo(name), content, method)
+    partial.replace(target)
+    shutil.rmtree(lines, ignore_errors=True)
+    return target
+
+
+def _locked(lines: Path) -> "BaseFileLock":
+    """Lock the directory of a trace that is being written, as long as this process lives."""
+    from filelock import FileLock
+
+    lock = FileLock(lines / LOCK)
+    lock.acquire(blocking=False)
+    return lock
+
+
+def left_over(directory: Path) -> Iterator[Path]:
+    """Yield the directories of lines below a directory that nobody writes to: their run was killed."""
+    from filelock import FileLock, Timeout
+
+    for lines in sorted(directory.glob(f"**/{LINES}")):
+        lock = FileLock(lines / LOCK)
+        try:
+            with lock.acquire(blocking=False):
+                yield lines
+        except Timeout:
+            continue
+
+
+def _page(device: Device) -> str:
+    return f"page@{device.name or 'device'}-{device.key[-8:]}"
+
+
+def _aria(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
+    node: dict[str, Any] = {"role": element.role, "name": element.name}
+    if element.text and element.text != element.name:
+        node["text"] = element.text
+    if element.box:
+        node["box"] = _plain_box(element.box, scale)
+    if element.attributes.get("focused") == "true":
+        node["active"] = True
+    node["children"] = [_aria(child, scale) for child in element.children]
+    return node
+
+
+def _plain_box(box: Box, scale: tuple[float, float]) -> dict[str, float]:
+    return {
+        "x": box.x * scale[0],
+        "y": box.y * scale[1],
+        "width": box.width * scale[0],
+        "height": box.height * scale[1],
+    }
+
+
+def _scale(elements: Sequence[Element], size: tuple[int, int]) -> tuple[float, float]:
+    """Return the pixels of a unit of a tree: its bounds may be pixels, points or fractions of the screen."""
+    extent = _extent(elements)
+    if extent == 0:
+        return 1.0, 1.0
+    if extent <= 1:
+        return float(size[0]), float(size[1])
+    return size[0] / extent, size[0] / extent
+
+
+def _extent(elements: Sequence[Element]) -> float:
+    """Return the width of a screen in the units of its tree: that of its first element with bounds."""
+    for element in elements:
+        if element.box and element.box.width > 0:
+            return element.box.x + element.box.width
+        if width := _extent(element.children):
+            return width
+    return 0.0

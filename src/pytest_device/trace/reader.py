@@ -1,0 +1,198 @@
+"""Reads traces that this package wrote, from an archive or from the lines of a killed run."""
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+from zipfile import BadZipFile, ZipFile
+
+from pytest_device.errors import ConfigError
+from pytest_device.trace.playwright import ARCHIVE, archive, left_over
+
+MAX_LINES_BYTES: Final = 256 * 1024 * 1024
+"""Maximum size of one file of a trace that is read."""
+
+
+@dataclass(slots=True)
+class ReadAction:
+    """An action as it stands in a trace; times are milliseconds of its clock."""
+
+    key: str
+    number: int
+    parent: str
+    start: float
+    title: str
+    method: str
+    page: str
+    group: str
+    stack: Sequence[Mapping[str, Any]]
+    end: float | None = None
+    error: str = ""
+    tree: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(slots=True)
+class ReadTrace:
+    """A trace: what of it a text shows."""
+
+    path: Path
+    title: str
+    start: float
+    started: float
+    """The time of day at which it began, in milliseconds."""
+    annotations: Sequence[str]
+    actions: list[ReadAction] = field(default_factory=list[ReadAction])
+    errors: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    console: list[tuple[float, str, str]] = field(
+        default_factory=list[tuple[float, str, str]]
+    )
+    """Time, level and text of each line of a device's log."""
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.errors)
+
+    @property
+    def failing(self) -> ReadAction | None:
+        """The action that failed the test: the last one with an error that has files, else the last one with an error."""
+        failed = [action for action in self.actions if action.error]
+        commands = [
+            action for action in failed if action.method not in {"test", "hook"}
+        ]
+        with_tree = [action for action in commands if action.tree]
+        return next(reversed(with_tree or commands or failed), None)
+
+
+def traces_in(path: Path) -> list[Path]:
+    """Return the traces at a path, the newest first: an archive, or those below a directory.
+
+    Makes the archives of those that a killed run left behind. Raises ConfigError if there is nothing at the path.
+    """
+    if not path.exists():
+        raise ConfigError(
+            f"{path} does not exist: pass a {ARCHIVE}, or the directory of artifacts (--device-artifacts-dir)"
+        )
+    if path.is_file():
+        return [path]
+    try:
+        for lines in left_over(path):
+            archive(lines, lines.with_name(ARCHIVE))
+        found = list(path.glob(f"**/{ARCHIVE}"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+    return sorted(found, key=lambda trace: trace.stat().st_mtime, reverse=True)
+
+
+def newest_in(path: Path) -> Path:
+    """Return the newest trace at a path; raise ConfigError if there is none."""
+    traces = traces_in(path)
+    if not traces:
+        raise ConfigError(
+            f"{path} has no traces: a run with devices keeps those of failed tests there, unless --device-trace=off"
+        )
+    return traces[0]
+
+
+def read(path: Path) -> ReadTrace:
+    """Read a trace. Raises ConfigError if the file is no trace, or cut off."""
+    try:
+        with ZipFile(path) as zipped:
+            names = zipped.namelist()
+            events = {
+                name: list(_events(zipped, name))
+                for name in sorted(names, reverse=True)  # of the test first
+                if name.endswith(".trace")
+            }
+            return _trace(path, events, zipped)
+    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+        raise ConfigError(
+            f"{path} is not a trace, or is cut off ({error}): copy the file again, or run the test again"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def check(path: Path) -> None:
+    """Raise ConfigError unless a file is a complete archive."""
+    read(path)
+
+
+def _events(zipped: ZipFile, name: str) -> Iterator[Mapping[str, Any]]:
+    if zipped.getinfo(name).file_size > MAX_LINES_BYTES:
+        raise ValueError(f"{name} is too long")
+    for line in zipped.read(name).splitlines():
+        event: Any = json.loads(line)
+        if isinstance(event, dict):
+            yield cast("Mapping[str, Any]", event)
+
+
+def _trace(
+    path: Path, events: Mapping[str, Sequence[Mapping[str, Any]]], zipped: ZipFile
+) -> ReadTrace:
+    test = events["test.trace"]
+    context: Mapping[str, Any] = test[0] if test else {}
+    trace = ReadTrace(
+        path,
+        str(context.get("title", "")),
+        float(context["monotonicTime"]),
+        float(context["wallTime"]),
+        _descriptions(context.get("annotations")),
+    )
+    actions: dict[str, ReadAction] = {}
+    for event in (event for of_file in events.values() for event in of_file):
+        _add(trace, actions, event, zipped)
+    trace.actions = sorted(actions.values(), key=lambda action: action.start)
+    for number, action in enumerate(trace.actions, 1):
+        action.number = number
+    return trace
+
+
+def _descriptions(annotations: Any) -> list[str]:
+    notes: list[Mapping[str, Any]] = annotations or []
+    return [str(note.get("description")) for note in notes]
+
+
+def _add(
+    trace: ReadTrace,
+    actions: dict[str, ReadAction],
+    event: Mapping[str, Any],
+    zipped: ZipFile,
+) -> None:
+    action = actions.get(str(event.get("callId")))
+    match event.get("type"):
+        case "before":
+            action = _action(event)
+            actions[action.key] = action
+        case "after" if action:
+            action.end = float(event["endTime"])
+            error: Mapping[str, Any] = event.get("error") or {}
+            action.error = str(error.get("message") or error.get("name") or "")
+        case "aria-snapshot" if action and event.get("phase") == "after":
+            action.tree = json.loads(zipped.read(str(event["file"])))
+        case "error":
+            trace.errors.append(event)
+        case "console":
+            line = (float(event["time"]), str(event["messageType"]), str(event["text"]))
+            trace.console.append(line)
+        case _:
+            pass
+
+
+def _action(event: Mapping[str, Any]) -> ReadAction:
+    params: Mapping[str, Any] = event.get("params") or {}
+    title = str(event.get("title") or event.get("method"))
+    for name, value in params.items():
+        title = title.replace(f"{{{name}}}", str(value))
+    return ReadAction(
+        str(event["callId"]),
+        0,
+        str(event.get("parentId", "")),
+        float(event["startTime"]),
+        title,
+        str(event.get("method", "")),
+        str(event.get("pageId", "")),
+        str(event.get("group", "")),
+        event.get("stack") or (),
+    )

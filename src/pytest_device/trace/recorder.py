@@ -1,0 +1,506 @@
+"""Records what a test and its devices do: numbers and masks the values, and hands them to the sinks."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Literal, TypeVar
+
+from pytest_device.redact import MASK, Redactor
+from pytest_device.trace.masking import Masker
+from pytest_device.trace.stack import SuiteStack, WaitCall
+from pytest_device.trace.values import (
+    Action,
+    Attachment,
+    Box,
+    Device,
+    Element,
+    Exchange,
+    Failure,
+    Frame,
+    Group,
+    Level,
+    LogLine,
+    Output,
+    Picture,
+    Point,
+    Sink,
+    TestError,
+    Tree,
+    Value,
+)
+
+_MILLISECONDS: Final = 1000.0
+
+T = TypeVar("T")
+V = TypeVar("V", bound=Value)
+_MAX_RESULT: Final = 2_000
+"""Characters of a result; longer ones are cut off."""
+_OK: Final = 200
+_TIMEOUT: Final = "TimeoutException"
+_ADVERTISEMENT: Final = "; For documentation on this error"
+"""What Selenium appends to many messages."""
+
+TypedText = Literal["secrets", "all"]
+"""Which typed texts are masked: those typed into password fields, or all."""
+
+
+class Recorder:
+    """Records the values of one test after another; without sinks, it records nothing.
+
+    ``known`` masks what the run knows to be secret, ``root`` is the directory of the tests.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        known: Redactor,
+        *,
+        typed_text: TypedText = "secrets",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.masker = Masker(known, root)
+        self.stack = SuiteStack(root)
+        self.typed_text = typed_text
+        self._clock = clock
+        self._skipped = 0.0
+        self._lock = RLock()
+        """Tests may use devices in threads."""
+        self._count = 0
+        self._sinks: list[Sink] = []
+        self._open: list[Action] = []
+        """Steps that have begun, the innermost last."""
+        self._waits: dict[str, tuple[WaitCall, Action, float]] = {}
+        """The last wait of each device, with its action and the end of its last command."""
+        self._last_failed: Action | None = None
+        self.collects_evidence = False
+        """Whether the commands are those that read the evidence of a failed test."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anybody wants the values."""
+        return bool(self._sinks)
+
+    def now(self) -> float:
+        """Return the time in milliseconds; it stands still while a test waits for its devices."""
+        return (self._clock() - self._skipped) * _MILLISECONDS
+
+    def skip(self, seconds: float) -> None:
+        """Leave a past time out of the clock: the wait for a device would squeeze all that follows."""
+        self._skipped += seconds
+
+    def follow(self, sink: Sink) -> None:
+        """Hand all further values to a sink."""
+        self._sinks.append(sink)
+
+    def unfollow(self, *sinks: Sink) -> None:
+        """Hand nothing more to these sinks; what belongs to the test that they followed is forgotten."""
+        self._sinks = [sink for sink in self._sinks if sink not in sinks]
+        if not self._sinks:
+            self._open, self._waits, self._last_failed = [], {}, None
+
+    def add(self, value: V) -> V:
+        """Mask a value, hand it to the sinks and return it: the only way from a recorder to a file."""
+        with self._lock:
+            if not self._sinks:
+                return value
+            masked = self.masker.value(value)
+            self._hand_over(masked)
+            return masked
+
+    def add_end(self, action: Action, error: Failure | None, result: Any) -> Action:
+        """Add the end of an action that was returned by ``add``: all else in it is masked already."""
+        with self._lock:
+            ended = replace(
+                action,
+                end=self.now(),
+                error=self.masker.value(error) if error else None,
+                result=self.masker.value(result),
+            )
+            self._hand_over(ended)
+            return ended
+
+    def _hand_over(self, masked: Value) -> None:
+        for sink in tuple(self._sinks):
+            sink.add(masked)
+
+    def new_key(self, prefix: str) -> str:
+        with self._lock:
+            self._count += 1
+            return f"{prefix}@{self._count}"
+
+    @property
+    def parent(self) -> str:
+        """The key of the innermost open step, empty if there is none."""
+        return self._open[-1].key if self._open else ""
+
+    @contextmanager
+    def step(
+        self,
+        title: str,
+        *,
+        method: str = "step",
+        group: Group = "",
+        params: Mapping[str, Any] | None = None,
+        stack: Sequence[Frame] | None = None,
+    ) -> "Generator[OpenAction | None]":
+        """Record a step of a test around the block; yield None if nobody wants it."""
+        if not self._sinks:
+            yield None
+            return
+        frames = self.stack.now()[0] if stack is None else stack
+        action = Action(
+            self.new_key("step"),
+            self.parent,
+            self.now(),
+            "step",
+            "Test",
+            method,
+            title,
+            params or {},
+            frames,
+            group=group,
+        )
+        opened = OpenAction(self, self.add(action))
+        self._open.append(action)
+        try:
+            yield opened
+        except BaseException as error:
+            opened.error = opened.error or failure_of(error)
+            raise
+        finally:
+            self._close_step(opened)
+
+    def _close_step(self, opened: "OpenAction") -> None:
+        self.end_waits(opened.error)
+        opened.error = opened.error and self._explained(opened.error)
+        self._open = [one for one in self._open if one.key != opened.action.key]
+        opened.end()
+
+    def error(self, failure: Failure, stack: Sequence[Frame]) -> None:
+        """Record the error of the test; the wait that it ended gets it, too."""
+        self.end_waits(failure)
+        self.add(TestError(self.now(), self._explained(failure), stack))
+
+    def _explained(self, failure: Failure) -> Failure:
+        """Return a timeout with what was waited for: Selenium's has no message."""
+        action = self._last_failed
+        if failure.name != _TIMEOUT or failure.message or not (action and action.wait):
+            return failure
+        return action.error or failure
+
+    def failing_action(self, failure: Failure, stack: Sequence[Frame]) -> Action:
+        """Return the action that failed the test: the last command or wait with this error.
+
+        If there is none, it is a new action, such as an assertion.
+        """
+        action = self._last_failed
+        failure = self._explained(failure)
+        if action and action.error and _is_same(action.error, failure):
+            return action
+        now = self.now()
+        action = Action(
+            self.new_key("step"), self.parent, now, "step", "Test", "fail",
+            f"Fail with {failure.name}", stack=stack,
+        )  # fmt: skip
+        self.add(action)
+        action = replace(action, end=now, error=failure)
+        self.add(action)
+        return action
+
+    def attach(self, action: Action, *attachments: Attachment) -> None:
+        """Add files to an action that has ended."""
+        if attachments:
+            self.add(replace(action, attachments=[*action.attachments, *attachments]))
+
+    def output(self, text: str, *, is_error: bool = False) -> None:
+        """Record what the test wrote."""
+        self.add(Output(self.now(), text, is_error))
+
+    def source_of(self, name: str) -> str:
+        """Return the masked text of a file that a frame names, empty if it cannot be read."""
+        path = self.stack.files.get(name)
+        if path is None:
+            return ""
+        try:
+            return self.masker.text(Path(path).read_text("utf-8", "replace"))
+        except OSError:
+            return ""
+
+    def note_failed(self, action: Action) -> None:
+        """Remember an action that failed: it may be what fails the test."""
+        self._last_failed = action
+
+    def wait_parent(self, device: Device, call: WaitCall | None) -> str:
+        """Return the key of the wait that a command belongs to, else of the innermost step."""
+        with self._lock:
+            known = self._waits.get(device.key)
+            if known and (call is None or known[0].key != call.key):
+                self._end_wait(device.key)
+                known = None
+            if call is None:
+                return self.parent
+            if known is None:
+                known = self._begin_wait(device, call)
+            return known[1].key
+
+    def _begin_wait(
+        self, device: Device, call: WaitCall
+    ) -> tuple[WaitCall, Action, float]:
+        wait, now = call.wait, self.now()
+        action = Action(
+            self.new_key("wait"), self.parent, now, "wait", "Device", "waitFor",
+            "Wait for {condition}",
+            {
+                "condition": str(wait.locator or wait.condition),
+                "expected": wait.condition,
+                "timeout_seconds": wait.timeout_seconds,
+            },
+            self.stack.now()[0], device, locator=wait.locator, wait=wait,
+        )  # fmt: skip
+        self._waits[device.key] = known = (call, action, now)
+        self.add(action)
+        return known
+
+    def note_polled(self, device: Device) -> None:
+        """Note that a command of the current wait has ended."""
+        if known := self._waits.get(device.key):
+            self._waits[device.key] = (known[0], known[1], self.now())
+
+    def end_waits(self, failure: Failure | None = None) -> None:
+        """End all waits; a timeout is the error of the wait that was going on."""
+        if failure and failure.name != _TIMEOUT:
+            failure = None
+        with self._lock:
+            for key in list(self._waits):
+                self._end_wait(key, failure)
+
+    def _end_wait(self, key: str, failure: Failure | None = None) -> None:
+        _, action, ended = self._waits.pop(key)
+        if failure:
+            ended = self.now()
+            wait = action.wait
+            if wait and not failure.message:
+                what = f"{wait.condition} {wait.locator or ''}".rstrip()
+                message = f"not within {wait.timeout_seconds:g} s: {what}"
+                failure = replace(failure, message=message)
+        action = replace(action, end=ended, error=failure)
+        if failure:
+            self._last_failed = action
+        self.add(action)
+
+
+@dataclass(slots=True)
+class OpenAction:
+    """An action that has begun; what is set before it ends is recorded with its end."""
+
+    recorder: Recorder
+    action: Action
+    error: Failure | None = None
+    result: Any = None
+
+    def end(self) -> Action:
+        """Record the end of the action.
+
+        A piece of evidence that a device does not have is no failure of the test: its error is the result.
+        """
+        if self.error and self.recorder.collects_evidence:
+            self.result, self.error = self.error.message, None
+        self.action = self.recorder.add_end(self.action, self.error, self.result)
+        if self.error and self.action.kind == "command":
+            self.recorder.note_failed(self.action)
+        return self.action
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as its controller's recorder describes it, before masking."""
+
+    class_name: str
+    method: str
+    title: str
+    params: Mapping[str, Any]
+    group: Group = ""
+    is_acting: bool = False
+    locator: Any = None
+    typed: Sequence[str] = ()
+    """Texts that it types into a password field, or anywhere if all are masked."""
+
+
+class DeviceRecorder:
+    """Records the commands of one device."""
+
+    def __init__(self, recorder: Recorder, device: Device) -> None:
+        self.recorder = recorder
+        self.device = device
+        self.takes_pictures = False
+        """Whether each acting command is followed by a picture."""
+        self.last = ""
+        """The key of the last action."""
+
+    @property
+    def is_active(self) -> bool:
+        return self.recorder.is_active
+
+    def begin(self, command: Command) -> OpenAction:
+        """Record the beginning of a command; typed secrets are masked from here on."""
+        self.recorder.masker.learn(*command.typed)
+        frames, wait = self.recorder.stack.now()
+        parent = self.recorder.wait_parent(self.device, wait)
+        action = Action(
+            self.recorder.new_key("call"), parent, self.recorder.now(), "command",
+            command.class_name, command.method, command.title, command.params, frames,
+            self.device, command.group, command.is_acting, command.locator,
+        )  # fmt: skip
+        return OpenAction(self.recorder, self.recorder.add(action))
+
+    def end(self, opened: OpenAction) -> Action:
+        """Record the end of a command."""
+        action = opened.end()
+        self.last = action.key
+        self.recorder.note_polled(self.device)
+        return action
+
+    def record(self, command: Command, url: str, send: Callable[[], T]) -> T:
+        """Send a command and record it, with its request and response."""
+        opened = self.begin(command)
+        is_answered = False
+        try:
+            result = send()
+            is_answered = True
+            opened.result = _bounded(result)
+        except BaseException as error:
+            opened.error = failure_of(error)
+            raise
+        else:
+            return result
+        finally:
+            action = self.end(opened)
+            shown = (
+                opened.result if is_answered else opened.error and opened.error.message
+            )
+            self.exchange(
+                action,
+                "POST",
+                url,
+                _OK if is_answered else 0,
+                request=_json(command.params),
+                response=_json(shown),
+            )
+
+    def exchange(
+        self,
+        action: Action,
+        method: str,
+        url: str,
+        status: int,
+        *,
+        request: str = "",
+        response: str = "",
+    ) -> None:
+        """Record the request of an action and its response."""
+        end = action.end if action.end is not None else self.recorder.now()
+        self.recorder.add(
+            Exchange(
+                self.device, action.key, action.start, end, method, url, status, request, response,
+            )
+        )  # fmt: skip
+
+    def picture(self, content: bytes, action: str = "") -> None:
+        """Record a screenshot in PNG or JPEG; anything else is ignored."""
+        from pytest_device.trace.pictures import prepared
+
+        if picture := prepared(content):
+            self.recorder.add(
+                Picture(
+                    self.device, self.recorder.now(), picture.content, picture.content_type,
+                    picture.width, picture.height, action,
+                )
+            )  # fmt: skip
+
+    def mark(self, action: Action, box: Box) -> None:
+        """Record where an action was: in the middle of an element."""
+        point = Point(box.x + box.width / 2, box.y + box.height / 2)
+        self.recorder.add(replace(action, point=point, box=box))
+
+    def log(self, source: str, lines: Iterable[tuple[str, str]]) -> None:
+        """Record lines of a device's log, each with its level."""
+        now = self.recorder.now()
+        for level, text in lines:
+            self.recorder.add(LogLine(self.device, now, level_of(level), text, source))
+
+    def elements(
+        self,
+        elements: Sequence[Element],
+        source: str,
+        content_type: str,
+        action: str = "",
+    ) -> None:
+        """Record the elements of a screen; ``source`` is the controller's own text of them."""
+        self.recorder.add(
+            Tree(
+                self.device, self.recorder.now(), source, content_type, elements, action
+            )
+        )
+
+    def tree(self, source: str, action: str = "") -> None:
+        """Record the elements of a screen from a controller's XML."""
+        from pytest_device.trace.tree import elements_of
+
+        self.recorder.add(
+            Tree(
+                self.device, self.recorder.now(), source, "application/xml",
+                elements_of(source), action,
+            )
+        )  # fmt: skip
+
+
+def level_of(word: str) -> Level:
+    """Return the level of a log line from a controller's word for it, such as ``WARN`` or ``E``."""
+    initial = word[:1].upper()
+    levels: Mapping[str, Level] = {
+        "E": "error",
+        "F": "error",
+        "S": "error",
+        "W": "warning",
+        "D": "debug",
+    }
+    return levels.get(initial, "info")
+
+
+def _bounded(result: object) -> object:
+    text = _json(result)
+    return result if len(text) <= _MAX_RESULT else f"{text[:_MAX_RESULT]}…"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return an exception as a value; its message is that of the client without the server's stack trace."""
+    said = getattr(error, "msg", None)
+    message = said if isinstance(said, str) else str(error)
+    return Failure(type(error).__name__, message.partition(_ADVERTISEMENT)[0])
+
+
+def _is_same(of_action: Failure, of_test: Failure) -> bool:
+    """Return whether a test failed by the error of an action, whose message may have additions."""
+    first = of_action.message.partition("\n")[0]
+    return of_action == of_test or bool(first and first in of_test.message)
+
+
+def masked_typed(value: Any, typed: Collection[str]) -> Any:
+    """Return parameters with the typed texts replaced, also if they are too short for masking elsewhere."""
+    match value:
+        case str():
+            return MASK if value in typed else value
+        case dict():
+            return {name: masked_typed(item, typed) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [masked_typed(item, typed) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value

@@ -1,0 +1,337 @@
+"""Parses the trees of each controller into a screen."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+from pytest_device.redact import MASK
+from pytest_device.trace.screen import Bounds, Dialect, Element, Screen
+from pytest_device.trace.tree import is_secret_field
+
+MAX_ELEMENTS: Final = 5_000
+"""Elements of a screen that are read: the rest of a longer list is not on the display."""
+MAX_SOURCE_LENGTH: Final = 10_000_000
+"""Characters of a page source that is parsed."""
+
+_ANDROID_BOUNDS: Final = re.compile(r"\[(-?\d+),(-?\d+)\]\[(-?\d+),(-?\d+)\]")
+_DECLARATION: Final = re.compile(r"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_HTML: Final = re.compile(r"\s*(?:<!doctype html|<html)", re.IGNORECASE)
+_IOS_PREFIX: Final = "XCUIElementType"
+
+_NUMBER: Final = r"(-?\d+(?:\.\d+)?)"
+_DESCRIBED: Final = re.compile(
+    rf"^(\s*)(.+?)\s+\({_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}\)\s*$"
+)
+"""One line of argent's ``describe``: indentation, words, and the frame."""
+_QUOTED: Final = re.compile(r'(?:(\w+)=)?("(?:[^"\\]|\\.)*")')
+_FLAGS: Final = re.compile(r"\[([\w, -]+)\]")
+
+
+class ScreenError(ValueError):
+    """The text is no tree that can be read; the message says why, without the text itself."""
+
+
+def from_page_source(source: str) -> Screen:
+    """Return the screen of an Appium page source: Android's, iOS's, HTML, or XML of another driver.
+
+    The text of password fields is replaced by ``***``. Raises ScreenError for a source that is neither XML nor HTML,
+    or too long.
+
+    >>> screen = from_page_source('<hierarchy><android.widget.Button text="Go"/></hierarchy>')
+    >>> screen.elements[0].text
+    'Go'
+    """
+    if len(source) > MAX_SOURCE_LENGTH:
+        raise ScreenError(f"the page source has {len(source)} characters")
+
+    if _HTML.match(source):
+        return _from_html(source)
+
+    # No driver declares entities: their expansion could use any amount of memory.
+    if _DECLARATION.search(source):
+        raise ScreenError("the page source declares a document type")
+
+    try:
+        root = ET.fromstring(source)  # noqa: S314  # without declarations, see above
+    except ET.ParseError as error:
+        raise ScreenError(f"the page source is not XML: {error}") from None
+
+    dialect = _dialect_of(root)
+    parse = _PARSERS[dialect]
+    elements: list[Element] = []
+
+    for node, depth in _walk(root):
+        if len(elements) == MAX_ELEMENTS:
+            return Screen(dialect, tuple(elements), is_truncated=True)
+        # The root of Android's tree is no element: it can't be found by its class.
+        if node.tag != "hierarchy":
+            elements.append(parse(node, depth))
+
+    return Screen(dialect, tuple(elements))
+
+
+def from_snapshot(nodes: Iterable[Mapping[str, Any]]) -> Screen:
+    """Return the screen of agent-device's ``snapshot``: the ``nodes`` of its response.
+
+    >>> from_snapshot([{"role": "button", "label": "Go"}]).elements[0].label
+    'Go'
+    """
+    elements: list[Element] = []
+
+    for node in nodes:
+        if len(elements) == MAX_ELEMENTS:
+            return Screen(Dialect.AGENT_DEVICE, tuple(elements), is_truncated=True)
+        elements.append(_agent_device_element(node))
+
+    return Screen(Dialect.AGENT_DEVICE, tuple(elements))
+
+
+def from_description(description: str) -> Screen:
+    """Return the screen of argent's ``describe``: its text, with one element a line.
+
+    Lines without a frame, such as the introduction, are left out.
+
+    >>> from_description('  button "Go" id="go"  (0.1, 0.2, 0.3, 0.1)').elements[0].id
+    'go'
+    """
+    elements: list[Element] = []
+
+    for line in description.splitlines():
+        described = _DESCRIBED.match(line)
+        if described is None:
+            continue
+        if len(elements) == MAX_ELEMENTS:
+            return Screen(Dialect.ARGENT, tuple(elements), is_truncated=True)
+        elements.append(_argent_element(described))
+
+    return Screen(Dialect.ARGENT, tuple(elements))
+
+
+def _walk(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
+    """Yield each node and its depth in document order, without recursion: a tree may be deep."""
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting.extend((child, depth + 1) for child in reversed(node))
+
+
+def _dialect_of(root: ET.Element) -> Dialect:
+    if root.tag == "hierarchy":
+        return Dialect.ANDROID
+    if root.tag.startswith(_IOS_PREFIX) or root.tag == "AppiumAUT":
+        return Dialect.IOS
+    return Dialect.OTHER
+
+
+def _android_element(node: ET.Element, depth: int) -> Element:
+    type_name = node.get("class") or node.tag
+    is_password = is_secret_field(node.attrib, type_name)
+    text = node.get("text", "")
+
+    return Element(
+        type=type_name,
+        accessibility_id=node.get("content-desc", ""),
+        id=node.get("resource-id", ""),
+        text=MASK if is_password and text else text,
+        hint=node.get("hint", ""),
+        depth=depth,
+        bounds=_android_bounds(node.get("bounds", "")),
+        is_enabled=node.get("enabled") != "false",
+        is_displayed=node.get("displayed") != "false",
+        is_focused=node.get("focused") == "true",
+        is_selected="true" in {node.get("selected"), node.get("checked")},
+        is_password=is_password,
+    )
+
+
+def _android_bounds(text: str) -> Bounds | None:
+    corners = _ANDROID_BOUNDS.fullmatch(text)
+    if corners is None:
+        return None
+    left, top, right, bottom = map(int, corners.groups())
+    return Bounds(left, top, right - left, bottom - top)
+
+
+def _ios_element(node: ET.Element, depth: int) -> Element:
+    type_name = node.get("type") or node.tag
+    is_password = is_secret_field(node.attrib, type_name)
+    value = node.get("value", "")
+
+    return Element(
+        type=type_name,
+        accessibility_id=node.get("name", ""),
+        label=node.get("label", ""),
+        text=MASK if is_password and value else value,
+        hint=node.get("placeholderValue", ""),
+        depth=depth,
+        bounds=_bounds(node.attrib),
+        is_enabled=node.get("enabled") != "false",
+        is_displayed=node.get("visible") != "false",
+        is_focused=node.get("focused") == "true",
+        is_selected=node.get("selected") == "true",
+        is_password=is_password,
+    )
+
+
+def _other_element(node: ET.Element, depth: int) -> Element:
+    is_password = is_secret_field(node.attrib, node.tag)
+    text = node.get("value") or node.get("text") or (node.text or "").strip()
+    identifier = node.get("id", "")
+
+    return Element(
+        type=node.tag,
+        # Appium's fake driver compares the attribute "id" for both strategies.
+        accessibility_id=node.get("content-desc") or node.get("name") or identifier,
+        id=identifier,
+        label=node.get("label", ""),
+        text=MASK if is_password and text else text,
+        depth=depth,
+        is_enabled=node.get("enabled") != "false",
+        is_displayed=node.get("visible") != "false",
+        is_password=is_password,
+    )
+
+
+_PARSERS: Final = {
+    Dialect.ANDROID: _android_element,
+    Dialect.IOS: _ios_element,
+    Dialect.OTHER: _other_element,
+}
+
+
+def _bounds(rect: Mapping[str, Any]) -> Bounds | None:
+    try:
+        return Bounds(
+            float(rect["x"]),
+            float(rect["y"]),
+            float(rect["width"]),
+            float(rect["height"]),
+        )
+    except (KeyError, TypeError, ValueError):  # no rectangle, or not of numbers
+        return None
+
+
+def _agent_device_element(node: Mapping[str, Any]) -> Element:
+    role = str(node.get("role") or node.get("type") or "")
+    value = str(node.get("value") or "")
+    rect = node.get("rect")
+    depth = node.get("depth")
+    names = {"label": str(node.get("label") or ""), "id": str(node.get("identifier"))}
+    is_password = is_secret_field(names, role)
+
+    return Element(
+        type=role,
+        id=str(node.get("identifier") or ""),
+        label=str(node.get("label") or ""),
+        text=MASK if is_password and value else value,
+        depth=depth if isinstance(depth, int) else 0,
+        bounds=_bounds(rect) if isinstance(rect, Mapping) else None,  # pyright: ignore[reportUnknownArgumentType]  # checked by _bounds
+        is_enabled=node.get("enabled") is not False,
+        is_focused=node.get("focused") is True,
+        is_selected=node.get("selected") is True,
+        is_password=is_password,
+    )
+
+
+def _argent_element(described: re.Match[str]) -> Element:
+    indentation, words, *frame = described.groups()
+    texts: dict[str, str] = {}
+    for name, quoted in _QUOTED.findall(words):
+        texts.setdefault(name, _unquoted(quoted))
+
+    flags_at = _FLAGS.search(_QUOTED.sub("", words))
+    flags: set[str] = set()
+    if flags_at:
+        flags = {flag.strip() for flag in str(flags_at[1]).split(",")}
+    role = words.split(maxsplit=1)[0]
+    names = {"label": texts.get("", ""), "id": texts.get("id", "")}
+    is_password = "password" in flags or is_secret_field(names, role)
+    value = texts.get("value", "")
+
+    return Element(
+        type=role,
+        id=texts.get("id", ""),
+        label=texts.get("", ""),
+        text=MASK if is_password and value else value,
+        depth=len(indentation) // 2,
+        bounds=Bounds(*map(float, frame)),
+        is_enabled="disabled" not in flags,
+        is_focused="focused" in flags,
+        is_selected="selected" in flags,
+        is_password=is_password,
+    )
+
+
+def _unquoted(quoted: str) -> str:
+    return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+
+
+def _from_html(source: str) -> Screen:
+    reader = _HtmlReader()
+    reader.feed(source)
+    reader.close()
+    elements = tuple(reader.elements[:MAX_ELEMENTS])
+    is_truncated = len(reader.elements) > MAX_ELEMENTS
+    return Screen(Dialect.WEB, elements, is_truncated=is_truncated)
+
+
+class _HtmlReader(HTMLParser):
+    """Reads the elements of a page's body. A web page has no bounds in its source."""
+
+    _VOID: Final = frozenset(
+        {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta"}
+        | {"source", "track", "wbr"}
+    )
+    _INVISIBLE: Final = frozenset({"script", "style", "head", "template"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[Element] = []
+        self._open: list[tuple[str, int | None]] = []
+        """Tags that are open, each with the index of its element."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        index = None
+        is_invisible = any(name in self._INVISIBLE for name, _ in self._open)
+        has_room = len(self.elements) <= MAX_ELEMENTS
+
+        if not is_invisible and tag not in self._INVISIBLE and has_room:
+            index = len(self.elements)
+            self.elements.append(_html_element(tag, values, len(self._open)))
+        if tag not in self._VOID:
+            self._open.append((tag, index))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in {name for name, _ in self._open}:
+            return
+        while self._open.pop()[0] != tag:
+            continue
+
+    def handle_data(self, data: str) -> None:
+        text = " ".join(data.split())
+        index = self._open[-1][1] if self._open else None
+        if text and index is not None and not self.elements[index].text:
+            self.elements[index] = replace(self.elements[index], text=text)
+
+
+def _html_element(tag: str, values: Mapping[str, str], depth: int) -> Element:
+    is_password = is_secret_field(values, tag)
+    value = values.get("value", "")
+
+    return Element(
+        type=tag,
+        accessibility_id=values.get("aria-label", ""),
+        id=values.get("id", ""),
+        label=values.get("data-testid") or values.get("name", ""),
+        text=MASK if is_password and value else value,
+        hint=values.get("placeholder", ""),
+        depth=depth,
+        is_enabled="disabled" not in values,
+        is_displayed="hidden" not in values,
+        is_password=is_password,
+    )

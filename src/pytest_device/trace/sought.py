@@ -1,0 +1,229 @@
+"""What a locator looks for, read from its text: values of attributes, and a type."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pytest_device.trace.values import Locator
+
+ANY: Final = frozenset({"accessibility_id", "id", "label", "text", "hint"})
+"""The fields of an element that have a text."""
+
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "content-desc": frozenset({"accessibility_id"}),
+    "aria-label": frozenset({"accessibility_id"}),
+    "name": frozenset({"accessibility_id", "label"}),
+    "label": frozenset({"label", "accessibility_id"}),
+    "resource-id": frozenset({"id"}),
+    "id": frozenset({"id"}),
+    "identifier": frozenset({"id", "accessibility_id"}),
+    "data-testid": frozenset({"label", "id"}),
+    "text": frozenset({"text", "label"}),
+    "value": frozenset({"text"}),
+    "hint": frozenset({"hint"}),
+    "placeholder": frozenset({"hint"}),
+    "placeholderValue": frozenset({"hint"}),
+}
+"""The fields that an attribute of a tree is read into; any other attribute may be in any of them."""
+_TYPES: Final = frozenset({"class", "type", "role", "tag"})
+
+_STRING: Final = r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
+_XPATH_TERMS: Final = re.compile(
+    rf"(?:@([\w:-]+)|(text\(\)|\.))\s*(?:=|,)\s*{_STRING}"  # also within contains(…)
+)
+_XPATH_TYPE: Final = re.compile(r"/{1,2}(?:[\w-]+::)?([\w.-]+|\*)\s*(?=\[|$)")
+_PARENTS: Final = re.compile(r"(?:/(?:\.\.|parent::\*))+$")
+"""Steps to a parent: what is below it is what the locator names."""
+_UIAUTOMATOR_TERMS: Final = re.compile(rf"\.(\w+)\(\s*{_STRING}")
+_PREDICATE_TERMS: Final = re.compile(
+    rf"\b(\w+)\s*(?:==?|CONTAINS|BEGINSWITH|ENDSWITH|LIKE|MATCHES)(?:\[\w+\])?\s*{_STRING}",
+    re.IGNORECASE,
+)
+_CSS_TERMS: Final = re.compile(r"#([\w-]+)|\[([\w-]+)[~|^$*]?=\s*[\"']?([^\"'\]]+)")
+_CSS_TYPE: Final = re.compile(r"(?:^|[\s>+~])([a-zA-Z][\w-]*)[^\s>+~]*$")
+_SELECTOR_TERMS: Final = re.compile(r"(\w+)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"|]+)")
+_PREDICATE_WORDS: Final = frozenset({"*", "XCUIElementTypeAny"})
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A text to look for, and the fields of an element that may have it."""
+
+    text: str
+    fields: frozenset[str] = ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a locator looks for. Without terms and type, nothing could be read from it."""
+
+    terms: tuple[Term, ...] = ()
+    type: str = ""
+
+
+def sought_by(locator: Locator) -> Sought:
+    """Return what a locator looks for, from its strategy and value.
+
+    Of an expression with several steps, such as an XPath, the last step counts: that is the element. What it can't
+    read, such as a position, it leaves out.
+
+    >>> sought_by(Locator("id", "com.example:id/pay")).terms[0].text
+    'pay'
+    """
+    read = _READERS.get(locator.using)
+    if read is None:
+        return Sought((Term(locator.value),))
+    return read(locator.value)
+
+
+def _accessibility_id(value: str) -> Sought:
+    return Sought((Term(value, frozenset({"accessibility_id"})),))
+
+
+def _id(value: str) -> Sought:
+    return Sought((Term(without_package(value), frozenset({"id"})),))
+
+
+def without_package(resource_id: str) -> str:
+    """Return an Android ID without its package: ``pay`` of ``com.example:id/pay``."""
+    return resource_id.rpartition(":id/")[2]
+
+
+def _type(value: str) -> Sought:
+    return Sought(type=value)
+
+
+def _link(value: str) -> Sought:
+    return Sought((Term(value, frozenset({"text", "label"})),))
+
+
+def _xpath(value: str) -> Sought:
+    step = _last_step(_PARENTS.sub("", value), "/")
+    pairs = [
+        (attribute or "text", _unquoted(text))
+        for attribute, _function, text in _XPATH_TERMS.findall(step)
+    ]
+    types = _XPATH_TYPE.findall(f"/{step.lstrip('/(')}".rstrip(")"))
+    type_name = types[0] if types and types[0] != "*" else ""
+    return _sought(pairs, type_name)
+
+
+def _uiautomator(value: str) -> Sought:
+    # The last selector is that of the element: the others are of what scrolls, or of its parents.
+    selector = value.rpartition("UiSelector()")[2]
+    return _sought(
+        (_uiautomator_attribute(method), _unquoted(text))
+        for method, text in _UIAUTOMATOR_TERMS.findall(selector)
+    )
+
+
+def _uiautomator_attribute(method: str) -> str:
+    for start, attribute in (
+        ("text", "text"),
+        ("description", "content-desc"),
+        ("resourceId", "resource-id"),
+        ("className", "class"),
+    ):
+        if method.startswith(start):
+            return attribute
+    return method
+
+
+def _predicate(value: str) -> Sought:
+    return _sought(
+        (attribute, _unquoted(text))
+        for attribute, text in _PREDICATE_TERMS.findall(value)
+    )
+
+
+def _class_chain(value: str) -> Sought:
+    step = _last_step(value, "/")
+    type_name = re.match(r"[\w*]*", step)
+    sought = _predicate(step)
+    name = type_name[0] if type_name else ""
+    if sought.type or name in _PREDICATE_WORDS:
+        return sought
+    return Sought(sought.terms, name)
+
+
+def _css(value: str) -> Sought:
+    pairs = [
+        ("id", identifier) if identifier else (attribute, text)
+        for identifier, attribute, text in _CSS_TERMS.findall(value)
+    ]
+    type_name = _CSS_TYPE.search(value)
+    return _sought(pairs, type_name[1] if type_name else "")
+
+
+def _selector(value: str) -> Sought:
+    """Read a selector of agent-device (``role=button label="Go"``) or argent (an object with these names)."""
+    try:
+        parsed: object = json.loads(value)
+    except (ValueError, RecursionError):
+        parsed = None
+
+    if isinstance(parsed, dict):
+        named = cast("dict[str, Any]", parsed)
+        return _sought((name, str(text)) for name, text in named.items())
+
+    # The first of several alternatives is the one that the suite means.
+    first = value.partition("||")[0].strip()
+    pairs = [(name, _unquoted(text)) for name, text in _SELECTOR_TERMS.findall(first)]
+    if not pairs:
+        is_reference = first.startswith("@")
+        return Sought() if is_reference or not first else Sought((Term(first),))
+    return _sought(pairs)
+
+
+_READERS: Final[Mapping[str, Callable[[str], Sought]]] = {
+    "accessibility id": _accessibility_id,
+    "id": _id,
+    "class name": _type,
+    "role": _type,
+    "tag name": _type,
+    "link text": _link,
+    "partial link text": _link,
+    "xpath": _xpath,
+    "-android uiautomator": _uiautomator,
+    "-ios predicate string": _predicate,
+    "-ios class chain": _class_chain,
+    "css selector": _css,
+    "selector": _selector,
+}
+
+
+def _sought(pairs: Iterable[tuple[str, str]], type_name: str = "") -> Sought:
+    """Return what pairs of attribute and text look for; one of them may be the type."""
+    terms: list[Term] = []
+    for name, text in pairs:
+        if name in _TYPES:
+            type_name = text
+        elif name in {"resource-id", "id"}:
+            terms.append(Term(without_package(text), _FIELDS[name]))
+        elif text:
+            terms.append(Term(text, _FIELDS.get(name, ANY)))
+    return Sought(tuple(terms), type_name)
+
+
+def _last_step(expression: str, separator: str) -> str:
+    """Return what follows the last separator that is not in quotes, brackets or backticks."""
+    start, depth, quote = 0, 0, ""
+    for index, sign in enumerate(expression):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'`":
+            quote = sign
+        elif sign == "[":
+            depth += 1
+        elif sign == "]":
+            depth -= 1
+        elif sign == separator and depth == 0:
+            start = index + 1
+    return expression[start:]
+
+
+def _unquoted(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if is_quoted else text

@@ -1,0 +1,135 @@
+"""The lines of the suite that made a call, and the polling wait that it belongs to."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, cast
+
+from pytest_device.trace.values import Frame, Locator, Wait
+
+MAX_FRAMES: Final = 8
+_MAX_DEPTH: Final = 200
+_NOT_THE_SUITE: Final = frozenset(
+    {"selenium", "appium", "urllib3", "httpx", "httpcore", "pytest_device", "_pytest"}
+    | {"pytest", "pluggy", "xdist", "contextlib", "functools", "threading", "runpy"}
+    | {
+        "asyncio",
+        "concurrent",
+        "unittest",
+        "pytest_bdd",
+        "pytest_rerunfailures",
+        "__main__",
+    }
+)
+"""Packages whose frames don't help to find a line of the suite."""
+_WAIT_MODULE: Final = "selenium.webdriver.support.wait"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitCall:
+    """A polling wait that is going on: ``key`` distinguishes it from all other waits."""
+
+    key: tuple[int, float]
+    wait: Wait
+
+
+class SuiteStack:
+    """Finds the suite's frames in the current stack; ``root`` is the directory of its tests."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._names: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        """The real path of each file that a frame names."""
+
+    def now(self) -> tuple[list[Frame], WaitCall | None]:
+        """Return the suite's frames, the innermost first, and the wait that the call belongs to."""
+        frames: list[Frame] = []
+        wait: WaitCall | None = None
+        for frame in _outwards(sys._getframe(1)):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # inspect.stack() reads source files
+            module = str(frame.f_globals.get("__name__", ""))
+            if module == _WAIT_MODULE:
+                wait = _wait_of(frame) or wait
+            elif module.partition(".")[0] not in _NOT_THE_SUITE:
+                code = frame.f_code
+                frames.append(
+                    Frame(self.name_of(code.co_filename), frame.f_lineno, code.co_name)
+                )
+            elif module.startswith("_pytest.") and frames:
+                break  # everything outside of the test is pytest's
+            if len(frames) == MAX_FRAMES:
+                break
+        return frames, wait
+
+    def of(self, traceback: TracebackType | None) -> list[Frame]:
+        """Return the suite's frames of a traceback, the innermost first."""
+        frames: list[Frame] = []
+        while traceback is not None:
+            frame = traceback.tb_frame
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.partition(".")[0] not in _NOT_THE_SUITE:
+                code = frame.f_code
+                name = self.name_of(code.co_filename)
+                frames.append(Frame(name, traceback.tb_lineno, code.co_name))
+            traceback = traceback.tb_next
+        return frames[: -MAX_FRAMES - 1 : -1]
+
+    def name_of(self, path: str) -> str:
+        """Return a file's name relative to the root, or what identifies it without a directory of this machine."""
+        if path not in self._names:
+            self._names[path] = name = self._shown(Path(path))
+            self.files[name] = path
+        return self._names[path]
+
+    def _shown(self, path: Path) -> str:
+        if path.is_relative_to(self._root):
+            return path.relative_to(self._root).as_posix()
+        parts = path.parts
+        for library in ("site-packages", "dist-packages"):
+            if library in parts:
+                return "/".join(parts[parts.index(library) + 1 :])
+        return "/".join(parts[-2:]) if len(parts) > 2 else path.name  # noqa: PLR2004  # its directory and name
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    for _ in range(_MAX_DEPTH):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
+def _wait_of(frame: FrameType) -> WaitCall | None:
+    """Return the wait of a frame of ``WebDriverWait.until`` or ``until_not``."""
+    known: Mapping[str, Any] = frame.f_locals
+    end_time, method = known.get("end_time"), known.get("method")
+    if not isinstance(end_time, float) or method is None:
+        return None
+    seconds = getattr(known.get("self"), "_timeout", 0.0)
+    name = str(getattr(method, "__qualname__", type(method).__name__))
+    if name.endswith("<lambda>"):
+        name = "lambda"  # the rest names the test
+    is_not = "not " if frame.f_code.co_name == "until_not" else ""
+    wait = Wait(
+        is_not + name.partition(".<locals>")[0],
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+        _locator_in(method),
+        str(known.get("message") or ""),
+    )
+    return WaitCall((id(frame), end_time), wait)
+
+
+def _locator_in(method: object) -> Locator | None:
+    """Return the locator that a condition of Selenium looks for."""
+    for cell in getattr(method, "__closure__", None) or ():
+        try:
+            content: object = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+        if isinstance(content, tuple):
+            pair = cast("tuple[object, ...]", content)
+            if len(pair) == 2 and all(isinstance(part, str) for part in pair):  # noqa: PLR2004
+                return Locator(str(pair[0]), str(pair[1]))
+    return None

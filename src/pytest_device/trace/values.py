@@ -1,0 +1,217 @@
+"""What a test and its devices did, as frozen values. All texts in them are masked already."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Group = Literal["", "getter", "configuration"]
+"""``getter`` and ``configuration`` are noise: Playwright's viewer hides them unless asked."""
+
+Level = Literal["debug", "info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A line of the suite that made a call; ``file`` is relative to the root of the tests."""
+
+    file: str
+    line: int
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A position on a device's screen, in the units of its tree."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The bounds of an element, in the units of its tree."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error: its kind, such as ``no such element`` or ``AssertionError``, and its message."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """How the suite looks for an element, such as ``accessibility id`` and ``sign-in``."""
+
+    using: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.using} {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A polling wait, such as Selenium's: what it waits for, and for how many seconds at most.
+
+    ``condition`` is the name of the condition, such as ``presence_of_element_located``.
+    """
+
+    condition: str
+    timeout_seconds: float
+    locator: Locator | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of a test. ``key`` is unique in a process, ``name`` that of its marker."""
+
+    key: str
+    name: str
+    platform: str
+    controller: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of an action."""
+
+    name: str
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A command of a device, a wait, or a step of a test.
+
+    Recorded when it begins, with ``end`` None, and again, under the same ``key``, when it ends and
+    when something is added to it. Times are milliseconds of the recorder's clock.
+    """
+
+    key: str
+    parent: str
+    start: float
+    kind: Literal["command", "wait", "step"]
+    class_name: str
+    method: str
+    title: str
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stack: Sequence[Frame] = ()
+    """The lines of the suite that made the call, the innermost first."""
+    device: Device | None = None
+    group: Group = ""
+    is_acting: bool = False
+    """Whether it may change what the device shows."""
+    locator: Locator | None = None
+    """What it looks for, or the element that it acts on."""
+    wait: Wait | None = None
+    end: float | None = None
+    point: Point | None = None
+    box: Box | None = None
+    result: Any = None
+    error: Failure | None = None
+    attachments: Sequence[Attachment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A screenshot. ``action`` is the key of the action that it shows, empty if it shows none."""
+
+    device: Device
+    time: float
+    content: bytes = field(repr=False)
+    content_type: str
+    width: int
+    height: int
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a screen.
+
+    ``attributes`` are those that its platform names; ``role``, ``name`` and ``text`` are the same
+    for every platform.
+    """
+
+    role: str
+    name: str = ""
+    text: str = ""
+    box: Box | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    children: Sequence["Element"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The elements of a screen; ``source`` is the controller's own text of them."""
+
+    device: Device
+    time: float
+    source: str = field(repr=False)
+    content_type: str
+    elements: Sequence[Element] = ()
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a device's log. ``time`` is when it was read; the device's own time is in the text."""
+
+    device: Device
+    time: float
+    level: Level
+    text: str
+    source: str
+    """The log, such as ``logcat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request to a controller and its response. ``url`` has no host: that gives access."""
+
+    device: Device
+    action: str
+    start: float
+    end: float
+    method: str
+    url: str
+    status: int
+    request: str = ""
+    response: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Text that the test wrote."""
+
+    time: float
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TestError:
+    """The error of a test, with the lines of the suite that led to it, the innermost first."""
+
+    time: float
+    failure: Failure
+    stack: Sequence[Frame] = ()
+
+
+Value = Action | Picture | Tree | LogLine | Exchange | Output | TestError
+
+
+class Sink(Protocol):
+    """Receives each value once it is masked, in the order in which they happen."""
+
+    def add(self, value: Value, /) -> None: ...

@@ -1,0 +1,97 @@
+"""Serves Playwright's pages, its trace viewer or a report, on this machine and to this user only."""
+
+import mimetypes
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from pytest_device.redact import is_loopback_authority
+from pytest_device.same_user import is_permitted
+
+VIEWER: Final = Path("lib/vite/traceViewer")
+"""The viewer in the directory of `playwright-core`."""
+_TRACE: Final = "/trace.zip"
+_TYPES: Final = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
+"""Types that a machine may have changed: a browser runs no script of another type."""
+
+
+def installed_viewers(directory: Path) -> list[Path]:
+    """Return the viewers that are installed: those of Python's Playwright, and of the npm project of a directory."""
+    spec = find_spec("playwright")
+    places = [
+        Path(place, "driver/package")
+        for place in (spec and spec.submodule_search_locations) or ()
+    ]
+    places += [
+        above / "node_modules/playwright-core"
+        for above in (directory, *directory.parents)
+    ]
+    viewers = (place / VIEWER for place in places)
+    return [viewer for viewer in viewers if (viewer / "index.html").is_file()]
+
+
+@contextmanager
+def served(
+    page: Path, trace: Path | None = None, port: int = 0
+) -> Generator[tuple[str, Any]]:
+    """Serve a directory during the block; yield the URL of its page and the server, whose loop the caller runs.
+
+    With a trace, the directory is the viewer's, and the URL opens the trace in it.
+
+    Raises OSError if the port is in use.
+    """
+    root = page.resolve()
+
+    class Handler(_Handler):
+        files = root
+        archive = trace
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        base = f"http://127.0.0.1:{server.server_port}"
+        # The viewer's worker fetches the trace: only an absolute URL means the same there.
+        query = f"?trace={quote(base + _TRACE, safe='')}" if trace else ""
+        yield f"{base}/index.html{query}", server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    files: Path
+    archive: Path | None
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:  # the name that the base class calls
+        """Answer with a file of the viewer, or the trace."""
+        is_own = is_permitted(self.client_address, self.connection.getsockname())
+        if not (is_own and is_loopback_authority(self.headers.get("Host", ""))):
+            self.send_error(403)
+            return
+        path = self._file()
+        try:
+            content = path.read_bytes() if path else None
+        except OSError:
+            content = None
+        if path is None or content is None:
+            self.send_error(404)
+            return
+        guessed = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        self.send_response(200)
+        self.send_header("Content-Type", _TYPES.get(path.suffix, guessed))
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _file(self) -> Path | None:
+        """Return the requested file; None if it is not one of the viewer's."""
+        name = unquote(urlsplit(self.path).path)
+        if name == _TRACE and self.archive:
+            return self.archive
+        path = (self.files / name.lstrip("/")).resolve()
+        return path if path.is_relative_to(self.files) and path.is_file() else None
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # of the base class
+        """Log nothing: the command prints the URL."""

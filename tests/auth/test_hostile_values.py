@@ -1,0 +1,239 @@
+"""Values that a careless or hostile provider, web page or app sends: ID tokens, keys, redirects and hosts."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from pytest_device import auth
+from pytest_device.auth.provider import Client, IdentityProvider
+from pytest_device.auth.urls import is_redirect
+from pytest_device.errors import AuthError
+from tests.auth.test_basic_list_client import KEY, Provider, claims, published
+
+assert KEY.private_key
+PRIVATE_KEY = KEY.private_key
+REDIRECT = "http://127.0.0.1/callback"
+
+
+def part(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def signed(token_claims: dict[str, Any], key: rsa.RSAPrivateKey) -> str:
+    """Return an ID token, whatever its claims are."""
+    content = f"{part({'alg': 'RS256', 'kid': '1'})}.{part(token_claims)}"
+    signature = key.sign(content.encode(), PKCS1v15(), SHA256())
+    return f"{content}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+
+def sign_in(provider: Provider, **changes: object) -> auth.TokenResponse:
+    provider.id_token = signed(claims(**changes), PRIVATE_KEY)
+    return provider.sign_in()
+
+
+NOT_TIMES = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    "never",
+    True,
+    None,
+    [],
+    10**400,
+]
+
+
+@pytest.mark.parametrize("value", NOT_TIMES, ids=repr)
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("exp", "it has expired"),
+        ("iat", "it was issued in the future"),
+        ("nbf", "it is not valid yet"),
+    ],
+)
+def test_a_time_that_is_no_finite_number_is_refused(
+    name: str, problem: str, value: object
+) -> None:
+    token_claims = {**claims(), name: value}
+    provider = Provider(id_token=signed(token_claims, PRIVATE_KEY))
+
+    with pytest.raises(AuthError, match=problem):
+        provider.sign_in()
+
+
+def test_an_id_token_is_not_valid_before_its_time() -> None:
+    now = claims()["iat"]
+
+    with pytest.raises(AuthError, match="it is not valid yet"):
+        sign_in(Provider(), nbf=now + 3600)
+    assert sign_in(Provider(), nbf=now).id_token
+    assert sign_in(Provider(), nbf=now + 30).id_token  # within the skew of clocks
+
+
+@pytest.mark.parametrize("subject", [7, ["ada"], {"id": "ada"}, True, "", 0])
+def test_a_subject_that_is_no_text_is_refused(subject: object) -> None:
+    with pytest.raises(AuthError, match="it does not name a user"):
+        sign_in(Provider(), sub=subject)
+
+
+def test_a_short_rsa_key_verifies_nothing() -> None:
+    key = rsa.generate_private_key(65537, 1024)
+    modulus = key.public_key().public_numbers().n.to_bytes(128)
+    weak = {
+        "kty": "RSA",
+        "n": base64.urlsafe_b64encode(modulus).decode(),
+        "e": "AQAB",
+        "kid": "1",
+    }
+    provider = Provider(keys={"keys": [weak]}, id_token=signed(claims(), key))
+
+    with pytest.raises(AuthError, match="its signature cannot be verified"):
+        provider.sign_in()
+
+
+FOREIGN_KEYS: list[object] = [
+    {"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA", "kid": "2"},
+    {"kty": "OKP", "crv": "Ed9999", "x": "AA", "kid": "2"},
+    {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA", "kid": "2"},
+    {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "2"},
+    {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "2"},
+    {"kid": "2"},
+    "text",
+    None,
+]
+
+
+@pytest.mark.parametrize("key", FOREIGN_KEYS, ids=str)
+def test_a_key_of_an_unknown_kind_is_ignored(key: object) -> None:
+    keys = {"keys": [key, *published(KEY)["keys"]]}
+
+    assert sign_in(Provider(keys=keys)).id_token
+    with pytest.raises(AuthError, match="its signature cannot be verified"):
+        sign_in(Provider(keys={"keys": [key]}))
+
+
+def returned(query: str) -> str:
+    return f"{REDIRECT}?{query}"
+
+
+def flow(url: str) -> auth.AuthSessionResult:
+    """Return the result of a sign-in whose browser returns to a URL."""
+    request = auth.AuthRequest({"clientId": "c", "redirectUri": REDIRECT, "state": "s"})
+    return request.prompt(
+        {"authorizationEndpoint": "https://idp.example/authorize"},
+        browser=lambda _url: url,
+    )
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["state=s&code=a&code=b", "state=s&code=a&code=a", "state=s&state=s&code=a", "state=s&state=x&code=a",
+     "state=s&code=a&iss=i&iss=i", "code=q&state=s#code=h&code=i"],
+)  # fmt: skip
+def test_a_parameter_that_is_returned_twice_is_refused(response: str) -> None:
+    request = auth.AuthRequest({"clientId": "c", "redirectUri": REDIRECT, "state": "s"})
+
+    for result in (
+        flow(returned(response)),
+        request.parse_return_url(returned(response)),
+    ):
+        assert result.type == "error"
+        assert result.error
+        assert result.error.code == "repeated_parameter"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "code=q&state=s#code=h",
+        "code=q&state=x#state=s",
+        "code=q&state=s&iss=a#iss=b",
+        "error=denied&state=s#error=x",
+    ],
+)
+def test_a_fragment_does_not_override_the_query_in_a_sign_in(response: str) -> None:
+    result = flow(returned(response))
+
+    assert result.type == "error"
+    assert result.error
+    assert result.error.code == "repeated_parameter"
+
+
+@pytest.mark.parametrize(
+    "response", ["code=q&state=s#_=_", "code=q&state=s#code=q", "a=1#code=q&state=s"]
+)
+def test_a_fragment_that_does_not_contradict_the_query_is_read(response: str) -> None:
+    result = flow(returned(response))
+
+    assert (result.type, result.params["code"]) == ("success", "q")
+
+
+@pytest.mark.parametrize("sign", ["\t", "\n", "\r"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/call{}back?code=q",
+        "http://127.0{}.0.1/callback",
+        "ht{}tp://127.0.0.1/callback",
+    ],
+)
+def test_a_tab_or_line_end_makes_another_address(url: str, sign: str) -> None:
+    assert not is_redirect(url.format(sign), REDIRECT)
+    assert is_redirect(url.format(""), REDIRECT)
+    assert flow(f"{url.format(sign)}?code=q&state=s").type == "error"
+
+
+@pytest.mark.parametrize("sign", ["%09", "%0A", "%0D"])
+def test_a_provider_does_not_redirect_to_an_address_with_a_tab(sign: str) -> None:
+    with (
+        IdentityProvider(
+            clients=[Client("c", [REDIRECT])], automatic_user="user"
+        ) as provider,
+        httpx.Client() as http,
+    ):
+        query = f"client_id=c&response_type=code&redirect_uri=http://127.0.0.1:7{sign}/callback"
+        reply = http.get(f"{provider.issuer}/authorize?{query}")
+
+    assert reply.status_code == 400
+    assert "redirect_uri is not registered" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "status"),
+    [
+        (None, "", 200),
+        (None, "attacker.example", 421),
+        (None, "127.0.0.1:1", 421),
+        (None, "127.0.0.1", 421),
+        (None, "[::1]", 421),
+        ("https://tunnel.example/idp", "", 200),
+        ("https://tunnel.example/idp", "tunnel.example", 200),
+        ("https://tunnel.example/idp", "Tunnel.Example:443", 200),
+        ("https://tunnel.example/idp", "tunnel.example:8443", 421),
+        ("https://tunnel.example:8443", "tunnel.example:8443", 200),
+        ("https://tunnel.example:443", "tunnel.example", 200),
+        ("https://tunnel.example", "other.example", 421),
+    ],
+)
+def test_a_provider_answers_under_its_own_addresses_only(
+    public_url: str | None, host: str, status: int
+) -> None:
+    with (
+        IdentityProvider(
+            clients=[Client("c", [REDIRECT])], public_url=public_url
+        ) as provider,
+        httpx.Client() as http,
+    ):
+        headers = {"host": host} if host else {}
+        reply = http.get(
+            f"{provider.local_url}/.well-known/openid-configuration", headers=headers
+        )
+
+    assert reply.status_code == status

@@ -1,0 +1,198 @@
+"""The budget of a run in device minutes, and what the run says about its minutes and their price."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+SUITE = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_uses_its_device(device_session, number): pass
+"""
+NO_TEST_FAILED = 11
+
+
+def creates(service: FaultyService) -> int:
+    return sum(operation == "create" for operation, _ in service.requests())
+
+
+def report_of(pytester: pytest.Pytester) -> dict[str, Any]:
+    path = pytester.path / "device-report" / "device-run.json"
+    report: dict[str, Any] = json.loads(path.read_text())
+    return report
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_a_plan_beyond_the_budget_is_refused_before_a_session_is_created(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "5"))
+
+    result = pytester.runpytest(
+        "--device-budget-minutes=2", "--device-budget-action=refuse", *options
+    )
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [*result.outlines, *result.errlines]
+    refusals = [
+        line
+        for line in lines
+        if re.match(
+            r"ERROR: the plan needs about 6\.\d device minutes, but the bud", line
+        )
+    ]
+    assert len(refusals) == 1
+    assert creates(service) == 0
+
+
+@pytest.mark.parametrize("action", ["warn", "stop"])
+def test_otherwise_the_summary_says_once_that_the_plan_exceeds_the_budget(
+    pytester: pytest.Pytester, service: FaultyService, action: str
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "5"))
+
+    result = pytester.runpytest(
+        "--device-budget-minutes=2", f"--device-budget-action={action}", "-n2"
+    )
+
+    assert result.ret == 0
+    assert creates(service) == 5
+    notes = [line for line in result.outlines if line.startswith("the plan needs")]
+    assert len(notes) == 1
+    result.stdout.fnmatch_lines(["budget: 0.* of 2 minutes used"])
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_a_run_that_has_used_its_budget_creates_no_more_sessions(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "20"))
+
+    result = pytester.runpytest("--device-budget-minutes=0.02", *options)
+
+    assert result.ret == NO_TEST_FAILED
+    assert 1 <= creates(service) < 20
+    assert result.parseoutcomes()["passed"] == creates(service)
+    result.stdout.fnmatch_lines(
+        ["budget: *the budget of 0.02 device minutes is used up *affected*"]
+    )
+    report = report_of(pytester)
+    (cause,) = report["causes"]
+    assert cause["verdict"] == "budget"
+    assert report["budget_minutes"] == 0.02
+
+
+def test_with_warn_the_run_goes_on(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "5"))
+
+    result = pytester.runpytest(
+        "--device-budget-minutes=0.001", "--device-budget-action=warn"
+    )
+
+    assert result.ret == 0
+    assert creates(service) == 5
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("price", ["cheap", "nan", "-1", "1,5"])
+def test_a_price_that_is_no_number_is_one_line_and_changes_no_result(
+    pytester: pytest.Pytester, price: str
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "1"))
+
+    result = pytester.runpytest(f"--device-minute-price={price}")
+
+    assert result.ret == 0
+    lines = [line for line in result.outlines if "minute-price" in line]
+    assert lines == [
+        f"--device-minute-price={price!r} must be a number that is not negative, for example 0.05: no cost is shown"
+    ]
+    assert report_of(pytester)["cost"] is None
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    ("rounding", "shown", "minutes"),
+    [
+        ("exact", r"boots included, not rounded", None),
+        ("session", r"each session rounded up to a minute", "3.0000"),
+        ("run", r"rounded up to a minute", "1.0000"),
+    ],
+)
+def test_the_cost_names_its_price_and_its_rounding(
+    pytester: pytest.Pytester, rounding: str, shown: str, minutes: str | None
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "3"))
+
+    result = pytester.runpytest(
+        "--device-minute-price=0.5", f"--device-minute-rounding={rounding}"
+    )
+
+    (line,) = [line for line in result.outlines if line.startswith("cost: ")]
+    assert re.search(rf" minutes at 0\.5, .*{shown}\)$", line)
+    cost = report_of(pytester)["cost"]
+    assert cost["rounding"] == rounding
+    assert minutes is None or cost["minutes"] == minutes
+    assert float(cost["amount"]) == pytest.approx(float(cost["minutes"]) / 2, abs=1e-3)
+
+
+@pytest.mark.usefixtures("service")
+def test_without_a_price_there_is_no_cost(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "1"))
+
+    result = pytester.runpytest()
+
+    result.stdout.no_fnmatch_line("cost: *")
+    assert report_of(pytester)["cost"] is None
+
+
+OWNED = """
+import pytest
+
+@pytest.mark.owner("checkout")
+@pytest.mark.device(platform="android", share="run")
+@pytest.mark.parametrize("number", range(3))
+def test_shares(device_session, number): pass
+
+@pytest.mark.device(platform="ios")
+def test_alone(device_session): pass
+"""
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_the_minutes_add_up_by_platform_and_owner(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makepyfile(OWNED)
+
+    result = pytester.runpytest(*options)
+
+    result.stdout.fnmatch_lines(
+        ["device minutes: * paid, of these * wasted*; about * saved*; * waited"]
+    )
+    result.stdout.fnmatch_lines(["by platform: android *, ios *"])
+    result.stdout.fnmatch_lines(["by owner: checkout *, no owner *"])
+    minutes = report_of(pytester)["minutes"]
+    wasted = sum(minutes["wasted"].values())
+    assert minutes["used"] + wasted == pytest.approx(minutes["paid"], abs=0.01)
+    assert sum(minutes["by_platform"].values()) == pytest.approx(
+        minutes["paid"], abs=0.01
+    )
+    assert sum(minutes["by_owner"].values()) == pytest.approx(minutes["paid"], abs=0.01)
+    # Two of the three tests needed no boot of their own.
+    (shared,) = [
+        one for one in report_of(pytester)["sessions"] if one["platform"] == "android"
+    ]
+    assert minutes["saved"]["shared"] == pytest.approx(
+        2 * shared["boot_seconds"] / 60, abs=0.002
+    )
+    assert len(shared["tests"]) == 3

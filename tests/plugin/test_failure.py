@@ -1,0 +1,414 @@
+"""What a run leaves of its failed tests: real devices of a local service, one run for all tests of this module."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+APP = """<!doctype html><meta name="viewport" content="width=device-width"><title>Shop</title>
+<h1 aria-label="title">Shop</h1>
+<input aria-label="username"><input type="password" aria-label="password">
+<button aria-label="sign-in" onclick="console.log('signing in')">Sign in</button>
+<button id="help" disabled>Help me</button>
+"""
+TYPED = "correct-horse-battery"
+"""What the suite types into the password field."""
+CORE = "planted-core-of-a-secret"
+SUITE = f"""
+import os, pytest
+from selenium.webdriver.support import expected_conditions as EC
+from selenium.webdriver.support.wait import WebDriverWait
+
+ID = "accessibility id"
+PASSWORD = os.environ["PASSWORD"]
+android = dict(platform="android", type="appium", application_archive_url=os.environ["PAGE"] + "app.zip")
+ios = dict(android, platform="ios")
+
+@pytest.fixture
+def signed_in(device_driver):
+    device_driver.find_element(ID, "pasword")
+
+@pytest.mark.device(**android)
+class TestAndroid:
+    def test_finds_nothing(self, device_driver):
+        url = "https://reader:{CORE}@archives.invalid/"
+        device_driver.find_element(ID, "password").send_keys(PASSWORD)
+        device_driver.find_element(ID, "sign-in").click()
+        device_driver.find_element(ID, "sign-out").click()
+
+    def test_waits(self, device_driver):
+        device_driver.find_element(ID, "username").click()
+        WebDriverWait(device_driver, 0.6).until(EC.presence_of_element_located((ID, "sign-out")))
+
+    def test_waits_for_one_that_is_disabled(self, device_driver):
+        WebDriverWait(device_driver, 0.6).until(EC.element_to_be_clickable(("id", "help")), "no help")
+
+    def test_waits_with_a_function(self, device_driver):
+        WebDriverWait(device_driver, 0.6).until(lambda driver: driver.find_element("id", "halp"))
+
+    def test_compares(self, device_driver):
+        assert device_driver.find_element(ID, "sign-in").text == "Sign out"
+
+    def test_is_set_up(self, signed_in):
+        pass
+
+    def test_passes(self, device_driver):
+        assert device_driver.find_element(ID, "sign-in").text == "Sign in"
+
+@pytest.mark.device("alice", **android)
+@pytest.mark.device("bob", **ios)
+def test_has_two_devices(device_drivers):
+    device_drivers["alice"].find_element(ID, "sign-in").click()
+    device_drivers["bob"].find_element("-ios predicate string", "label == 'sign-out'")
+
+@pytest.mark.device(platform="android")
+def test_uses_agent_device(device_agent_device):
+    device_agent_device.open(os.environ["PAGE"])
+    device_agent_device.wait("label=sign-in")
+    device_agent_device.press("label=sign-out")
+
+@pytest.mark.device(platform="ios", type="argent")
+def test_uses_argent(device_argent):
+    device_argent.call("open-url", url=os.environ["PAGE"])
+    device_argent.call("await-ui-element", condition="exists", selector={{"text": "Sign in"}}, timeoutMs=20000)
+    raise LookupError("nothing else is there")
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    directory: Path
+    output: str
+
+    def folder(self, test: str) -> Path:
+        """Return the directory of the only attempt at a test."""
+        (folder,) = (self.directory / "left").glob(f"*{test}-????????")
+        return folder
+
+    def failure(self, test: str) -> dict[str, Any]:
+        failure: dict[str, Any] = json.loads(
+            (self.folder(test) / "failure.json").read_text()
+        )
+        return failure
+
+    def text(self, test: str) -> str:
+        return (self.folder(test) / "failure.md").read_text()
+
+    def section(self, test: str) -> str:
+        """Return what the terminal shows of a test."""
+        _, _, rest = self.output.partition(f" {test} _")
+        return rest.partition("\n____")[0]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Log nothing."""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The app, as a page and as an archive."""
+    directory = tmp_path_factory.mktemp("app")
+    (directory / "index.html").write_text(APP)
+    with zipfile.ZipFile(directory / "app.zip", "w") as archive:
+        archive.writestr("index.html", APP)
+
+    handler = partial(_Quiet, directory=str(directory))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, page: str, cache_dir: Path) -> Run:
+    directory = tmp_path_factory.mktemp("suite")
+    (directory / "test_it.py").write_text(SUITE)
+    (directory / "pytest.ini").write_text("[pytest]\n")
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
+            *("--device-local", "--device-artifacts-dir=left"),
+            *("--junitxml=report.xml", "--html=html/report.html"),
+        ],
+        cwd=directory,
+        env={
+            **os.environ,
+            "PAGE": page,
+            "PASSWORD": TYPED,
+            "XDG_CACHE_HOME": str(cache_dir.parent),
+            "PYTEST_ADDOPTS": "",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Run(directory, ended.stdout + ended.stderr)
+
+
+def test_a_locator_that_finds_nothing_is_reported_with_the_nearest_element(
+    run: Run,
+) -> None:
+    failure = run.failure("finds_nothing")
+
+    assert failure["version"] == 1
+    assert failure["error"]["type"] == "NoSuchElementException"
+    assert failure["nearest"]["locator"] == {
+        "using": "accessibility id",
+        "value": "sign-out",
+    }
+    (nearest, *_) = failure["nearest"]["elements"]
+    assert nearest["accessibility_id"] == "sign-in"
+    assert nearest["locators"][0] == {"using": "accessibility id", "value": "sign-in"}
+    assert nearest["bounds"]["width"] > 0
+    line = "accessibility id 'sign-out': no match; nearest 'sign-in'"
+    assert failure["nearest"]["summary"] == line
+    assert f"- {line}" in run.text("finds_nothing")
+
+
+def test_the_terminal_has_a_line_for_the_nearest_element_and_one_for_the_directory(
+    run: Run,
+) -> None:
+    lines = run.section("TestAndroid.test_finds_nothing").splitlines()
+
+    assert "accessibility id 'sign-out': no match; nearest 'sign-in'" in lines
+    folder = run.folder("finds_nothing").relative_to(run.directory)
+    assert f"artifacts: {folder}" in lines
+
+
+def test_the_failing_line_is_shown_with_ten_around_it(run: Run) -> None:
+    source = run.failure("finds_nothing")["source"]
+
+    assert (source["file"], source["function"]) == ("test_it.py", "test_finds_nothing")
+    assert "sign-out" in source["lines"][source["line"] - source["first"]]
+    assert len(source["lines"]) == 21
+    assert any(line.startswith("> ") for line in run.text("finds_nothing").splitlines())
+
+
+def test_the_actions_before_the_failure_are_named_with_their_lines(run: Run) -> None:
+    actions = run.failure("finds_nothing")["actions"]
+
+    titles = [action["title"] for action in actions]
+    assert titles == [
+        "Find accessibility id 'password'",
+        "Type *** into accessibility id 'password'",
+        "Find accessibility id 'sign-in'",
+        "Tap accessibility id 'sign-in'",
+        "Find accessibility id 'sign-out'",
+    ]
+    assert actions[-1]["error"]
+    assert actions[-1]["at"].startswith("test_it.py:")
+    assert actions[0]["seconds_before"] > actions[-1]["seconds_before"] > 0
+
+
+def test_log_lines_since_the_last_action_are_shown(run: Run) -> None:
+    log = run.failure("finds_nothing")["log"]
+
+    assert any("signing in" in line["text"] for line in log)
+
+
+@pytest.mark.parametrize(
+    ("test", "condition", "locator", "message"),
+    [
+        (
+            "waits",
+            "presence_of_element_located",
+            {"using": "accessibility id", "value": "sign-out"},
+            "",
+        ),
+        (
+            "waits_for_one_that_is_disabled",
+            "element_to_be_clickable",
+            {"using": "id", "value": "help"},
+            "no help",
+        ),
+        (
+            "waits_with_a_function",
+            "lambda",
+            {"using": "id", "value": "halp"},
+            "",
+        ),
+    ],
+)
+def test_a_wait_that_ended_in_vain_says_for_what_and_how_long(
+    run: Run, test: str, condition: str, locator: dict[str, str], message: str
+) -> None:
+    waited = run.failure(test)["waited"]
+
+    assert (waited["condition"], waited["locator"]) == (condition, locator)
+    assert (waited["timeout_seconds"], waited["message"]) == (0.6, message)
+    assert waited["seconds"] >= 0.6
+    line = f"waited {waited['seconds']:.1f} s (timeout 0.6 s) for {condition} of "
+    assert line in run.section(f"TestAndroid.test_{test}")
+
+
+def test_a_wait_is_one_action_with_the_error_of_its_last_command(run: Run) -> None:
+    actions = run.failure("waits")["actions"]
+
+    (wait,) = [action for action in actions if action["title"].startswith("Wait for")]
+    assert "sign-out" in wait["error"]
+    assert not any("Find" in a["title"] and "sign-out" in a["title"] for a in actions)
+
+
+def test_an_element_that_is_there_is_said_to_be_there(run: Run) -> None:
+    summary = run.failure("waits_for_one_that_is_disabled")["nearest"]["summary"]
+
+    assert summary == "id 'help': on the screen now (disabled)"
+
+
+def test_an_error_that_is_not_about_an_element_has_no_nearest_one(run: Run) -> None:
+    failure = run.failure("compares")
+
+    assert failure["error"]["type"] == "AssertionError"
+    assert (failure["nearest"], failure["waited"]) == (None, None)
+    assert failure["tree"][0]["elements"]
+
+
+def test_a_failed_setup_is_taken_before_the_driver_quits(run: Run) -> None:
+    failure = run.failure("is_set_up")
+
+    assert failure["when"] == "setup"
+    assert failure["source"]["function"] == "signed_in"
+    assert failure["nearest"]["summary"].endswith("no match; nearest 'password'")
+    assert "screenshot.png" in failure["files"]
+
+
+def test_a_passed_test_leaves_nothing(run: Run) -> None:
+    assert list((run.directory / "left").glob("*test_passes-*")) == []
+
+
+def test_several_devices_have_their_own_files_and_the_failing_one_is_named(
+    run: Run,
+) -> None:
+    failure = run.failure("has_two_devices")
+
+    assert [device["name"] for device in failure["device"]] == ["alice", "bob"]
+    assert [tree["dialect"] for tree in failure["tree"]] == ["android", "ios"]
+    assert failure["nearest"]["device"] == "bob"
+    (nearest, *_) = failure["nearest"]["elements"]
+    assert (nearest["type"], nearest["label"]) == ("XCUIElementTypeButton", "sign-in")
+    assert {"alice/screenshot.png", "bob/screenshot.png"} <= set(failure["files"])
+
+
+@pytest.mark.parametrize(
+    ("test", "dialect", "label"),
+    [
+        ("uses_agent_device", "agent-device", "sign-in"),
+        ("uses_argent", "argent", "sign-in"),
+    ],
+)
+def test_other_controllers_leave_picture_and_tree(
+    run: Run, test: str, dialect: str, label: str
+) -> None:
+    failure = run.failure(test)
+
+    (tree,) = failure["tree"]
+    assert tree["dialect"] == dialect
+    assert label in {element.get("label") for element in tree["elements"]}
+    picture = (run.folder(test) / "screenshot.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert label in (run.folder(test) / "screen.txt").read_text()
+
+
+def test_a_selector_of_agent_device_has_a_nearest_element(run: Run) -> None:
+    summary = run.failure("uses_agent_device")["nearest"]["summary"]
+
+    assert summary == (
+        "label 'sign-out': no match; nearest selector 'label=\"sign-in\"'"
+    )
+
+
+@pytest.mark.parametrize("test", ["finds_nothing", "uses_agent_device", "uses_argent"])
+def test_the_pages_of_a_local_session_are_kept(run: Run, test: str) -> None:
+    folder = run.folder(test)
+
+    assert "<style>" in (folder / "session.html").read_text()
+    assert "<script" not in (folder / "session.html").read_text()
+    timeline = json.loads((folder / "timeline.json").read_text())["data"]["timeline"]
+    assert any("session ready" in entry["text"] for entry in timeline)
+    assert (folder / "controller.log").read_text()
+
+
+def test_every_file_that_a_failure_names_is_there_and_the_others_are_not_its_own(
+    run: Run,
+) -> None:
+    for path in (run.directory / "left").rglob("failure.json"):
+        failure = json.loads(path.read_text())
+        there = {
+            file.relative_to(path.parent).as_posix()
+            for file in path.parent.rglob("*")
+            if file.is_file()
+        }
+        own = {"failure.json", "failure.md", "trace.zip"}
+        assert set(failure["files"]) == there - own
+        assert failure["missing"] == []
+        assert failure["verdict"] == "test"
+
+
+def test_no_file_contains_a_secret_a_typed_password_or_a_path_of_this_machine(
+    run: Run,
+) -> None:
+    home = str(run.directory)
+    files = [path for path in (run.directory / "left").rglob("*") if path.is_file()]
+    contents = {str(path): path.read_bytes() for path in files}
+    for path in files:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                contents |= {
+                    f"{path}/{name}": archive.read(name) for name in archive.namelist()
+                }
+
+    assert len(contents) > 100
+    for needle in (TYPED, CORE, home):
+        assert [
+            name for name, text in contents.items() if needle.encode() in text
+        ] == []
+
+
+def test_junit_has_the_devices_as_properties_and_the_files_as_attachments(
+    run: Run,
+) -> None:
+    cases = {
+        case.get("name"): case
+        for case in ET.parse(run.directory / "report.xml").iter("testcase")
+    }
+
+    properties = {
+        prop.get("name"): prop.get("value")
+        for prop in cases["test_has_two_devices"].iter("property")
+    }
+    assert properties["device_platform"] == "android, ios"
+    assert properties["device_attempt"] == "1"
+    assert float(properties["device_minutes"] or "") > 0
+    (output,) = cases["test_finds_nothing"].iter("system-out")
+    folder = run.folder("finds_nothing").relative_to(run.directory)
+    names = ("failure.md", "screenshot.png", "screen.txt", "trace.zip")
+    assert str(output.text).splitlines() == [
+        f"[[ATTACHMENT|{folder}/{name}]]" for name in names
+    ]
+    assert list(cases["test_passes"].iter("system-out")) == []
+
+
+def test_pytest_html_shows_the_picture_and_links_to_the_files(run: Run) -> None:
+    report = (run.directory / "html" / "report.html").read_text()
+
+    folder = run.folder("finds_nothing").name
+    assert f"../left/{folder}/failure.md" in report
+    assert f"../left/{folder}/trace.zip" in report
+    pictures = list((run.directory / "html" / "assets").glob("*.png"))
+    assert (run.folder("finds_nothing") / "screenshot.png").read_bytes() in [
+        picture.read_bytes() for picture in pictures
+    ]

@@ -1,0 +1,105 @@
+"""The page that Playwright makes of a run's report, in a real browser; and its other formats."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from selenium.webdriver import Chrome
+
+from pytest_device.testing import FaultyService
+from tests.cli.running import run
+from tests.plugin.test_device_report import EXPECTED, INI, SUITE
+from tests.service.stage import browser
+from tests.waiting import eventually
+
+TEXT = "return document.body.innerText"
+FOREIGN = """
+return performance.getEntriesByType('resource')
+  .map((entry) => entry.name)
+  .filter((name) => !/^(file|data|blob):/.test(name))
+"""
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Chrome]:
+    with browser() as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def caches(cache_dir: Path) -> dict[str, str]:
+    """The variables with which a command uses the programs of the user's own cache."""
+    return {"XDG_CACHE_HOME": str(cache_dir.parent), "PATH": os.environ["PATH"]}
+
+
+def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    chrome: Chrome,
+    caches: dict[str, str],
+) -> None:
+    pytester.makepyfile(SUITE)
+    pytester.makeini(INI)
+    for number in (1, 2):
+        directory = f"--device-report=machine-{number}"
+        pytester.runpytest(
+            directory, "--device-report-run=7", f"--device-shard={number}/2"
+        )
+    (pytester.path / "machine-2/broken.zip").write_bytes(b"PK")
+
+    done = run(
+        *("report", "--no-browser", "--format=html,junit,json,github"),
+        *("--output=merged", "machine-1", "machine-2"),
+        cwd=pytester.path,
+        **caches,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "left out: machine-2/broken.zip is no report" in done.stderr
+    (annotation,) = [
+        line for line in done.stdout.splitlines() if line.startswith("::error ")
+    ]
+    assert "the test's own error" in annotation
+    assert "line=10," in annotation
+    merged = pytester.path / "merged"
+    stats = json.loads((merged / "report.json").read_text())["stats"]
+    assert (stats["expected"], stats["unexpected"], stats["skipped"]) == (3, 1, 1)
+    cases = ET.parse(merged / "report.junit.xml").iter("testcase")
+    assert {case.get("name") for case in cases} == set(EXPECTED)
+
+    chrome.get(f"file://{merged}/page/index.html")
+    eventually(lambda: "test_without_device" in chrome.execute_script(TEXT), 20)
+    text = chrome.execute_script(TEXT)
+    # The page lists skipped tests only on request.
+    assert all(title in text for title in set(EXPECTED) - {"test_is_skipped"})
+    assert all(label in text for label in ("android", "ios", "no device", "smoke"))
+    chrome.get(f"file://{merged}/page/index.html#?q=test_fails%20s:failed")
+    chrome.find_element("link text", "test_fails").click()
+    eventually(lambda: "the test's own error" in chrome.execute_script(TEXT), 20)
+    shown = chrome.execute_script(TEXT)
+    assert "session page" in shown
+    assert "session.json" in shown
+    assert "assert count == 2" in shown
+    chrome.get(f"file://{merged}/page/index.html#?speedboard")
+    ids = [str(session["id"])[:8] for session in service.sessions()]
+    eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)
+    assert chrome.execute_script(FOREIGN) == []
+
+
+def test_bad_arguments_are_one_clear_line(
+    tmp_path: Path, caches: dict[str, str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+
+    unknown = run("report", "--format=pdf", "empty", cwd=tmp_path, **caches)
+    missing = run("report", "nowhere", cwd=tmp_path, **caches)
+    empty = run("report", "empty", cwd=tmp_path, **caches)
+
+    assert [done.returncode for done in (unknown, missing, empty)] == [2, 2, 2]
+    assert "unknown format 'pdf'; the formats are html, junit" in unknown.stderr
+    assert "nowhere is not a directory" in missing.stderr
+    assert "no report in empty: a run with devices writes one" in empty.stderr
+    assert [done.stderr.count("\n") for done in (unknown, missing, empty)] == [1, 1, 1]

@@ -1,0 +1,306 @@
+"""Tests that run again because their device failed, and only then."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+SUITE = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_uses_its_device(device_session, number):
+    assert device_session.status == "in-progress"
+"""
+FAILS = """
+@pytest.mark.parametrize("number", range(3))
+def test_fails_itself(device_session, number):
+    assert number < 0
+"""
+RETRY = "--device-retry-infrastructure=1"
+INFRASTRUCTURE_ONLY = 10
+"""The exit status of a run in which only infrastructure failed."""
+
+
+def creates(service: FaultyService) -> int:
+    return sum(operation == "create" for operation, _ in service.requests())
+
+
+def in_devices_section(result: pytest.RunResult, pattern: str) -> list[str]:
+    return [line for line in result.outlines if re.search(pattern, line)]
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_a_suite_with_a_few_infrastructure_faults_is_green_and_shows_each_retry(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    for number in (10, 40):
+        service.add_fault("boot", "fail", skip=number, times=1)
+    pytester.makepyfile(SUITE.replace("COUNT", "50"))
+
+    result = pytester.runpytest(RETRY, "--junitxml=junit.xml", *options)
+
+    assert result.ret == 0
+    assert result.parseoutcomes() == {"passed": 50, "rerun": 2}
+    assert creates(service) == 52
+    suite = ET.parse(pytester.path / "junit.xml").getroot()[0]
+    assert suite.attrib["failures"] == suite.attrib["errors"] == "0"
+    attempts = suite.findall(".//skipped")
+    assert len(attempts) == 2
+    assert all("infrastructure: " in str(one.get("message")) for one in attempts)
+    verdicts = suite.findall(".//property[@name='device_verdict']")
+    assert [one.get("value") for one in verdicts] == ["infrastructure"] * 2
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_failures_of_tests_are_as_many_with_retries_as_without(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(SUITE.replace("COUNT", "10") + FAILS)
+    without = pytester.runpytest(*options)
+    for number in (3, 9):
+        service.add_fault("boot", "fail", skip=number, times=1)
+
+    result = pytester.runpytest(RETRY, *options)
+
+    assert without.ret == result.ret == 1
+    assert without.parseoutcomes() == {"passed": 10, "failed": 3}
+    assert result.parseoutcomes() == {"passed": 10, "failed": 3, "rerun": 2}
+
+
+LOSES = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+def test_loses_its_device(device_session, attempts, service):
+    attempts.append(device_session.id)
+    if len(attempts) == 1:
+        service.expire(device_session.id)
+        service.wait_for_end(str(device_session.id))
+        raise ConnectionError("the device is gone")
+    assert len(set(attempts)) == 2
+"""
+CONFTEST = """
+import os, time
+import pytest
+from pytest_device.local import LocalService
+import httpx
+
+class Service:
+    def __init__(self):
+        self._http = httpx.Client(
+            base_url=os.environ["DEVICE_URL"] + "/testing",
+            headers={"Authorization": "Bearer " + os.environ["DEVICE_TOKEN"]},
+        )
+
+    def close(self):
+        self._http.close()
+
+    def expire(self, session_id):
+        self._http.post(f"/sessions/{session_id}/expire").raise_for_status()
+
+    def wait_for_end(self, session_id):
+        for _ in range(200):
+            sessions = self._http.get("/sessions").json()["data"]
+            if {"id": session_id, "status": "in-progress"}.items() <= next(
+                one for one in sessions if one["id"] == session_id
+            ).items():
+                time.sleep(0.05)
+            else:
+                return
+        raise AssertionError("the session did not end")
+
+ATTEMPTS = []
+
+@pytest.fixture
+def attempts():
+    return ATTEMPTS
+
+@pytest.fixture
+def service():
+    service = Service()
+    yield service
+    service.close()
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_test_that_loses_its_device_runs_again_on_another_session(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(LOSES)
+
+    result = pytester.runpytest(RETRY, *options)
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    assert result.ret == 0
+    assert creates(service) == 2
+
+
+def test_without_the_option_nothing_runs_again(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(LOSES)
+
+    result = pytester.runpytest()
+
+    assert result.parseoutcomes() == {"errors": 1}
+    assert result.ret == INFRASTRUCTURE_ONLY
+    assert creates(service) == 1
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_the_quota_limits_the_retries_of_all_workers(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    for number in (0, 4, 8, 12):
+        service.add_fault("boot", "fail", skip=number, times=1)
+    pytester.makepyfile(SUITE.replace("COUNT", "16"))
+
+    result = pytester.runpytest(RETRY, "--device-retry-quota=2", *options)
+
+    assert result.parseoutcomes() == {"passed": 14, "errors": 2, "rerun": 2}
+    result.stdout.fnmatch_lines(
+        ["*the run's 2 retries are used up (--device-retry-quota)*"]
+    )
+    assert result.ret == INFRASTRUCTURE_ONLY
+
+
+def test_a_retry_is_never_made_beyond_the_breaker(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=20)
+    pytester.makepyfile(SUITE.replace("COUNT", "5"))
+
+    result = pytester.runpytest("--device-retry-infrastructure=3")
+
+    outcomes = result.parseoutcomes()
+    assert creates(service) == 2
+    assert outcomes["rerun"] == outcomes["errors"] == 1
+    result.stdout.fnmatch_lines(["*identical sessions keep failing*"])
+    assert result.ret == INFRASTRUCTURE_ONLY
+
+
+SHARED = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.fixture(scope="module")
+def account():
+    return {}
+
+def test_shares(account, device_session): pass
+"""
+SET_UP = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+def setup_module(): pass
+
+def test_shares(device_session, tmp_path): pass
+"""
+FUNCTION_SCOPED = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.fixture
+def account():
+    return {}
+
+def test_shares(account, device_session, tmp_path, record_testsuite_property): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("suite", "reason"),
+    [(SHARED, "it uses account"), (SET_UP, "it uses the setup of its class or module")],
+)
+def test_a_test_with_a_shared_fixture_is_not_run_again(
+    pytester: pytest.Pytester, service: FaultyService, suite: str, reason: str
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makepyfile(suite)
+
+    result = pytester.runpytest(RETRY)
+
+    assert result.parseoutcomes() == {"errors": 1}
+    result.stdout.fnmatch_lines(["*not retried*", f"{reason}*"])
+
+
+def test_fixtures_of_plugins_do_not_prevent_a_retry(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makepyfile(FUNCTION_SCOPED)
+
+    result = pytester.runpytest(RETRY)
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+
+
+FAILS_IN_TEARDOWN = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+
+@pytest.fixture
+def cleanup():
+    yield
+    assert False, "the cleanup failed"
+
+def test_fails_twice(cleanup, device_session): pass
+"""
+
+
+def test_an_attempt_in_which_the_test_itself_failed_is_not_repeated(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makepyfile(FAILS_IN_TEARDOWN)
+
+    result = pytester.runpytest("--device-retry-infrastructure=3")
+
+    assert creates(service) == 1
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*the cleanup failed*"])
+
+
+def test_each_attempt_has_artifacts_of_its_own(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(LOSES.replace("len(attempts) == 1", "attempts"))
+
+    result = pytester.runpytest(RETRY)
+
+    assert result.parseoutcomes() == {"errors": 1, "rerun": 1}
+    assert result.ret == INFRASTRUCTURE_ONLY
+    first, second = sorted(pytester.path.rglob("session.json"))
+    assert second.parent.name == f"{first.parent.name}-retry-1"
+    assert len(service.sessions()) == 2
+
+
+def test_the_attempts_have_properties_of_their_own(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(LOSES)
+
+    pytester.runpytest(RETRY, "--junitxml=junit.xml")
+
+    cases = ET.parse(pytester.path / "junit.xml").getroot().findall(".//testcase")
+    sessions = [
+        [
+            one.get("value")
+            for one in case.findall(".//property[@name='device_session']")
+        ]
+        for case in cases
+    ]
+    assert sorted(map(len, sessions)) == [1, 1]
+    assert sorted(str(session_id) for (session_id,) in sessions) == sorted(
+        str(one["id"]) for one in service.sessions()
+    )

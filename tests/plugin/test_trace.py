@@ -1,0 +1,246 @@
+"""The traces of a run: when they are kept, where, and what happens if they can't be."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from pytest_device.testing import FaultyService
+from tests.cli.running import call
+
+SUITE = """
+import pytest
+from pytest_device import device_step
+
+@pytest.mark.device(platform="android")
+def test_fails(device_session):
+    with device_step("look"):
+        assert 1 == 2
+
+@pytest.mark.device(platform="android")
+def test_passes(device_session):
+    with device_step("look"): pass
+
+def test_plain():
+    with device_step("nothing is recorded"): pass
+
+def test_fails_without_a_device():
+    raise ValueError
+"""
+KILLED = """
+import os, signal, pytest
+from pytest_device import device_step
+
+@pytest.mark.device(platform="android")
+def test_killed(device_session):
+    with device_step("last words"):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def traces(directory: Path) -> list[str]:
+    """Return the tests that have a trace."""
+    return sorted(
+        path.parent.name.rpartition("-")[0] for path in directory.glob("*/*/trace.zip")
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ([], ["test_it.py-test_fails"]),
+        (["--device-trace=off"], []),
+        (["--device-trace=on"], ["test_it.py-test_fails", "test_it.py-test_passes"]),
+        (["--device-trace=on-first-retry"], []),
+        (["-n1"], ["test_it.py-test_fails"]),
+    ],
+)
+def test_a_trace_is_kept_as_the_option_says(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    options: list[str],
+    kept: list[str],
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest(*options)
+
+    result.assert_outcomes(passed=2, failed=2)
+    assert traces(pytester.path) == kept
+    assert not list(pytester.path.glob("**/trace.partial"))
+    assert service.statuses()
+
+
+def test_a_run_without_failures_leaves_no_directory(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    pytester.runpytest("-k", "passes").assert_outcomes(passed=1, deselected=3)
+
+    assert service.statuses() == ["stopped"]
+    assert not (pytester.path / "device-artifacts").exists()
+
+
+def test_a_wrong_mode_is_a_usage_error_that_names_all_modes(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest("--device-trace=always")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--device-trace='always'*'off' or 'on' or 'retain-on-failure' or *"]
+    )
+    assert service.statuses() == []
+
+
+@pytest.mark.parametrize("finisher", ["list", "run"])
+def test_the_lines_of_a_killed_run_become_a_trace(
+    pytester: pytest.Pytester, service: FaultyService, finisher: str
+) -> None:
+    del service
+    pytester.makepyfile(test_it=KILLED, test_later="def test_plain(): pass")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"]
+    ended = subprocess.run(command, cwd=pytester.path, env=os.environ, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(pytester.path.glob("*/*/trace.partial/test.trace"))
+
+    if finisher == "list":
+        listed = call("trace", "list", str(pytester.path / "device-artifacts"))
+        assert "test_it.py::test_killed" in listed.stdout
+    else:
+        pytester.makepyfile(test_it=SUITE)
+        pytester.runpytest("-k", "passes")
+
+    (trace,) = pytester.path.glob("*/*/trace.zip")
+    with ZipFile(trace) as zipped:
+        assert b"last words" in zipped.read("test.trace")
+    assert not list(pytester.path.glob("**/trace.partial"))
+
+
+def test_traces_that_cannot_be_written_are_noted_once(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    (pytester.path / "left").touch()
+
+    result = pytester.runpytest("--device-artifacts-dir=left")
+
+    result.assert_outcomes(passed=2, failed=2)
+    notes = [line for line in result.outlines if "cannot save artifacts" in line]
+    assert len(notes) == 1
+    assert service.statuses()
+
+
+def test_a_test_with_a_long_name_has_a_trace(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_it=f"""
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_{"x" * 300}(device_session):
+    assert 0
+"""
+    )
+
+    pytester.runpytest().assert_outcomes(failed=1)
+
+    (trace,) = pytester.path.glob("*/*/trace.zip")
+    assert len(trace.parent.name) < 120
+    assert "x" * 300 in call("trace", "list", str(trace)).stdout
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_trace_is_a_property_of_the_report(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    pytester.runpytest("-k", "fails", "--junitxml=report.xml")
+
+    text = (pytester.path / "report.xml").read_text()
+    assert text.count('name="device_trace"') == 1
+    assert "pytest-device trace open device-artifacts/" in text
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04 cut", "is not a trace, or is cut off"),
+        (b"", "is not a trace, or is cut off"),
+    ],
+)
+@pytest.mark.parametrize("command", ["open", "text"])
+def test_a_damaged_trace_is_one_clear_line(
+    tmp_path: Path, content: bytes, message: str, command: str
+) -> None:
+    trace = tmp_path / "trace.zip"
+    trace.write_bytes(content)
+
+    ran = call("trace", command, str(trace))
+
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(f"pytest-device: {trace} {message}")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_missing_trace_is_one_clear_line(tmp_path: Path) -> None:
+    missing = call("trace", "open", str(tmp_path / "none"))
+    assert missing.returncode == 2
+    assert "does not exist" in missing.stderr
+
+    empty = call("trace", "text", str(tmp_path))
+    assert empty.returncode == 2
+    assert "has no traces" in empty.stderr
+
+
+@pytest.mark.nightly
+def test_2000_tests_have_traces_in_bounded_memory(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(
+        """
+import resource
+
+MEMORY = []
+
+def pytest_runtest_logfinish():
+    MEMORY.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+def pytest_terminal_summary(terminalreporter):
+    grown = MEMORY[-1] - MEMORY[len(MEMORY) // 10]
+    terminalreporter.write_line(f"grown by {grown // 1024} MB")
+"""
+    )
+    pytester.makepyfile(
+        test_it="""
+import pytest
+from pytest_device import device_step
+
+@pytest.mark.device(platform="android")
+@pytest.mark.parametrize("number", range(2000))
+def test_steps(device_session, number):
+    for count in range(20):
+        with device_step(f"step {number} {count} {'x' * 1000}"):
+            pass
+"""
+    )
+
+    result = pytester.runpytest_subprocess(
+        "-q", "--device-share=run", "--device-trace=on", "-p", "no:logging"
+    )
+
+    result.assert_outcomes(passed=2000)
+    (line,) = [line for line in result.outlines if line.startswith("grown by ")]
+    assert int(line.split()[2]) <= 30
+    assert len(traces(pytester.path)) == 2000
+    assert service.statuses() == ["stopped"]

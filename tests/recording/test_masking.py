@@ -1,0 +1,186 @@
+"""What a recorder leaves out: typed passwords, known secrets, paths and addresses."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pytest_device.controllers.appium.drivers import driver
+from pytest_device.redact import Redactor
+from pytest_device.trace.masking import Masker
+from pytest_device.trace.recorder import DeviceRecorder, Recorder
+from pytest_device.trace.recording import Recording
+from pytest_device.trace.tree import elements_of, without_typed_secrets
+from pytest_device.trace.values import Device, Value
+from tests.controllers.appium_servers import appium, session_on
+from tests.controllers.servers import Answer, Controller, says
+
+ELEMENT = says({"value": {"element-6066-11e4-a52e-4f735466cecf": "e1"}})
+SECRET = "token-0a1b2c3d"
+
+
+class Everything:
+    """Keeps all values as text."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, value: Value, /) -> None:
+        self.text += repr(value)
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(tmp_path, Redactor([SECRET]))
+
+
+def typed(
+    far: Controller,
+    recorder: Recorder,
+    answers: Mapping[str, Answer],
+    platform: str = "android",
+) -> tuple[str, Recording]:
+    """Type a text into a field; return all that was recorded, as text and as values."""
+    far.answer = appium(None, element=ELEMENT, **answers)
+    everything, recording = Everything(), Recording()
+    recorder.follow(everything)
+    recorder.follow(recording)
+    device = DeviceRecorder(recorder, Device("device-1", "", platform, "appium"))
+    with driver(session_on(far), {"app": None}, recorder=device) as started:
+        started.find_element("id", "field").send_keys("hunter22")
+    return everything.text, recording
+
+
+@pytest.mark.parametrize(
+    ("platform", "answers"),
+    [
+        ("android", {"password": says({"value": "true"})}),
+        ("ios", {"type": says({"value": "XCUIElementTypeSecureTextField"})}),
+        ("ios", {"name": says({"value": "XCUIElementTypeSecureTextField"})}),
+        ("android", {"password": says({}, 500), "name": says({}, 500)}),
+    ],
+    ids=["attribute", "type", "tag", "a device that does not say"],
+)
+def test_a_text_typed_into_a_password_field_is_not_recorded(
+    far: Controller, recorder: Recorder, platform: str, answers: dict[str, Answer]
+) -> None:
+    text, _ = typed(far, recorder, answers, platform)
+
+    assert "sendKeysToElement" in text
+    assert "hunter22" not in text
+
+
+def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(
+    far: Controller, recorder: Recorder
+) -> None:
+    plain = {"password": says({"value": "false"})}
+    text, recording = typed(far, recorder, plain)
+    assert "hunter22" in text
+    assert [action.title for action in recording.actions] == [
+        "Start driver",
+        "Find {element}",
+        "Type {text} into {element}",
+        "Quit driver",
+    ]
+
+    recorder.typed_text = "all"
+    text, _ = typed(far, recorder, plain)
+    assert "hunter22" not in text
+
+
+def test_the_session_and_other_capabilities_are_not_recorded(
+    far: Controller, recorder: Recorder
+) -> None:
+    session = says(
+        {
+            "value": {
+                "sessionId": "s-12345678",
+                "capabilities": {"udid": "emulator-5554"},
+            }
+        }
+    )
+    text, _ = typed(far, recorder, {"session": session})
+
+    assert "newSession" in text
+    for hidden in ("s-12345678", "emulator-5554", far.url):
+        assert hidden not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("{root}/tests/test_a.py", "tests/test_a.py"),
+        ("cannot open /home/ada/app/build.apk", "cannot open …/build.apk"),
+        ("file /Users/ada/x/y.app is gone", "file …/y.app is gone"),
+        (r"C:\Users\ada\x.apk", r"…\x.apk"),
+        ("https://example.org/tmp/a/b", "https://example.org/tmp/a/b"),
+        ("notes://list/7 and /list/7", "notes://list/7 and /list/7"),
+        ("//android.widget.Button/x", "//android.widget.Button/x"),
+        (f"Bearer {SECRET}", "Bearer ***"),
+    ],
+)
+def test_texts_have_no_secret_and_no_path_of_this_machine(
+    tmp_path: Path, given: str, shown: str
+) -> None:
+    masker = Masker(Redactor([SECRET]), tmp_path)
+
+    assert masker.text(given.replace("{root}", str(tmp_path))) == shown
+
+
+def test_a_secret_that_is_learned_later_is_masked_from_then_on(tmp_path: Path) -> None:
+    known = Redactor()
+    masker = Masker(known, tmp_path)
+    assert masker.text(f"a {SECRET}") == f"a {SECRET}"
+
+    known.add(SECRET)
+
+    assert masker.text(f"a {SECRET}") == "a ***"
+
+
+def test_a_short_password_is_masked_as_a_word_and_as_a_whole_text(
+    tmp_path: Path,
+) -> None:
+    masker = Masker(Redactor(), tmp_path)
+    masker.learn("4711", "42")
+
+    assert masker.text("code 4711 of 14711") == "code *** of 14711"
+    assert masker.value({"value": "42", "count": 42}) == {"value": "***", "count": 42}
+    assert masker.value({"password": "x"}) == {"password": "***"}
+
+
+def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
+    source = (
+        '<hierarchy><node class="android.widget.EditText" password="true" text="abc"/>'
+        '<node class="android.widget.EditText" resource-id="a:id/name" text="ada"/></hierarchy>'
+    )
+
+    assert "abc" not in without_typed_secrets(source)
+    (root,) = elements_of(source)
+    assert [element.text for element in root.children] == ["***", "ada"]
+
+
+def test_a_source_that_is_no_xml_has_no_elements() -> None:
+    assert elements_of("<html><br></html>") == []
+    assert json.dumps(elements_of("")) == "[]"
+
+
+def test_a_log_that_is_read_becomes_lines_with_levels(
+    far: Controller, recorder: Recorder
+) -> None:
+    entries = [
+        {"level": "WARNING", "message": "note added", "timestamp": 1},
+        {"level": "SEVERE", "message": f"no {SECRET}", "timestamp": 2},
+    ]
+    far.answer = appium(log=says({"value": entries}))
+    recording = Recording()
+    recorder.follow(recording)
+    device = DeviceRecorder(recorder, Device("device-1", "", "android", "appium"))
+
+    with driver(session_on(far), {"app": None}, recorder=device) as started:
+        started.execute("getLog", {"type": "logcat"})
+
+    assert [(line.level, line.text, line.source) for line in recording.lines] == [
+        ("warning", "note added", "logcat"),
+        ("error", "no ***", "logcat"),
+    ]

@@ -1,0 +1,408 @@
+"""A red suite on both platforms and all controllers: its traces in the real viewer, as text, and searched for secrets."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree
+from typing import Any, Final
+from zipfile import ZipFile
+
+import pytest
+
+from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.toolchain import CHROMIUM, PLAYWRIGHT, Node, Toolbox
+from pytest_device.trace.viewer import VIEWER, served
+from tests.cli.running import call
+from tests.waiting import eventually
+
+HERE: Final = Path(__file__).parent
+BUILDS: Final = HERE.parent.parent / "examples/builds"
+TESTS: Final = (
+    "test_waits_on_android",
+    "test_asserts_on_ios",
+    "test_two_devices",
+    "test_agent_device",
+    "test_argent",
+)
+CHARACTERS_PER_TOKEN: Final = 3
+"""Fewer than in any tokenizer for text in English and code."""
+
+
+@dataclass(frozen=True)
+class Red:
+    """A finished run of the suite: its directory, output and traces by test."""
+
+    directory: Path
+    output: str
+    traces: Mapping[str, Path]
+
+
+@pytest.fixture(scope="module")
+def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
+    directory = tmp_path_factory.mktemp("red") / "suite"
+    copytree(HERE / "suite", directory)
+    options = [
+        "--device-local",
+        f"--device-builds-dir={BUILDS}",
+        "-p",
+        "no:cacheprovider",
+    ]
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-o", "python_files=red.py", *options),
+            "--device-trace-pictures=actions",
+        ],
+        cwd=directory,
+        env={**os.environ, "PYTEST_ADDOPTS": "", "MY_TOKEN": "f3a9c1d27b58e6"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "6 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
+    artifacts = directory / "device-artifacts"
+    return Red(
+        directory,
+        ran.stdout,
+        {
+            name: next(artifacts.glob(f"red.py-{name}-*/trace.zip"))
+            for name in (*TESTS, "test_driver_of_its_own")
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def playwright(cache_dir: Path) -> Path:
+    """The project with the viewer, installed as the command installs it."""
+    guard = Guard(environ=os.environ, log=print)
+    try:
+        toolbox = Toolbox(guard, os.environ, cache_dir)
+        return asyncio.run(toolbox.get(PLAYWRIGHT, print)).project
+    finally:
+        guard.close()
+
+
+def opened(
+    traces: Mapping[str, Path],
+    project: Path,
+    node: Node,
+    cache_dir: Path,
+    **environ: str,
+) -> dict[str, Any]:
+    """Return what the viewer of a project shows of each trace."""
+    viewer = project / "node_modules/playwright-core" / VIEWER
+    with ExitStack() as stack:
+        urls: list[str] = []
+        for trace in traces.values():
+            url, server = stack.enter_context(served(viewer, trace))
+            threading.Thread(
+                target=server.serve_forever, args=(0.05,), daemon=True
+            ).start()
+            stack.callback(server.shutdown)
+            urls.append(url)
+        chromium = CHROMIUM.directory(cache_dir) / CHROMIUM.script
+        ran = subprocess.run(
+            [node.executable, HERE / "view.mjs", project, chromium, *urls],
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr
+    return dict(zip(traces, map(json.loads, ran.stdout.splitlines()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def shown(red: Red, playwright: Path, node: Node, cache_dir: Path) -> dict[str, Any]:
+    traces = {name: red.traces[name] for name in TESTS}
+    return opened(traces, playwright, node, cache_dir)
+
+
+def output(*arguments: str | Path) -> str:
+    """Return what a command about traces prints."""
+    ran = call("trace", *map(str, arguments))
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def titles(actions: list[str]) -> list[str]:
+    return [action.partition("\n")[0] for action in actions]
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_viewer_shows_a_picture_and_a_tree_beside_the_failing_action(
+    shown: dict[str, Any], name: str
+) -> None:
+    trace = shown[name]
+
+    assert trace["problems"] == []
+    assert trace["width"] > 100
+    assert trace["tree"].startswith("- ")
+    assert re.search(r"screen\.(png|jpeg)", trace["Attachments"])
+    assert "tree.txt" in trace["Attachments"]
+    assert trace["failed"]
+    assert f"def {name}(" in trace["Source"] or "red.py" in trace["Source"]
+
+
+@pytest.mark.parametrize(
+    ("name", "failing", "error", "actions"),
+    [
+        (
+            "test_waits_on_android",
+            "Find accessibility id 'sign-out'",
+            "not within 1 s: presence_of_element_located accessibility id 'sign-out'",
+            [
+                "Fixture signed_in",
+                "Type *** into accessibility id 'password'",
+                "Type ada into accessibility id 'username'",
+                "leave",
+                "Wait for accessibility id 'sign-out'",
+            ],
+        ),
+        (
+            "test_asserts_on_ios",
+            "Fail with AssertionError",
+            "assert 'Welcome back' == 'Goodbye'",
+            ["Tap accessibility id 'sign-in'"],
+        ),
+        (
+            "test_two_devices",
+            "Find accessibility id 'leave'",
+            "An element could not be located",
+            [
+                "Tap accessibility id 'invite'",
+                "Type 123456 into accessibility id 'code'",
+            ],
+        ),
+        (
+            "test_agent_device",
+            'Tap label="Remove"',
+            'Selector did not match: label="Remove"',
+            ['Type buy milk into label="Text"', 'Tap label="Add"', "Type ***"],
+        ),
+        (
+            "test_argent",
+            "Fail with AssertionError",
+            "assert 'Notes: 9' in",
+            ["Tap at 0.5, 0.15", "Type ***"],
+        ),
+    ],
+)
+def test_the_viewer_shows_the_actions_and_the_error(
+    shown: dict[str, Any], name: str, failing: str, error: str, actions: list[str]
+) -> None:
+    trace = shown[name]
+
+    assert error in trace["Errors"]
+    assert failing in titles(trace["failed"])
+    assert set(actions) <= set(titles(trace["actions"]))
+    assert any(
+        re.match(r"Wait for device, [\d.]+ s", title) for title in trace["actions"]
+    )
+
+
+def test_each_device_has_a_film_strip(shown: dict[str, Any]) -> None:
+    assert {name: trace["strips"] for name, trace in shown.items()} == {
+        **dict.fromkeys(TESTS, 1),
+        "test_two_devices": 2,
+    }
+
+
+def test_the_viewer_shows_output_and_requests(shown: dict[str, Any]) -> None:
+    trace = shown["test_waits_on_android"]
+
+    assert "a line of output" in trace["Console"]
+    assert "404" in trace["Network"]
+
+
+def test_a_trace_has_no_secret(red: Red) -> None:
+    """Not what was typed into password fields, no session, no address, no path of this machine."""
+    details = [
+        json.loads(path.read_text("utf-8"))
+        for path in red.directory.glob("device-artifacts/*/**/session.json")
+    ]
+    secrets = {
+        "correct horse",
+        f"{Path.home()}/",
+        str(red.directory.parent),
+        *(session["id"] for session in details),
+        *(str(session["url"]).partition("/sessions")[0] for session in details),
+    }
+    assert len(secrets) > 5
+
+    for path in red.directory.glob("device-artifacts/**/*"):
+        if path.suffix == ".zip":
+            with ZipFile(path) as zipped:
+                for name in zipped.namelist():
+                    content = zipped.read(name)
+                    assert not [one for one in secrets if one.encode() in content], name
+        elif path.is_file():
+            assert b"correct horse" not in path.read_bytes(), path
+
+
+def test_a_tap_is_shown_where_it_was(red: Red) -> None:
+    with ZipFile(red.traces["test_asserts_on_ios"]) as zipped:
+        lines = zipped.read("0-trace.trace").splitlines()
+    events = [json.loads(line) for line in lines]
+    (tap,) = [event for event in events if event["type"] == "input"]
+    (tree, *_) = [event for event in events if event["type"] == "aria-snapshot"]
+
+    with ZipFile(red.traces["test_asserts_on_ios"]) as zipped:
+        shown = json.loads(zipped.read(tree["file"]))
+    (button,) = [
+        node
+        for node in shown[0]["children"][0]["children"]
+        if node["name"] == "sign-in"
+    ]
+    assert tap["box"] == button["box"]
+    middle = button["box"]["x"] + button["box"]["width"] / 2
+    assert tap["point"]["x"] == pytest.approx(middle)
+
+
+def test_the_terminal_names_the_trace_and_the_command_that_opens_it(red: Red) -> None:
+    for name in TESTS:
+        path = red.traces[name].relative_to(red.directory)
+        assert f"{path}\nopen it: pytest-device trace open {path}\n" in red.output
+
+
+def test_a_driver_of_the_suite_is_named_as_the_reason_for_a_trace_without_commands(
+    red: Red,
+) -> None:
+    assert red.output.count("those of an Appium driver that the suite made itself") == 1
+
+
+def test_a_passed_test_leaves_nothing(red: Red) -> None:
+    assert not list(red.directory.glob("device-artifacts/*test_passes*"))
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_failure_as_text_is_short_and_says_what_happened(red: Red, name: str) -> None:
+    text = output("text", "--around", "FAIL", red.traces[name])
+
+    assert len(text) / CHARACTERS_PER_TOKEN < 2_000
+    assert f"{name}: failed" in text
+    assert re.search(r"^> +\d+ .* x ", text, re.MULTILINE)
+    assert "\nScreen" in text
+
+
+def test_text_shows_how_the_screen_changed(red: Red) -> None:
+    trace = red.traces["test_agent_device"]
+    (number,) = re.findall(
+        r"^ +(\d+) .*Tap label=\"Add\"", output("text", trace), re.MULTILINE
+    )
+
+    text = output("text", "--around", number, trace)
+
+    assert '-  heading "Notes: 0"' in text
+    assert '+  heading "Notes: 1"' in text
+
+
+def test_the_list_names_each_trace(red: Red) -> None:
+    listed = output("list", red.directory)
+
+    assert all(f"red.py::{name}\n" in listed for name in TESTS)
+
+
+def test_the_text_reader_of_playwright_reads_a_trace(
+    red: Red, playwright: Path, node: Node, tmp_path: Path
+) -> None:
+    program = playwright / PLAYWRIGHT.script
+
+    def trace(*words: str | Path) -> str:
+        command = [node.executable, program, "trace", *words]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    trace("open", red.traces["test_agent_device"])
+    assert 'Tap label="Remove"' in trace("actions")
+    assert "Selector did not match" in trace("errors")
+    assert "tree.txt" in trace("attachments")
+
+
+def test_open_serves_the_viewer_to_this_machine(
+    red: Red, installed_programs: None, tmp_path: Path
+) -> None:
+    del installed_programs
+    command = [sys.executable, "-c", "from pytest_device.cli import main; main()"]
+    arguments = ["trace", "open", "--no-browser", str(red.traces["test_argent"])]
+    log = tmp_path / "log"
+    with (
+        log.open("w") as file,
+        subprocess.Popen([*command, *arguments], stdout=file) as opening,
+    ):
+        try:
+            eventually(lambda: "Ctrl-C" in log.read_text(), 60)
+            url = re.findall(r"http://127\.0\.0\.1:\d+/\S+", log.read_text())[0]
+            assert b"Playwright" in _get(url)
+            base = url.partition("/index.html")[0]
+            assert _get(f"{base}/trace.zip").startswith(b"PK")
+            assert _get(f"{base}/../../package.json") == b""
+        finally:
+            opening.terminate()
+
+
+def _get(url: str) -> bytes:
+    from urllib.error import HTTPError
+    from urllib.request import ProxyHandler, build_opener
+
+    try:
+        with build_opener(ProxyHandler({})).open(url) as reply:
+            return bytes(reply.read())
+    except HTTPError:
+        return b""
+
+
+@pytest.fixture(scope="module")
+def oldest_viewer(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The oldest viewer that reads this version of the format, from the registry."""
+    directory = tmp_path_factory.mktemp("oldest")
+    (directory / "package.json").write_text("{}")
+    command = [
+        *node.npm,
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "playwright-core@1.53.0",
+    ]
+    subprocess.run(command, cwd=directory, check=True, capture_output=True)
+    return directory
+
+
+@pytest.mark.nightly
+def test_the_oldest_viewer_opens_a_trace(
+    red: Red, oldest_viewer: Path, node: Node, cache_dir: Path
+) -> None:
+    traces = {"test_agent_device": red.traces["test_agent_device"]}
+    (old,) = opened(
+        traces, oldest_viewer, node, cache_dir, VIEWER_HAS_TREES="no"
+    ).values()
+
+    assert old["problems"] == []
+    assert 'Tap label="Remove"' in titles(old["actions"])
+    assert "Selector did not match" in old["Errors"]
+    assert old["strips"] == 1
+
+
+def test_a_viewer_that_cannot_be_installed_is_one_clear_line(
+    red: Red, node_on_path: None, tmp_path: Path
+) -> None:
+    del node_on_path
+
+    ran = call(
+        *("trace", "open", str(red.traces["test_argent"])),
+        XDG_CACHE_HOME=str(tmp_path),
+        npm_config_registry="http://127.0.0.1:9",
+        npm_config_fetch_retries="0",
+    )
+
+    assert ran.returncode == 2
+    assert "Playwright 1.65.1 could not be installed" in ran.stderr
+    assert "Fix: check the network" in ran.stderr

@@ -1,0 +1,241 @@
+"""Alerts and selection lists as views: in the source, in finds, touches and pictures, and what works while they are open."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Generator
+
+import pytest
+from appium.webdriver import Remote
+from appium.webdriver.common.appiumby import AppiumBy as By
+from selenium.common.exceptions import (
+    NoAlertPresentException,
+    NoSuchElementException,
+    UnexpectedAlertPresentException,
+)
+
+from pytest_device.sessions.models import Session
+from tests.service.appium_driver.conftest import WAIT_SECONDS, driven, seen
+from tests.service.appium_driver.test_native_context import PAGES, PAGES_ID
+from tests.waiting import eventually
+
+PACKAGE = "android:id/"
+
+
+@pytest.fixture(scope="module")
+def opened(android: Session) -> Generator[Remote]:
+    with driven(android, {"app": str(PAGES), "appPackage": PAGES_ID}) as driver:
+        driver.implicitly_wait(WAIT_SECONDS)
+        yield driver
+
+
+@pytest.fixture
+def driver(opened: Remote) -> Generator[Remote]:
+    opened.switch_to.context("NATIVE_APP")
+    opened.terminate_app(PAGES_ID)
+    opened.activate_app(PAGES_ID)
+    yield opened
+    if opened.find_elements(By.ID, f"{PACKAGE}button2"):
+        opened.switch_to.alert.dismiss()
+
+
+@pytest.fixture(scope="module")
+def opened_on_ios(ios: Session) -> Generator[Remote]:
+    with driven(ios, {"app": str(PAGES), "bundleId": PAGES_ID}) as driver:
+        driver.implicitly_wait(WAIT_SECONDS)
+        yield driver
+
+
+def part(driver: Remote, name: str) -> str:
+    return driver.find_element(By.ID, f"{PACKAGE}{name}").text
+
+
+def ask(driver: Remote) -> None:
+    seen(driver, "confirm").click()
+
+
+def is_shown(driver: Remote) -> bool:
+    return bool(driver.find_elements(By.ID, f"{PACKAGE}message"))
+
+
+def pixels(png: bytes) -> set[bytes]:
+    """Return some rows of a PNG: they differ if the picture does."""
+    at, data = 8, b""
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        if png[at + 4 : at + 8] == b"IDAT":
+            data += png[at + 8 : at + 8 + length]
+        at += 12 + length
+    return {zlib.decompress(data)}
+
+
+def test_an_alert_has_a_title_a_message_and_buttons(driver: Remote) -> None:
+    ask(driver)
+    assert part(driver, "alertTitle").startswith('The page at "http://127.0.0.1:')
+    assert part(driver, "message") == 'Really?\nFor <ever> & "all"'
+    assert (part(driver, "button1"), part(driver, "button2")) == ("OK", "Cancel")
+    source = driver.page_source
+    assert 'resource-id="android:id/alertTitle"' in source
+    assert "counter" not in source
+
+
+def test_views_of_an_alert_have_a_place_and_a_picture(driver: Remote) -> None:
+    before = pixels(driver.get_screenshot_as_png())
+    ask(driver)
+    size, button = (
+        driver.get_window_size(),
+        driver.find_element(By.ID, f"{PACKAGE}button1"),
+    )
+    assert (
+        0 < button.rect["x"] < button.rect["x"] + button.rect["width"] < size["width"]
+    )
+    assert button.screenshot_as_png.startswith(b"\x89PNG")
+    assert pixels(driver.get_screenshot_as_png()) != before
+
+
+@pytest.mark.parametrize(("name", "heard"), [("button1", "true"), ("button2", "false")])
+def test_a_tap_on_a_button_closes_an_alert(
+    driver: Remote, name: str, heard: str
+) -> None:
+    ask(driver)
+    box = driver.find_element(By.ID, f"{PACKAGE}{name}").rect
+    driver.tap([(box["x"] + box["width"] // 2, box["y"] + box["height"] // 2)])
+    assert seen(driver, "heard").text == heard
+    assert not driver.find_elements(By.ID, f"{PACKAGE}message")
+
+
+def test_a_tap_beside_the_buttons_leaves_an_alert_open(driver: Remote) -> None:
+    ask(driver)
+    driver.tap([(5, 5)])
+    assert is_shown(driver)
+
+
+def test_the_back_key_dismisses_an_alert(driver: Remote) -> None:
+    ask(driver)
+    driver.press_keycode(4)
+    assert seen(driver, "heard").text == "false"
+
+
+def test_a_text_is_typed_into_a_prompt(driver: Remote) -> None:
+    seen(driver, "ask").click()
+    field = driver.find_element(By.CLASS_NAME, "android.widget.EditText")
+    assert field.text == "nobody"
+    field.clear()
+    field.send_keys("me")
+    driver.find_element(By.ID, f"{PACKAGE}button1").click()
+    assert seen(driver, "heard").text == "me"
+
+
+def test_the_device_works_while_an_alert_is_open(driver: Remote) -> None:
+    ask(driver)
+    upright = driver.get_window_size()
+    driver.orientation = "LANDSCAPE"
+    turned = driver.get_window_size()
+    assert is_shown(driver)
+    driver.orientation = "PORTRAIT"
+    states = [driver.query_app_state(PAGES_ID), driver.current_package]
+    driver.background_app(-1)
+    states += [driver.query_app_state(PAGES_ID), is_shown(driver)]
+    driver.activate_app(PAGES_ID)
+    states += [driver.query_app_state(PAGES_ID), is_shown(driver)]
+
+    assert (turned["width"], turned["height"]) == (upright["height"], upright["width"])
+    assert states == [4, PAGES_ID, 3, False, 4, True]
+    driver.switch_to.alert.accept()
+    assert seen(driver, "heard").text == "true"
+    assert driver.get_window_size() == upright
+
+
+def test_the_page_is_as_wide_as_the_screen_after_an_alert(driver: Remote) -> None:
+    ask(driver)
+    driver.orientation = "LANDSCAPE"
+    try:
+        driver.switch_to.alert.accept()
+        assert eventually(
+            lambda: (
+                driver.get_window_size()["width"] > driver.get_window_size()["height"]
+            ),
+            10,
+        )
+    finally:
+        driver.orientation = "PORTRAIT"
+
+
+def test_the_clipboard_works_while_an_alert_is_open(driver: Remote) -> None:
+    driver.set_clipboard_text("before")
+    ask(driver)
+    assert driver.get_clipboard_text() == "before"
+    driver.set_clipboard_text("naïve")
+    driver.switch_to.alert.accept()
+    assert driver.get_clipboard_text() == "naïve"
+
+
+def test_a_recording_goes_on_while_an_alert_is_open(driver: Remote) -> None:
+    driver.start_recording_screen()
+    ask(driver)
+    assert part(driver, "message")
+    driver.switch_to.alert.accept()
+    seen(driver, "counter").click()
+    movie = base64.b64decode(driver.stop_recording_screen())
+    assert movie[4:12] == b"ftypqt  "
+    assert seen(driver, "counter").text == "1"
+
+
+def test_an_alert_that_follows_an_alert_is_shown(driver: Remote) -> None:
+    seen(driver, "twice").click()
+    assert part(driver, "message") == "one"
+    driver.find_element(By.ID, f"{PACKAGE}button1").click()
+    assert part(driver, "message") == "two"
+    driver.switch_to.alert.accept()
+    with pytest.raises(NoAlertPresentException):
+        driver.switch_to.alert.accept()
+    assert seen(driver, "heard").text == "done"
+
+
+def test_the_app_is_out_of_reach_behind_an_alert(driver: Remote) -> None:
+    counter = seen(driver, "counter")
+    ask(driver)
+    driver.implicitly_wait(0)
+    try:
+        with pytest.raises(NoSuchElementException):
+            seen(driver, "counter")
+        with pytest.raises(UnexpectedAlertPresentException, match="Really"):
+            counter.click()
+    finally:
+        driver.implicitly_wait(WAIT_SECONDS)
+
+
+def test_a_list_opens_and_sets_the_option_that_is_tapped(driver: Remote) -> None:
+    seen(driver, "colour").click()
+    options = driver.find_elements(By.ID, f"{PACKAGE}text1")
+    assert [option.text for option in options] == ["red", "green", "blue"]
+    assert [option.get_attribute("checked") for option in options] == [
+        "true",
+        "false",
+        "false",
+    ]
+    options[1].click()
+    assert seen(driver, "heard").text == "green"
+    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+
+
+def test_the_back_key_closes_a_list(driver: Remote) -> None:
+    seen(driver, "colour").click()
+    assert driver.find_elements(By.ID, f"{PACKAGE}text1")
+    driver.back()
+    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+    assert seen(driver, "colour").text == "red"
+
+
+def test_an_alert_and_a_list_on_ios(opened_on_ios: Remote) -> None:
+    driver = opened_on_ios
+    seen(driver, "confirm").click()
+    alert = driver.find_element(By.CLASS_NAME, "XCUIElementTypeAlert")
+    assert str(alert.get_attribute("label")).startswith("Really?")
+    buttons = alert.find_elements(By.CLASS_NAME, "XCUIElementTypeButton")
+    assert [button.text for button in buttons] == ["Cancel", "OK"]
+    buttons[1].click()
+    assert seen(driver, "heard").text == "true"
+    seen(driver, "colour").click()
+    driver.find_element(By.ACCESSIBILITY_ID, "blue").click()
+    assert seen(driver, "heard").text == "true blue"

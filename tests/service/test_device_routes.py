@@ -1,0 +1,236 @@
+"""The device of a session over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.builds import App
+from pytest_device.service.device_routes import routes
+from pytest_device.service.devices.base import AppState, Orientation
+from pytest_device.service.devices.chromium import Chromium
+from pytest_device.service.devices.console import Line
+from pytest_device.service.keys import Keys
+from pytest_device.service.runners.base import Record
+from pytest_device.service.runners.simulated import SimulatedRunner
+from tests.in_process import transport_of
+
+SESSION_ID = "0b6ce8a5-4a3a-4a52-9a52-6d3e7f6b3c11"
+ORIGIN = "http://127.0.0.1:1"
+
+
+class Phone(Chromium):
+    """A device that records its commands."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.installed: list[App] = []
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        return (Line(1.5, "SEVERE", "it broke"),)
+
+    async def install(self, app: App) -> str:
+        self.installed.append(app)
+        return app.application_id or "app"
+
+    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
+        self.asked.append(("launch", application_id, arguments))
+
+    async def open_url(self, url: str, application_id: str | None = None) -> None:
+        self.asked.append(("open_url", url, application_id))
+
+    async def terminate(self, application_id: str) -> bool:
+        return application_id == "running"
+
+    async def remove(self, application_id: str) -> bool:
+        raise ControllerError(f"{application_id} cannot be removed")
+
+    async def clear(self, application_id: str | None = None) -> None:
+        self.asked.append(("clear", application_id))
+
+    async def apps(self) -> Mapping[str, AppState]:
+        return {"org.example.notes": AppState.FOREGROUND}
+
+    async def orientation(self) -> Orientation:
+        return "LANDSCAPE"
+
+    async def screenshot(self) -> bytes:
+        return b"picture"
+
+    async def rotate(self, orientation: Orientation) -> None:
+        self.asked.append(("rotate", orientation))
+
+
+class OnePhone(SimulatedRunner):
+    """Has one device, of one session."""
+
+    def __init__(self, phone: Phone) -> None:
+        super().__init__(clock=lambda: 0.0)
+        self._phone = phone
+
+    def record(self, session_id: str) -> Record:
+        return Record(
+            session_id, {}, device=self._phone if session_id == SESSION_ID else None
+        )
+
+
+@pytest.fixture
+def phone() -> Phone:
+    return Phone()
+
+
+@pytest.fixture
+def keys() -> Keys:
+    return Keys(ORIGIN)
+
+
+@pytest.fixture
+def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
+    app = Starlette(
+        routes=list(
+            routes(
+                OnePhone(phone),
+                keys,
+                directory=lambda _session_id: tmp_path,
+                note=lambda *_reported: None,
+            )
+        )
+    )
+    return httpx.Client(
+        transport=transport_of(app), base_url=keys.url("devices", SESSION_ID)
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "asked"),
+    [
+        (
+            "launch",
+            {"applicationId": "notes", "arguments": ["-a", 1]},
+            ("launch", "notes", ["-a", "1"]),
+        ),
+        ("launch", {"applicationId": "notes"}, ("launch", "notes", [])),
+        ("open-url", {"url": "notes://7"}, ("open_url", "notes://7", None)),
+        (
+            "open-url",
+            {"url": "notes://7", "applicationId": "notes"},
+            ("open_url", "notes://7", "notes"),
+        ),
+        ("clear", {}, ("clear", None)),
+        ("orientation", {"orientation": "PORTRAIT"}, ("rotate", "PORTRAIT")),
+    ],
+)
+def test_posted_commands_reach_the_device(
+    client: httpx.Client,
+    phone: Phone,
+    path: str,
+    body: dict[str, Any],
+    asked: tuple[Any, ...],
+) -> None:
+    assert client.post(path, json=body).json() == {}
+    assert phone.asked == [asked]
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("apps", {"apps": {"org.example.notes": 4}}),
+        ("orientation", {"orientation": "LANDSCAPE"}),
+        (
+            "log",
+            {"lines": [{"timestamp": 1500, "level": "SEVERE", "message": "it broke"}]},
+        ),
+    ],
+)
+def test_the_devices_result_is_returned(
+    client: httpx.Client, path: str, answer: dict[str, Any]
+) -> None:
+    assert client.get(path).json() == answer
+
+
+def test_the_screenshot_is_returned_unchanged(client: httpx.Client) -> None:
+    assert client.get("screenshot").content == b"picture"
+
+
+@pytest.mark.parametrize(
+    ("application_id", "done"), [("running", True), ("other", False)]
+)
+def test_terminating_an_app_reports_whether_it_was_running(
+    client: httpx.Client, application_id: str, *, done: bool
+) -> None:
+    assert client.post("terminate", json={"applicationId": application_id}).json() == {
+        "done": done
+    }
+
+
+def test_a_directory_is_installed_under_the_given_id(
+    client: httpx.Client, phone: Phone, tmp_path: Path
+) -> None:
+    (tmp_path / "index.html").write_text("<p>Hello")
+    reply = client.post(
+        "install", json={"app": tmp_path.as_uri(), "applicationId": "org.example.notes"}
+    )
+    assert reply.json() == {"applicationId": "org.example.notes"}
+    assert [app.path for app in phone.installed] == [tmp_path]
+
+
+def test_a_missing_app_is_refused_with_the_reason(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    reply = client.post("install", json={"app": str(tmp_path / "none.zip")})
+    assert reply.status_code == 500
+    assert "none.zip" in reply.json()["message"]
+
+
+def test_unsupported_commands_are_refused_with_the_devices_message(
+    client: httpx.Client,
+) -> None:
+    reply = client.post("remove", json={"applicationId": "notes"})
+    assert (reply.status_code, reply.json()) == (
+        500,
+        {"message": "notes cannot be removed"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("launch", b"{}", "applicationId is missing"),
+        ("launch", b"[]", "the body must be a JSON object"),
+        ("launch", b"{", "the body is not JSON"),
+        ("launch", b'{"applicationId": 1}', "applicationId must be a string"),
+        (
+            "launch",
+            b'{"applicationId": "a", "arguments": "b"}',
+            "arguments must be a list of strings",
+        ),
+        (
+            "orientation",
+            b'{"orientation": "UP"}',
+            "orientation must be one of PORTRAIT, LANDSCAPE, not 'UP'",
+        ),
+    ],
+)
+def test_an_invalid_request_is_refused_with_the_rule(
+    client: httpx.Client, path: str, body: bytes, message: str
+) -> None:
+    reply = client.post(path, content=body)
+    assert reply.status_code == 400
+    assert message in reply.json()["message"]
+
+
+def test_a_wrong_key_is_not_found(client: httpx.Client, keys: Keys) -> None:
+    wrong = keys.url("preview", SESSION_ID).replace("/preview/", "/devices/")
+    assert client.get(f"{wrong}/apps").status_code == 404
+
+
+def test_a_session_without_a_device_is_not_found(
+    client: httpx.Client, keys: Keys
+) -> None:
+    url = keys.url("devices", "99999999-4a3a-4a52-9a52-6d3e7f6b3c11")
+    assert client.get(f"{url}/apps").status_code == 404

@@ -1,0 +1,14 @@
+"""What the public Appium drivers of phones do: rules with examples and sources, as data.
+
+``tests/service/appium_driver/test_phones.py`` holds the local drivers to each row, and
+docs/local-appium.md to the rows on which the local drivers differ. A file of rows has a
+list ``ROWS``; ``FILES`` names the files.
+"""
+
+from typing import Final
+
+from tests.spec.phones import browser_commands, commands, css, locators, views
+from tests.spec.phones.row import Row
+
+FILES: Final = (locators, views, commands, browser_commands, css)
+ROWS: Final[tuple[Row, ...]] = tuple(row for file in FILES for row in file.ROWS)

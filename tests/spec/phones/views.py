@@ -1,0 +1,404 @@
+"""Native classes, attributes and states of views."""
+
+from typing import Final
+
+from appium.webdriver.common.appiumby import AppiumBy as By
+from selenium.common.exceptions import (
+    StaleElementReferenceException,
+    WebDriverException,
+)
+
+from tests.spec.phones.row import (
+    ANDROID,
+    APP_ID,
+    IOS,
+    NOT_READ,
+    UIAUTOMATOR2,
+    WEBDRIVERAGENT,
+    XCUITEST,
+    Click,
+    Error,
+    Find,
+    FindAll,
+    Rendered,
+    Row,
+    Script,
+    Source,
+    State,
+    server,
+)
+
+ANDROID_ELEMENT: Final = Source(*UIAUTOMATOR2, "lib/commands/element.ts")
+IOS_ELEMENT: Final = Source(*XCUITEST, "lib/commands/element.ts")
+ATTRIBUTES: Final = server("utils/Attribute.java", "0d659a27")
+RANGE: Final = server("core/AxNodeInfoHelper.java", "0f5e339c")
+CACHE: Final = server("model/ElementsCache.java", "019cdee0")
+TAG_NAME: Final = server("handler/GetName.java", "3620a24c")
+LIBRARY: Final = "WebDriverAgentLib"
+WDA_ATTRIBUTES: Final = Source(
+    *WEBDRIVERAGENT, f"{LIBRARY}/Categories/XCUIElement+FBWebDriverAttributes.m"
+)
+WDA_ELEMENT: Final = Source(*WEBDRIVERAGENT, f"{LIBRARY}/Commands/FBElementCommands.m")
+WDA_NAMES: Final = Source(*WEBDRIVERAGENT, f"{LIBRARY}/Routing/FBElementUtils.m")
+WDA_TYPES: Final = Source(
+    *WEBDRIVERAGENT, f"{LIBRARY}/Utilities/FBElementTypeTransformer.m"
+)
+
+CHECKED: Final = '<input type="checkbox" role="switch" aria-label="Loud" checked>'
+VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
+FIELD: Final = '<input data-testid="view" placeholder="Name">'
+
+RENDER: Final = (By.XPATH, "//*[@text='Render' or @label='Render']")
+RENDERED: Final = """
+    <div id="box"><p data-testid="view">First</p></div>
+    <button onclick="document.getElementById('box').innerHTML =
+      '<p data-testid=view>Second</p>'">Render</button>"""
+REMOVED: Final = RENDERED.replace("<p data-testid=view>Second</p>", "")
+
+CLASSES: Final = (
+    ('<ul data-testid="view"><li>One</li></ul>', "android.widget.ListView", "Table"),
+    (
+        '<div role="feed" data-testid="view"></div>',
+        "androidx.recyclerview.widget.RecyclerView",
+        "CollectionView",
+    ),
+    (
+        '<div role="grid" data-testid="view"></div>',
+        "android.widget.GridView",
+        "CollectionView",
+    ),
+    (
+        '<div role="table" data-testid="view"></div>',
+        "android.widget.TableLayout",
+        "Table",
+    ),
+    (
+        '<div role="list"><div role="listitem" data-testid="view"><p>x</p></div></div>',
+        "android.view.ViewGroup",
+        "Cell",
+    ),
+    (
+        '<header data-testid="view"><p>x</p></header>',
+        "android.widget.Toolbar",
+        "NavigationBar",
+    ),
+    (
+        '<div role="tablist" data-testid="view"></div>',
+        "android.widget.TabWidget",
+        "TabBar",
+    ),
+    (
+        '<div role="toolbar" data-testid="view"></div>',
+        "android.widget.Toolbar",
+        "Toolbar",
+    ),
+    (
+        '<div role="spinbutton" data-testid="view"></div>',
+        "android.widget.NumberPicker",
+        "PickerWheel",
+    ),
+    (
+        '<div style="overflow-y: auto" data-testid="view"></div>',
+        "android.widget.ScrollView",
+        "ScrollView",
+    ),
+    (
+        '<div style="overflow: auto hidden" data-testid="view"></div>',
+        "android.widget.HorizontalScrollView",
+        "ScrollView",
+    ),
+    ('<div data-testid="view"></div>', "android.view.ViewGroup", "Other"),
+    (
+        """<div data-testid="view"
+          data-class="android.widget.CalendarView XCUIElementTypeDatePicker"></div>""",
+        "android.widget.CalendarView",
+        "DatePicker",
+    ),
+)
+
+
+def class_rows() -> tuple[Row, ...]:
+    rows: list[Row] = []
+    for page, android, ios in CLASSES:
+        shown = android.rpartition(".")[2]
+        rows += (
+            Row(
+                name=f"class-{len(rows) // 2}-{shown}",
+                platforms=(ANDROID,),
+                rule=f"A native {android} has this class.",
+                source=NOT_READ,
+                page=page,
+                example=Find(*VIEW, "class"),
+                answer=android,
+            ),
+            Row(
+                name=f"class-{len(rows) // 2}-{ios}",
+                platforms=(IOS,),
+                rule=f"A native {ios} has this type.",
+                source=WDA_TYPES,
+                page=page,
+                example=Find(*VIEW, "type"),
+                answer=f"XCUIElementType{ios}",
+            ),
+        )
+    return tuple(rows)
+
+
+def ios_rows() -> tuple[Row, ...]:
+    return (
+        Row(
+            name="the-application-is-an-element",
+            platforms=(IOS,),
+            rule="The application is an element of its own, and the name is its own.",
+            source=WDA_TYPES,
+            page="<p>Milk</p>",
+            example=Find(By.CLASS_NAME, "XCUIElementTypeApplication", "type"),
+            answer="XCUIElementTypeApplication",
+        ),
+        Row(
+            name="the-window-is-an-element",
+            platforms=(IOS,),
+            rule="The window is an element of its own.",
+            source=WDA_TYPES,
+            page="<p>Milk</p>",
+            example=FindAll(By.CLASS_NAME, "XCUIElementTypeWindow", "type"),
+            answer=["XCUIElementTypeWindow"],
+        ),
+        Row(
+            name="no-keyboard-without-a-field",
+            platforms=(IOS,),
+            rule="The keyboard is an element while a field has the focus.",
+            source=NOT_READ,
+            page=FIELD,
+            example=FindAll(By.CLASS_NAME, "XCUIElementTypeKeyboard", "type"),
+            answer=[],
+        ),
+        Row(
+            name="a-keyboard-with-a-field",
+            platforms=(IOS,),
+            rule="The keyboard is an element while a field has the focus.",
+            source=NOT_READ,
+            page=FIELD,
+            example=Click(
+                VIEW, Find(By.CLASS_NAME, "XCUIElementTypeKeyboard", "visible")
+            ),
+            answer="true",
+        ),
+        Row(
+            name="a-labelled-text-has-the-text-of-its-label",
+            platforms=(IOS,),
+            rule="The text of a static text is its value, which is its label.",
+            source=WDA_ATTRIBUTES,
+            page='<p data-testid="view" aria-label="Message">Milk</p>',
+            example=Find(*VIEW),
+            answer="Message",
+        ),
+        Row(
+            name="the-tag-name-is-the-type",
+            platforms=(IOS,),
+            rule="The tag name is the type.",
+            source=WDA_ELEMENT,
+            page=FIELD,
+            example=State(VIEW, "name"),
+            answer="XCUIElementTypeTextField",
+        ),
+        Row(
+            name="a-switch-is-not-selected",
+            platforms=(IOS,),
+            rule="A switch that is on isn't selected; its value is 1.",
+            source=WDA_ATTRIBUTES,
+            page=CHECKED,
+            example=State((By.ID, "Loud"), "selected"),
+            answer=False,
+        ),
+        Row(
+            name="the-value-of-a-selected-button",
+            platforms=(IOS,),
+            rule="A selected button has the value 1.",
+            source=WDA_ATTRIBUTES,
+            page='<button data-testid="view" aria-selected="true">Go</button>',
+            example=Find(*VIEW, "value"),
+            answer="1",
+        ),
+        Row(
+            name="index-0-is-false",
+            platforms=(IOS,),
+            rule="The numbers 0 and 1 are false and true.",
+            source=IOS_ELEMENT,
+            page=FIELD,
+            example=Find(*VIEW, "index"),
+            answer="false",
+        ),
+        Row(
+            name="no-label",
+            platforms=(IOS,),
+            rule="An attribute without a value is null.",
+            source=WDA_ATTRIBUTES,
+            page='<div data-testid="view"></div>',
+            example=Find(*VIEW, "label"),
+            answer=None,
+        ),
+        Row(
+            name="an-unknown-attribute",
+            platforms=(IOS,),
+            rule="An unknown attribute is refused.",
+            source=WDA_NAMES,
+            page=FIELD,
+            example=Find(*VIEW, "class"),
+            answer=Error(WebDriverException, "attribute 'class' is unknown"),
+        ),
+        Row(
+            name="device-info-locale",
+            platforms=(IOS,),
+            rule="The locale has an underscore.",
+            source=Source(*WEBDRIVERAGENT, f"{LIBRARY}/Commands/FBCustomCommands.m"),
+            page=FIELD,
+            example=Script("mobile: deviceInfo", key="currentLocale"),
+            answer="en_US",
+        ),
+        Row(
+            name="an-element-that-is-gone",
+            platforms=(IOS,),
+            rule="An element is bound to its view: a new view is another element.",
+            source=Source(
+                *WEBDRIVERAGENT, f"{LIBRARY}/Utilities/FBXCodeCompatibility.m"
+            ),
+            page=RENDERED,
+            example=Rendered(VIEW, RENDER),
+            answer=Error(StaleElementReferenceException),
+        ),
+    )
+
+
+def android_rows() -> tuple[Row, ...]:
+    return (
+        Row(
+            name="the-tag-name-is-content-desc",
+            platforms=(ANDROID,),
+            rule="The tag name is the content description.",
+            source=TAG_NAME,
+            page='<button data-testid="view" aria-label="Sign in">Go</button>',
+            example=State(VIEW, "name"),
+            answer="Sign in",
+        ),
+        Row(
+            name="a-checked-view-is-not-selected",
+            platforms=(ANDROID,),
+            rule="is_selected is the attribute selected, not checked.",
+            source=ANDROID_ELEMENT,
+            page=CHECKED,
+            example=State((By.ACCESSIBILITY_ID, "Loud"), "selected"),
+            answer=False,
+        ),
+        Row(
+            name="checked",
+            platforms=(ANDROID,),
+            rule="checked says whether a switch is on.",
+            source=ATTRIBUTES,
+            page=CHECKED,
+            example=Find(By.ACCESSIBILITY_ID, "Loud", "checked"),
+            answer="true",
+        ),
+        Row(
+            name="a-missing-attribute-is-the-text-null",
+            platforms=(ANDROID,),
+            rule="An attribute without a value is the text null.",
+            source=ANDROID_ELEMENT,
+            page=FIELD,
+            example=Find(*VIEW, "content-desc"),
+            answer="null",
+        ),
+        Row(
+            name="names-of-attributes-ignore-case",
+            platforms=(ANDROID,),
+            rule="Attributes have several names, in any case.",
+            source=ATTRIBUTES,
+            page=FIELD,
+            example=Find(*VIEW, "resourceID"),
+            answer="view",
+        ),
+        Row(
+            name="name-is-text",
+            platforms=(ANDROID,),
+            rule="The attribute name is another name of text.",
+            source=ATTRIBUTES,
+            page='<button data-testid="view" aria-label="Sign in">Go</button>',
+            example=Find(*VIEW, "name"),
+            answer="Go",
+        ),
+        Row(
+            name="an-unknown-attribute",
+            platforms=(ANDROID,),
+            rule="An unknown attribute is refused.",
+            source=ATTRIBUTES,
+            page=FIELD,
+            example=Find(*VIEW, "value"),
+            answer=Error(WebDriverException, "Only the following attributes"),
+        ),
+        Row(
+            name="the-text-of-a-slider",
+            platforms=(ANDROID,),
+            rule="The text of a view with a range is its position, a float.",
+            source=RANGE,
+            page='<input type="range" max="200" value="50" data-testid="view">',
+            example=Find(*VIEW),
+            answer="50.0",
+        ),
+        Row(
+            name="the-text-of-a-progress-bar",
+            platforms=(ANDROID,),
+            rule="The text of a view with a range is its position, a float.",
+            source=RANGE,
+            page='<progress value="0.7" data-testid="view"></progress>',
+            example=FindAll(By.XPATH, "//*[@text='0.7']"),
+            answer=["0.7"],
+        ),
+        Row(
+            name="device-info-locale",
+            platforms=(ANDROID,),
+            rule="The locale has an underscore.",
+            source=NOT_READ,
+            page=FIELD,
+            example=Script("mobile: deviceInfo", key="locale"),
+            answer="en_US",
+        ),
+        Row(
+            name="package-of-a-view",
+            platforms=(ANDROID,),
+            rule="A view has the package of its app.",
+            source=ATTRIBUTES,
+            page=FIELD,
+            example=Find(*VIEW, "package"),
+            answer=APP_ID,
+        ),
+        Row(
+            name="an-element-is-found-again",
+            platforms=(ANDROID,),
+            rule="The server looks for an element of find_element again by its locator.",
+            source=CACHE,
+            page=RENDERED,
+            example=Rendered(VIEW, RENDER),
+            answer="Second",
+        ),
+        Row(
+            name="one-of-several-elements-is-not-found-again",
+            platforms=(ANDROID,),
+            rule="It doesn't look again for an element of find_elements.",
+            source=CACHE,
+            page=RENDERED,
+            example=Rendered(VIEW, RENDER, of_several=True),
+            answer=Error(StaleElementReferenceException),
+        ),
+        Row(
+            name="an-element-that-is-gone",
+            platforms=(ANDROID,),
+            rule="An element whose locator finds nothing is stale.",
+            source=CACHE,
+            page=REMOVED,
+            example=Rendered(VIEW, RENDER),
+            answer=Error(StaleElementReferenceException),
+        ),
+    )
+
+
+ROWS: Final = (*class_rows(), *ios_rows(), *android_rows())

@@ -1,0 +1,301 @@
+"""The time that parsers take for texts from services, providers and projects grows with their length, not faster.
+
+Each input makes a parser that backtracks or copies its rest take minutes. No test has a time limit: each compares the
+CPU time for a text with that for the same text eight times as long.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpx
+import pytest
+
+from pytest_device.app import Project, check, load_project
+from pytest_device.app.checks.packages import fits
+from pytest_device.app.inlining import inlined_public
+from pytest_device.auth import AuthRequest
+from pytest_device.auth.provider import Client, IdentityProvider
+from pytest_device.auth.urls import MAX_URL_LENGTH
+from pytest_device.controllers.appium.refusal import refusal
+from pytest_device.redact import Redactor
+from pytest_device.report.lines import normalize
+from pytest_device.service.programs.cache import _CREDENTIAL
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
+from pytest_device.updates import (
+    Reply,
+    UpdateError,
+    UpdateRequest,
+    published_protocol_v1,
+)
+from tests.app.rows import project_files, put
+from tests.updates.rows import reference_signing
+
+GROWTH: Final = 8
+MAX_RATIO: Final = 20.0
+"""Between 8, of linear time, and 32, the least of quadratic time where half of the shorter time is fixed."""
+MEASURABLE_SECONDS: Final = 0.004
+"""CPU time that stands out from the noise of the clock, the caches and the garbage collector."""
+SHORTEST: Final = 64
+LONGEST: Final = 1024 * 1024
+ATTEMPTS: Final = 3
+ROUNDS: Final = 4
+
+_Input = TypeVar("_Input")
+
+PROTOCOL = published_protocol_v1()
+CERTIFICATE = reference_signing().certificate
+
+
+def seconds_of(parse: Callable[[_Input], object], text: _Input) -> float:
+    """Return the least CPU time of several calls: the first one also imports and compiles.
+
+    The garbage collector is off: it would look through the objects of the whole test run.
+    """
+    measured: list[float] = []
+    gc.disable()
+    try:
+        for _ in range(ATTEMPTS):
+            start = time.thread_time()
+            parse(text)
+            measured.append(time.thread_time() - start)
+    finally:
+        gc.enable()
+    return min(measured)
+
+
+def assert_grows_linearly(
+    parse: Callable[[_Input], object],
+    build: Callable[[int], _Input],
+    longest: int = LONGEST,
+) -> None:
+    """Compare the CPU time for an input with that for one eight times as long.
+
+    ``build`` returns an input of about a length, at most ``longest``. The shorter one is the first whose time is
+    measurable and at least twice that of a very short one, most of which is fixed. A parser for which there is none
+    refuses what is long, or is so fast that its growth does no harm.
+
+    A busy machine makes a linear parser slow once, a backtracking one is slow each time: the least ratio of several
+    rounds counts.
+    """
+    measured: list[str] = []
+    for _ in range(ROUNDS):
+        enough = max(MEASURABLE_SECONDS, 2 * seconds_of(parse, build(SHORTEST)))
+        length = 2 * SHORTEST
+        while (shorter := seconds_of(parse, build(length))) < enough:
+            length *= 2
+            if GROWTH * length > longest:
+                return
+
+        longer = seconds_of(parse, build(GROWTH * length))
+        if longer / shorter < MAX_RATIO:
+            return
+        measured.append(
+            f"{shorter:.3f} s for {length} characters, {longer:.3f} s for {GROWTH * length}"
+        )
+
+    pytest.fail("; ".join(measured))
+
+
+def repeat(text: str, *, start: str = "", end: str = "") -> Callable[[int], str]:
+    """Return a function that repeats a text up to a length, between two others."""
+    return lambda length: start + text * (length // len(text)) + end
+
+
+Headers = dict[str, str]
+Build = Callable[[int], str]
+
+
+def read(reply: tuple[Headers, bytes]) -> None:
+    headers, body = reply
+    received = Reply(200, {"vendor-protocol-version": "1", **headers}, body)
+    with suppress(UpdateError):  # short ones are no error
+        PROTOCOL.read_reply(received, UpdateRequest("ios", "1"), CERTIFICATE)
+
+
+def in_type(value: Build) -> Callable[[int], tuple[Headers, bytes]]:
+    return lambda length: ({"content-type": value(length)}, b"x")
+
+
+def in_signature(value: Build) -> Callable[[int], tuple[Headers, bytes]]:
+    return lambda length: ({"vendor-signature": value(length)}, b"{}")
+
+
+def in_part(header: Build) -> Callable[[int], tuple[Headers, bytes]]:
+    return lambda length: (
+        {"content-type": "multipart/mixed; boundary=b"},
+        f"--b\r\n{header(length)}\r\n\r\n{{}}\r\n--b--".encode(),
+    )
+
+
+DISPOSITION: Final = "content-disposition: form-data"
+REPLIES: dict[str, Callable[[int], tuple[Headers, bytes]]] = {
+    "semicolons": in_type(repeat(";", start="multipart/mixed")),
+    "escaped quotes": in_type(repeat('\\"', start='multipart/mixed; a="', end='"')),
+    "quoted semicolons": in_type(repeat(';\\"', start='multipart/mixed; a="', end='"')),
+    "quotes": in_type(repeat('";', start="multipart/mixed; a=")),
+    "names": in_type(repeat("; a=b", start="multipart/mixed")),
+    "semicolons of a part": in_part(
+        repeat(";", start=f'{DISPOSITION}; name="directive"')
+    ),
+    "folded header of a part": in_part(repeat("\r\n ", start=DISPOSITION)),
+    "headers of a part": in_part(repeat("a: b\r\n")),
+    "a signature": in_signature(repeat("a", start='sig="', end='"')),
+    "an inner list": in_signature(repeat("a ", start="sig=(", end=")")),
+    "parameters": in_signature(repeat(";a", start="sig")),
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_reply_with_updates_is_read_in_linear_time(name: str) -> None:
+    assert_grows_linearly(read, REPLIES[name])
+
+
+def mask(*secrets: str) -> Callable[[str], object]:
+    return lambda text: Redactor(secrets).text(text)
+
+
+def mask_npm(text: str) -> object:
+    return _CREDENTIAL.sub("", text)
+
+
+MASKED: dict[str, tuple[Callable[[str], object], Build]] = {
+    "names without a value": (mask(), repeat("token", start="?")),
+    "many names": (mask(), repeat("&token")),
+    "backslashes before a quote": (mask("'secret'"), repeat("\\")),
+    "backslashes": (mask("\\\\\\\\secret"), repeat("\\")),
+    "backslashes and quotes": (
+        mask("secret\\\\\\'s"),
+        repeat("\\", start="secret"),
+    ),
+    "ellipses": (mask("secretsecret"), repeat("...")),
+    "blanks": (mask(), repeat(" ", start="authorization: bearer")),
+    "URLs": (mask(), repeat("://a")),
+    "npm": (mask_npm, repeat("_password")),
+    "letters of npm": (mask_npm, repeat("_")),
+    "digits of a report": (normalize, repeat("1")),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_text_is_masked_in_linear_time(name: str) -> None:
+    assert_grows_linearly(*MASKED[name])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "protocol '' used in '",
+        "application at '",
+        "architecture is not supported by the ",
+        "app with bundle id '",
+        "; For documentation on this error, please visit: ",
+        "could not be created. Details: '",
+    ],
+)
+def test_a_message_of_appium_is_explained_in_linear_time(part: str) -> None:
+    session = Session.from_wire(
+        {"id": "0f6f5a3e-9d2c-4c0b-8c9d-2b1f6d3c5a11", "status": "in-progress"}
+    )
+    config = AppiumConfig.model_validate(
+        {"appiumUrl": "http://127.0.0.1:1", "capabilities": {}}
+    )
+
+    assert_grows_linearly(
+        lambda message: refusal(session, config, {}, message), repeat(part)
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "part"), [("</", " "), ("", "</"), ("", "(<a "), ("", "`${"), ("", "'\\")]
+)
+def test_a_source_is_scanned_in_linear_time(start: str, part: str) -> None:
+    assert_grows_linearly(
+        lambda source: inlined_public(source, {}),
+        repeat(part, start=f"process {start}"),
+    )
+
+
+@pytest.mark.parametrize("version", ["1", "1.", " ", "a", "1.1.1-1.", "> ", "1 - "])
+def test_a_version_is_compared_in_linear_time(version: str) -> None:
+    assert_grows_linearly(
+        lambda text: (fits(text, "^1.0.0"), fits("1.0.0", text)), repeat(version)
+    )
+
+
+PATTERNS = [
+    repeat(",", start="{"),
+    repeat("{,}"),
+    repeat("["),
+    repeat("[a"),
+    repeat("**/"),
+    repeat("**/a/"),
+    repeat("**/*/"),
+]
+
+
+def project(root: Path, pattern: str = "", **files: Any) -> Project:
+    config = {
+        "updates": {"url": "https://u.example", "assetPatternsToBeBundled": [pattern]}
+    }
+    root.mkdir(exist_ok=True)
+    return load_project(
+        put(root, project_files({"runtimeVersion": "1", **config}, **files))
+    )
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
+def test_the_time_to_match_an_asset_pattern_is_bounded(
+    pattern: Build, tmp_path: Path
+) -> None:
+    files = {f"{'d/' * depth}x.txt": "" for depth in range(12)}
+
+    def with_pattern(length: int) -> Project:
+        return project(tmp_path / "app", pattern(length), **files)
+
+    assert_grows_linearly(check, with_pattern, longest=256 * 1024)
+
+    for length in (100, 256 * 1024):
+        findings = check(with_pattern(length))
+        assert "updates-asset-pattern" in {
+            finding.id for finding in findings if finding.status == "failed"
+        }
+
+
+def test_many_findings_of_a_file_are_placed_in_linear_time(tmp_path: Path) -> None:
+    imports = repeat("@import 'a';\n")
+
+    assert_grows_linearly(
+        check,
+        lambda length: project(tmp_path, **{"src/all.scss": imports(length)}),
+    )
+
+
+@pytest.mark.parametrize("part", ["&", "a=1&", "%41", "state=", "#"])
+def test_a_returned_url_is_parsed_in_linear_time(part: str) -> None:
+    request = AuthRequest({"clientId": "c", "redirectUri": "myapp://redirect"})
+
+    assert_grows_linearly(
+        request.parse_return_url,
+        repeat(part, start="myapp://redirect?"),
+        longest=MAX_URL_LENGTH - 100,
+    )
+
+
+@pytest.mark.parametrize("cookie", ["\\1", ";", "a=b;"])
+def test_a_cookie_is_read_in_linear_time(cookie: str) -> None:
+    with (
+        IdentityProvider(clients=[Client("c", ("myapp://redirect",))]) as provider,
+        httpx.Client() as http,
+    ):
+        assert_grows_linearly(
+            lambda header: http.get(
+                f"{provider.issuer}/authorize", headers={"cookie": header}
+            ),
+            repeat(cookie, start='pytest-device-session="', end='"'),
+            longest=60_000,
+        )

@@ -1,0 +1,1 @@
+# ruff: noqa: A005  # named as the package that it tests
