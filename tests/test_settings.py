@@ -99,6 +99,7 @@ GOOD = {
     "budget_action": ("refuse", "refuse"),
     "minute_price": ("0.05", "0.05"),
     "minute_rounding": ("session", "session"),
+    "tunnel": ("tunnel http {port}", "tunnel http {port}"),
     "vendor": ("acme", "acme"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""

@@ -394,6 +394,13 @@ class Options:
         "worker",
         "run",
     )
+    tunnel: Option[str | None] = Option(
+        None,
+        "command of a tunnel by which devices on other machines reach the services of the run, with {port}; it prints "
+        "its URL",
+        "tunnel",
+        metavar="COMMAND",
+    )
     vendor = Option("vendor", "vendor prefix in API fields (vendorGo)", "word")
 
 

@@ -3,6 +3,7 @@
 Each raises ValueError with the rule that a text breaks, those of services' addresses ConfigError.
 """
 
+import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, TypeVar
@@ -151,6 +152,15 @@ def shard(text: str) -> str:
 def _fraction(text: str) -> tuple[int, int]:
     index, total = map(int, text.split("/"))
     return index, total
+
+
+def tunnel(text: str) -> str:
+    return _parsed(
+        text,
+        "a command with {port}, for example 'tunnel http {port}'",
+        str,
+        lambda text: "{port}" in text and len(shlex.split(text)) > 1,
+    )
 
 
 def archive_url(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError
 
@@ -38,6 +39,20 @@ def need_extra(what: str, *packages: str) -> None:
         except ImportError:
             problem = f"{what} needs {package}: pip install 'pytest-device[services]'"
             raise MissingExtraError(problem) from None
+
+
+def check_public_url(url: str | None) -> None:
+    """Raise ConfigError unless a service's public URL is None, or a URL with http or https."""
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        _ = parts.port  # raises ValueError
+    except ValueError:
+        is_valid = False
+    if not is_valid or url.split() != [url]:
+        raise ConfigError(f"public_url {url!r} must be a URL with http or https")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +208,16 @@ class Service(Generic[J]):
 
     def __exit__(self, *error: object) -> None:
         self._server.stop()
+
+    @property
+    def local_url(self) -> str:
+        """URL on this machine. Raises ConfigError if the port is in use."""
+        return self._server.url
+
+    @property
+    def app(self) -> Any:
+        """ASGI application of the service, to serve it elsewhere, too."""
+        return self._app()
 
     def clear_failures(self) -> None:
         """Cancel all pending failures."""

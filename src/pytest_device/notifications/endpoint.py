@@ -11,7 +11,14 @@ from pytest_device.body_limit import BodyLimitError, read_body_async
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.tokens import PATH, PushToken
 from pytest_device.secret_registry import SECRETS
-from pytest_device.serving import Failure, Journal, Service, app_of, need_extra
+from pytest_device.serving import (
+    Failure,
+    Journal,
+    Service,
+    app_of,
+    check_public_url,
+    need_extra,
+)
 from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
@@ -36,17 +43,23 @@ class TokenRequest:
 
 
 class PushEndpoint(Service[Journal]):
-    """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``."""
+    """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``.
 
-    def __init__(self, port: int = 0) -> None:
+    ``public_url`` is the address at which devices on other machines reach the endpoint, for example through a tunnel.
+    Raises ConfigError if it is no http or https URL.
+    """
+
+    def __init__(self, port: int = 0, *, public_url: str | None = None) -> None:
         need_extra("PushEndpoint", "starlette", "uvicorn")
+        check_public_url(public_url)
         super().__init__(Journal(), port)
+        self._public_url = public_url
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
 
     @property
     def base_url(self) -> str:
         """Base URL for token requests. Raises ConfigError if the port is in use."""
-        return f"{self._server.url}/"
+        return f"{(self._public_url or self.local_url).rstrip('/')}/"
 
     @property
     def requests(self) -> tuple[TokenRequest, ...]:

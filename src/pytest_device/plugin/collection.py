@@ -30,6 +30,7 @@ from pytest_device.plugin.options import (
     usage_error,
     will_run,
 )
+from pytest_device.plugin.provider.reach import services_first, unreachable
 from pytest_device.plugin.quarantine import (
     Quarantine,
     begin_quarantines,
@@ -319,6 +320,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         problems.append(
             f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
         )
+    problems += unreachable(item, settings)
     if problems:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
@@ -502,6 +504,7 @@ class _DriverSharing:
 def _set_up_order(item: pytest.Function) -> list[str]:
     """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
+    The services with which the app talks come before its sessions: a tunnel to them that fails costs no device.
     Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
     similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
@@ -509,6 +512,8 @@ def _set_up_order(item: pytest.Function) -> list[str]:
     # A copy, since pytest shares the list among the items of a function.
     if "device_sessions" not in names:
         names = [*names, "device_sessions"]
+    if services := services_first(item):
+        names = [*services, *(name for name in names if name not in services)]
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {
             name: _SCOPES.index(of_name[-1].scope)

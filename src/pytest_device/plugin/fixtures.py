@@ -65,6 +65,7 @@ def device_sessions(
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.output.trace import waiting_for_device
     from pytest_device.plugin.provider.drivers import check_early
+    from pytest_device.plugin.provider.reach import forwarded
     from pytest_device.plugin.provider.timeouts import timer_paused
     from pytest_device.plugin.state import check_policy, providing
     from pytest_device.sessions.lifecycle import WaitPolicy
@@ -87,7 +88,8 @@ def device_sessions(
         check_policy(device_wait_policy, "device_wait_policy", WaitPolicy)
         sessions = devices.acquire(request.node, defaults, device_wait_policy, check)
 
-    yield sessions
+    with forwarded(request.config, devices.settings, sessions.values()):
+        yield sessions
 
     devices.release_early()  # pytest has torn down all fixtures that depend on this one
 

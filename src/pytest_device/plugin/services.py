@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
 
@@ -21,10 +20,15 @@ if TYPE_CHECKING:
     from pytest_device.notifications.content import PushMessage
     from pytest_device.notifications.endpoint import PushEndpoint
     from pytest_device.notifications.push import DevicePush, PushDelivery, PushDevice
+    from pytest_device.plugin.provider.reach import Tunnel
+    from pytest_device.serving import Service
     from pytest_device.sessions.models import Session
+    from pytest_device.tunnel import TunnelFactory
     from pytest_device.updates.service import DeviceUpdateService
 
-S = TypeVar("S")
+S = TypeVar("S", bound="Service[Any]")
+
+FACTORY: Final = "device_tunnel_factory"
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +52,33 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
 
 
 @pytest.fixture(scope="session")
+def device_tunnel_factory(request: pytest.FixtureRequest) -> "TunnelFactory | None":
+    """Return a function that opens a tunnel to a port for devices on other machines; override it in ``conftest.py``.
+
+    It gets a port of 127.0.0.1 and returns a context manager that provides the tunnel's public URL. By default it
+    starts the command ``device_tunnel``; None without one.
+    """
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.tunnel import CommandTunnel
+
+    command = settings_of(request.config).tunnel
+    return CommandTunnel(command) if command else None
+
+
+@pytest.fixture(scope="session")
+def _device_tunnel(
+    request: pytest.FixtureRequest, device_tunnel_factory: "TunnelFactory | None"
+) -> "Generator[Tunnel]":
+    """Provide the tunnel of this process to its services, for devices on other machines."""
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.reach import Tunnel, is_remote
+
+    settings = settings_of(request.config)
+    with Tunnel(device_tunnel_factory if is_remote(settings) else None) as tunnel:
+        yield tunnel
+
+
+@pytest.fixture(scope="session")
 def device_identity_settings() -> "Mapping[str, Any]":
     """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``."""
     from pytest_device.auth.provider import Client
@@ -57,15 +88,15 @@ def device_identity_settings() -> "Mapping[str, Any]":
 
 @pytest.fixture(scope="session")
 def device_identity_provider(
-    request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
+    request: pytest.FixtureRequest,
+    device_identity_settings: "Mapping[str, Any]",
+    _device_tunnel: "Tunnel",
 ) -> "Generator[IdentityProvider]":
     """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
     with _service(
-        request.config,
-        Options.identity_scope,
-        partial(IdentityProvider, **device_identity_settings),
+        request, IdentityProvider, device_identity_settings, Options.identity_scope
     ) as one:
         yield one
 
@@ -95,21 +126,33 @@ def device_update_settings() -> "Mapping[str, Any]":
 
 @pytest.fixture
 def device_update_service(
+    request: pytest.FixtureRequest,
     device_update_settings: "Mapping[str, Any]",
+    _device_tunnel: "Tunnel",
 ) -> "Generator[DeviceUpdateService]":
     """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
-    with DeviceUpdateService(**device_update_settings) as service:
+    with _service(request, DeviceUpdateService, device_update_settings) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
-def device_push_endpoint() -> "Generator[PushEndpoint]":
+def device_push_settings() -> "Mapping[str, Any]":
+    """Return the arguments of `PushEndpoint`: ``public_url``, …; override it in ``conftest.py``."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def device_push_endpoint(
+    request: pytest.FixtureRequest,
+    device_push_settings: "Mapping[str, Any]",
+    _device_tunnel: "Tunnel",
+) -> "Generator[PushEndpoint]":
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
 
-    with PushEndpoint() as endpoint:
+    with _service(request, PushEndpoint, device_push_settings) as endpoint:
         yield endpoint
 
 
@@ -151,24 +194,54 @@ def device_notifications(
 
 @contextmanager
 def _service(
-    config: pytest.Config,
-    breadth: Option[str],
-    make: "Callable[[], AbstractContextManager[S]]",
+    request: pytest.FixtureRequest,
+    make: "Callable[..., S]",
+    arguments: "Mapping[str, Any]",
+    breadth: Option[str] | None = None,
 ) -> "Generator[S]":
     """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.reach import is_remote, noted
+
+    settings = settings_of(request.config)
+    tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
+    given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
+    is_of_run = (
+        breadth and settings.values.get(breadth.word) == "run" and given is not None
+    )
+    opened = (
+        _of_run(request, make, arguments, breadth)
+        if breadth and is_of_run
+        else tunnel.opened(make, arguments)
+    )
+    with opened as service:
+        name = str(request.fixturename)
+        is_reached = not is_remote(settings) or bool(
+            arguments.get("public_url") or request.getfixturevalue(FACTORY)
+        )
+        with noted(request.config, name, service, is_reached=is_reached):
+            yield service
+
+
+def _of_run(
+    request: pytest.FixtureRequest,
+    make: "Callable[..., S]",
+    arguments: "Mapping[str, Any]",
+    breadth: Option[str],
+) -> "AbstractContextManager[S]":
+    """Return the run's service, which its first user opens in the coordinator's process; raises ConfigError."""
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.reach import Reachable, is_remote
     from pytest_device.plugin.state import SERVICES
     from pytest_device.sharing import shared
 
-    given: Mapping[str, Any] | None = getattr(config, "workerinput", None)
-    if given is None or settings_of(config).values.get(breadth.word) != "run":
-        with make() as service:
-            yield service
-        return
+    given: Mapping[str, Any] = vars(request.config)["workerinput"]
     if SERVICES not in given:
         raise ConfigError(
             f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
         )
-    with shared(given[SERVICES], breadth.word, make) as service:
-        yield service
+    is_tunneled = is_remote(settings_of(request.config))
+    factory = request.getfixturevalue(FACTORY) if is_tunneled else None
+    reachable = Reachable(make, arguments, factory).check()
+    return shared(given[SERVICES], breadth.word, reachable)

@@ -65,14 +65,14 @@ class IdentityProvider(Service[Journal]):
         super().__init__(Journal(), port)
         self.clock = ProviderClock()
         try:
-            self.local_url = self._server.url
+            local_url = self.local_url
         except ConfigError as error:
             hint = (
                 "To share one provider between workers, use --device-identity-scope=run"
             )
             raise AuthConfigError(f"{error}. {hint}") from None
         self._settings = Settings(
-            issuer=issuer or self.local_url,
+            issuer=issuer or local_url,
             users=named_users,
             clients=named_clients,
             clock=self.clock,
@@ -81,7 +81,7 @@ class IdentityProvider(Service[Journal]):
             automatic_user=automatic_user,
             remembers=sessions,
         )
-        self._sign_in = SignIn(self._settings, self.local_url)
+        self._sign_in = SignIn(self._settings, local_url)
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)

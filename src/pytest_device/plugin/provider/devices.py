@@ -24,6 +24,7 @@ from pytest_device.errors import (
     StopFailedError,
 )
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
+from pytest_device.plugin.provider.reach import refuse_unreachable
 from pytest_device.plugin.provider.requirements import (
     Lookahead,
     Plan,
@@ -155,6 +156,7 @@ class Devices:
         """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
         if not item.stash.get(ACQUIRED, None):
             self._refuse_fork(item)
+            refuse_unreachable(item, self.settings)
             plan = self._plan
             if not plan or plan.item is not item or not plan.needs or defaults != {}:
                 plan = self._requirements.plan(

@@ -11,6 +11,7 @@ import pytest
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
+from pytest_device.plugin.provider.reach import waits_for_tunnel
 from pytest_device.plugin.state import (
     ARGUMENTS,
     FAILED,
@@ -137,8 +138,10 @@ class Requirements:
         wanted = Counter(timed_needs)
         known = len(wanted)
         for following in lookahead.upcoming(item):
-            if not may_be_skipped(following) and not is_completed_by_fixtures(
-                following
+            if not (
+                may_be_skipped(following)
+                or is_completed_by_fixtures(following)
+                or waits_for_tunnel(following, self._settings)
             ):
                 wanted |= Counter(
                     self.with_test_minutes(following, needs_of(following).values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pytest_device import serving
 from pytest_device.errors import ConfigError
-from pytest_device.serving import Service, app_of, need_extra
+from pytest_device.serving import Service, app_of, check_public_url, need_extra
 from pytest_device.spec import VENDOR
 from pytest_device.updates.protocol import (
     Answer,
@@ -21,7 +21,6 @@ from pytest_device.updates.protocol import (
 )
 from pytest_device.updates.published_protocol_v1 import published_protocol_v1
 from pytest_device.updates.service.releases import Release, Releases
-from pytest_device.updates.settings import problem_of
 from pytest_device.updates.signing import CodeSigning, sign, validate_certificate
 from pytest_device.updates.values import Update, UpdateError
 
@@ -138,10 +137,7 @@ class DeviceUpdateService(Service[Journal]):
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         need_extra("DeviceUpdateService", "starlette", "uvicorn", "http_sf")
-        if public_url is not None and problem_of(public_url):
-            raise ConfigError(
-                f"public_url {public_url!r} must be a URL with http or https"
-            )
+        check_public_url(public_url)
         if signing:
             validate_certificate(signing.certificate, signing.private_key)
         super().__init__(Journal(), port)
@@ -153,19 +149,9 @@ class DeviceUpdateService(Service[Journal]):
         self._public_url = public_url
 
     @property
-    def local_url(self) -> str:
-        """URL on this machine. Raises ConfigError if the port is in use."""
-        return self._server.url
-
-    @property
     def url(self) -> str:
         """URL to set as ``updates.url``."""
         return f"{self._base}{MANIFEST}"
-
-    @property
-    def app(self) -> "Starlette":
-        """ASGI application of the service."""
-        return self._app()
 
     @property
     def requests(self) -> tuple[SeenRequest, ...]:

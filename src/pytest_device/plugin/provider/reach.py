@@ -1,0 +1,260 @@
+"""Where devices reach the services of this process: on this machine, through a tunnel, or through ``adb reverse``."""
+
+import os
+import pickle
+import shutil
+import subprocess
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from urllib.parse import urlsplit
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.options import Options
+from pytest_device.plugin.state import definitions_of
+from pytest_device.redact import is_loopback
+from pytest_device.sessions.remote_config import AppiumConfig
+from pytest_device.settings import Settings
+from pytest_device.spec import Platform
+
+if TYPE_CHECKING:
+    from pytest_device.serving import Service
+    from pytest_device.sessions.models import Session
+    from pytest_device.tunnel import Gateway, TunnelFactory
+
+S = TypeVar("S", bound="Service[Any]")
+
+FACTORY: Final = "device_tunnel_factory"
+SETTINGS_OF: Final[Mapping[str, str]] = {
+    "device_identity_provider": "device_identity_settings",
+    "device_update_service": "device_update_settings",
+    "device_push_endpoint": "device_push_settings",
+}
+"""The services with which an app on a device talks, and the fixtures with their arguments."""
+
+_REACHED: Final = pytest.StashKey[dict[str, bool]]()
+"""Whether a device reaches a service of this process, by its fixture, for those that were opened."""
+_OPEN: Final = pytest.StashKey[dict[str, int]]()
+"""The ports on this machine of open services, by their fixtures."""
+_SIMULATED: Final = "chromium-cdp-"
+"""UDID prefix of devices that are a browser on this machine."""
+_ADB_SECONDS: Final = 10.0
+
+
+def is_remote(settings: Settings) -> bool:
+    """Return whether the run's devices are on other machines: their service is, or a tunnel leads to this one."""
+    if settings.local or not settings.url:
+        return False
+    return bool(settings.tunnel) or not is_loopback(
+        urlsplit(settings.url).hostname or ""
+    )
+
+
+def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
+    """Yield why the devices of a test can't reach a service that it uses, as far as this is known at collection."""
+    definitions = definitions_of(item)
+    if (
+        not is_remote(settings)
+        or settings.tunnel
+        or _is_overridden(FACTORY, definitions)
+    ):
+        return
+    for service in _used(item):
+        if not _is_overridden(SETTINGS_OF[service], definitions):
+            yield _problem(service, settings)
+
+
+def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
+    """Return whether it is not known yet that the devices of a test reach its services: they must not boot in advance."""
+    if not is_remote(settings):
+        return False
+    reached = item.config.stash.setdefault(_REACHED, {})
+    return not all(reached.get(service, False) for service in _used(item))
+
+
+def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
+    """Raise ConfigError if a service that the test uses was opened, and its devices can't reach it."""
+    if not is_remote(settings):
+        return
+    reached = item.config.stash.setdefault(_REACHED, {})
+    problems = [
+        _problem(service, settings)
+        for service in _used(item)
+        if not reached.get(service, True)
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
+def services_first(item: pytest.Item) -> list[str]:
+    """Return the services that a test uses: they open before its devices, which are billed."""
+    return list(_used(item))
+
+
+def _used(item: pytest.Item) -> Iterator[str]:
+    names: Iterable[str] = getattr(item, "fixturenames", ())
+    return (name for name in SETTINGS_OF if name in names)
+
+
+def _is_overridden(name: str, definitions: Mapping[str, Any]) -> bool:
+    return len(definitions.get(name, ())) > 1
+
+
+def _problem(service: str, settings: Settings) -> str:
+    return (
+        f"{service} is on this machine, where the devices of {settings.source('url')} can't reach it: set a tunnel "
+        f"({Options.tunnel.spellings}), override {FACTORY}, or return public_url from {SETTINGS_OF[service]}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable(Generic[S]):
+    """Opens a service with its arguments, behind a tunnel of its own if it needs one; it can be sent to a process."""
+
+    make: "Callable[..., S]"
+    arguments: Mapping[str, Any]
+    factory: "TunnelFactory | None"
+
+    @contextmanager
+    def __call__(self) -> "Generator[S]":
+        with (
+            Tunnel(self.factory) as tunnel,
+            tunnel.opened(self.make, self.arguments) as service,
+        ):
+            yield service
+
+    def check(self) -> Self:
+        """Raise ConfigError if it can't be sent to another process."""
+        try:
+            pickle.dumps(self)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            raise ConfigError(
+                f"{FACTORY} must be a function of a module, since {Options.identity_scope.ini}=run opens the tunnel in "
+                f"another process: use {Options.tunnel.ini}, or {Options.identity_scope.ini}=worker"
+            ) from None
+        return self
+
+
+class Tunnel:
+    """The tunnel of this process to its services, which opens for the first service that needs it."""
+
+    def __init__(self, factory: "TunnelFactory | None") -> None:
+        self._factory = factory
+        self._open = ExitStack()
+        self._gateway: Gateway | None = None
+        self._url = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    @contextmanager
+    def opened(
+        self, make: "Callable[..., S]", arguments: Mapping[str, Any]
+    ) -> "Generator[S]":
+        """Open a service with its arguments and, unless these name another one, its public URL; raises ConfigError."""
+        if self._factory is None or arguments.get("public_url"):
+            with make(**arguments) as service:
+                yield service
+            return
+
+        gateway = self._started(self._factory)
+        path = gateway.new_path()
+        with (
+            make(**{**arguments, "public_url": self._url + path}) as service,
+            gateway.serving(path, service.app),
+        ):
+            yield service
+
+    def _started(self, factory: "TunnelFactory") -> "Gateway":
+        from pytest_device.tunnel import Gateway, opened
+
+        if self._gateway is None:
+            gateway = Gateway()
+            gateway.start()
+            with ExitStack() as undo:
+                undo.callback(gateway.stop)
+                self._url = undo.enter_context(opened(factory, gateway))
+                self._open = undo.pop_all()
+            self._gateway = gateway
+        return self._gateway
+
+
+@contextmanager
+def noted(
+    config: pytest.Config, service: str, one: "Service[Any]", *, is_reached: bool
+) -> Generator[None]:
+    """Note for the block that a service is open, and whether devices on other machines reach it."""
+    reached = config.stash.setdefault(_REACHED, {})
+    ports = config.stash.setdefault(_OPEN, {})
+    reached[service], ports[service] = is_reached, urlsplit(one.local_url).port or 0
+    try:
+        yield
+    finally:
+        del ports[service]
+
+
+@contextmanager
+def forwarded(
+    config: pytest.Config, settings: Settings, sessions: "Iterable[Session]"
+) -> Generator[None]:
+    """Let Android emulators and devices of the local service reach the open services at the same ports, in the block.
+
+    Raises ConfigError if adb refuses.
+    """
+    ports = list(config.stash.setdefault(_OPEN, {}).values()) if settings.local else ()
+    with ExitStack() as undo:
+        for serial in filter(None, map(_serial, sessions)) if ports else ():
+            for port in ports:
+                _adb(serial, "reverse", f"tcp:{port}", f"tcp:{port}")
+                undo.callback(partial(_remove, serial, port))
+        yield
+
+
+def _serial(session: "Session") -> str:
+    """Return the serial number by which adb knows a session's device, empty for any other device."""
+    details = session.remote_config
+    if session.platform != Platform.ANDROID or not isinstance(details, AppiumConfig):
+        return ""
+    udid = str(details.capabilities.get("appium:udid", ""))
+    return "" if udid.startswith(_SIMULATED) else udid
+
+
+def _remove(serial: str, port: int) -> None:
+    # The device may be gone, and its ports with it.
+    with suppress(ConfigError):
+        _adb(serial, "reverse", "--remove", f"tcp:{port}")
+
+
+def _adb(serial: str, *words: str) -> None:
+    home = os.environ.get("ANDROID_HOME") or os.environ.get("ANDROID_SDK_ROOT")
+    path = [
+        os.environ.get("PATH", ""),
+        str(Path(home, "platform-tools")) if home else "",
+    ]
+    program = shutil.which("adb", path=os.pathsep.join(filter(None, path)))
+    if program is None:
+        raise ConfigError(
+            "adb is not on PATH: the device can't reach the services of the run"
+        )
+    try:
+        subprocess.run(  # noqa: S603  # the Android SDK's
+            [program, "-s", serial, *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_ADB_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", "") or error
+        raise ConfigError(
+            f"adb -s {serial} {' '.join(words)} failed: {said}".strip()
+        ) from None

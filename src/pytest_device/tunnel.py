@@ -1,0 +1,281 @@
+"""Makes services of this process reachable for devices on other machines: one port for all, and a tunnel to it."""
+
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from pytest_device.errors import ConfigError
+from pytest_device.redact import shown, uses_tls
+from pytest_device.serving import AppServer
+
+if TYPE_CHECKING:
+    import httpx
+
+PORT: Final = "{port}"
+"""Stands for the port in a tunnel's command."""
+IDENTITY_PATH: Final = "/.well-known/pytest-device"
+"""Where a gateway says which one it is, so that a tunnel that leads elsewhere is found."""
+START_SECONDS: Final = 30.0
+"""Maximum time from a tunnel's start until its URL leads to the gateway, in seconds."""
+
+_STOP_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.1
+_REQUEST_SECONDS: Final = 5.0
+_LINES: Final = 5
+"""Number of a command's last lines in an error."""
+_LINE_LENGTH: Final = 200
+_URLS: Final = 20
+"""Most URLs of a command's output to try: some print those of their documentation, too."""
+_URL: Final = re.compile(r"https?://[^\s\"'<>|`\x00-\x1f\x7f]+")
+
+TunnelFactory: TypeAlias = Callable[[int], AbstractContextManager[str]]
+"""Opens a tunnel to a port of 127.0.0.1; the context manager provides its public URL."""
+
+
+class TunnelError(ConfigError):
+    """A tunnel that can't be started or does not lead to this process. No device was created."""
+
+
+class Gateway:
+    """One port for several services, each at a path of its own that nobody can guess: a tunnel's URL is public."""
+
+    def __init__(self) -> None:
+        self._identity = secrets.token_urlsafe(16)
+        self._apps: dict[str, Any] = {}
+        self._server = AppServer()
+
+    @property
+    def port(self) -> int:
+        """Port on 127.0.0.1."""
+        return urlsplit(self._server.url).port or 0
+
+    def start(self) -> None:
+        """Answer requests in a thread."""
+        self._server.start(self)
+
+    def stop(self) -> None:
+        """Free the port."""
+        self._server.stop()
+
+    def new_path(self) -> str:
+        """Return a path for a service, without a trailing slash."""
+        return f"/{secrets.token_urlsafe(12)}"
+
+    @contextmanager
+    def serving(self, path: str, app: Any) -> Generator[None]:
+        """Answer requests at a path, of `new_path`, with an ASGI application."""
+        self._apps[path] = app
+        try:
+            yield
+        finally:
+            del self._apps[path]
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """Pass a request to the service at its path, as an ASGI server mounts an application."""
+        from starlette.responses import PlainTextResponse
+
+        # A lifespan or a websocket: no service has one.
+        if scope["type"] != "http":
+            return
+
+        request: dict[str, Any] = dict(scope)
+        path: str = request["path"]
+        if path == IDENTITY_PATH:
+            await PlainTextResponse(self._identity)(request, receive, send)
+            return
+
+        mounted = "/" + path.lstrip("/").partition("/")[0]
+        app = self._apps.get(mounted)
+        if app is None:
+            await PlainTextResponse("not found\n", 404)(request, receive, send)
+            return
+
+        request["root_path"] = mounted
+        await app(request, receive, send)
+
+
+@contextmanager
+def opened(make: TunnelFactory, gateway: Gateway) -> Generator[str]:
+    """Open a tunnel to a gateway, and provide its public URL without a trailing slash.
+
+    One request through the URL shows that it leads to this gateway. Raises TunnelError.
+    """
+    with make(gateway.port) as given:
+        url = cast("object", given)  # a suite's factory may provide anything
+        if not isinstance(url, str) or not _URL.fullmatch(url):
+            raise TunnelError(
+                f"device_tunnel_factory provided {shown(str(url))!r}, which is no http or https URL: "
+                "yield the tunnel's public URL"
+            )
+        # That of a command has been found by such a request.
+        if not isinstance(make, CommandTunnel):
+            _wait_for(url, gateway.port, time.monotonic() + START_SECONDS)
+        yield url.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTunnel:
+    """A tunnel that a program opens: ``command`` with ``{port}`` for the port, split as a shell does, without a shell.
+
+    The program prints the public URL, among any other text, and keeps the tunnel open until it is terminated.
+    """
+
+    command: str
+
+    @contextmanager
+    def __call__(self, port: int) -> Generator[str]:
+        """Start the program, and provide the first of its URLs that leads to the port; raises TunnelError."""
+        program = _Program(self.command.replace(PORT, str(port)))
+        try:
+            yield program.url_to(port)
+        finally:
+            program.stop()
+
+
+class _Program:
+    """A tunnel's process, whose guard ends it if this process is killed."""
+
+    def __init__(self, command: str) -> None:
+        self._words = shlex.split(command)
+        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._urls: dict[str, None] = {}
+        self._process = subprocess.Popen(  # noqa: S603  # the user's own setting
+            [
+                sys.executable,
+                "-IS",
+                str(Path(__file__).with_name("tunnel_guard.py")),
+                *self._words,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def url_to(self, port: int) -> str:
+        """Return the first printed URL that leads to the port, waiting for it. Raises TunnelError."""
+        deadline = time.monotonic() + START_SECONDS
+        why = ""
+        while time.monotonic() < deadline:
+            has_ended = self._process.poll() is not None
+            for url in list(self._urls)[:_URLS]:
+                why = _problem_of(url, port)
+                if not why:
+                    return url
+
+            if has_ended:
+                self._reader.join(_STOP_SECONDS)
+                raise TunnelError(
+                    self._text(f"ended with status {self._process.returncode}")
+                )
+            time.sleep(_POLL_SECONDS)
+
+        if why:
+            raise TunnelError(self._text(f"leads nowhere: {why}"))
+        raise TunnelError(self._text(f"printed no URL within {START_SECONDS:g} s"))
+
+    def stop(self) -> None:
+        """Terminate the program: its guard does, when its input ends."""
+        if self._process.stdin:
+            with suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(_STOP_SECONDS)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _read(self) -> None:
+        """Keep the last lines and the URLs; read on, since a full pipe would stop the program."""
+        for line in self._process.stdout or ():
+            text = line.decode(errors="replace").rstrip()
+            self._lines.append(text[:_LINE_LENGTH])
+            if len(self._urls) < _URLS:
+                self._urls |= dict.fromkeys(
+                    found.rstrip(".,;)]") for found in _URL.findall(text)
+                )
+
+    def _text(self, problem: str) -> str:
+        said = "; ".join(filter(None, self._lines)) or "nothing"
+        return (
+            f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(said)}. "
+            f"No device was created"
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables for the program: the user's own, which may configure it, without those of this package."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DEVICE_")
+    }
+
+
+def _wait_for(url: str, port: int, deadline: float) -> None:
+    while why := _problem_of(url, port):
+        if time.monotonic() > deadline:
+            raise TunnelError(
+                f"the tunnel of device_tunnel_factory leads nowhere: {why}. No device was created"
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _problem_of(url: str, port: int) -> str:
+    """Return why a URL does not lead to the gateway at a port, empty if it does."""
+    expected = _identity(f"http://127.0.0.1:{port}")
+    try:
+        found = _identity(url.rstrip("/"))
+    except _NoAnswerError as error:
+        return f"{shown(url)}: {error}"
+    return "" if found == expected else f"{shown(url)} leads to another server"
+
+
+class _NoAnswerError(Exception):
+    pass
+
+
+def _identity(base: str) -> str:
+    """Return what a server answers at the path of a gateway's identity, at most 100 bytes; raises _NoAnswerError."""
+    import httpx
+
+    url = f"{base}{IDENTITY_PATH}"
+    try:
+        with (
+            httpx.Client(
+                timeout=_REQUEST_SECONDS,
+                verify=uses_tls(url),
+                trust_env=not _is_here(base),
+            ) as http,
+            http.stream("GET", url) as answer,
+        ):
+            if not answer.is_success:
+                raise _NoAnswerError(f"status {answer.status_code}")
+            return next(_start_of(answer), b"")[:100].decode(errors="replace")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise _NoAnswerError(str(error) or type(error).__name__) from None
+
+
+def _start_of(answer: "httpx.Response") -> Iterator[bytes]:
+    return answer.iter_bytes(100)
+
+
+def _is_here(base: str) -> bool:
+    return urlsplit(base).hostname == "127.0.0.1"
