@@ -396,8 +396,7 @@ class Options:
     )
     tunnel: Option[str | None] = Option(
         None,
-        "command of a tunnel by which devices on other machines reach the services of the run, with {port}; it prints "
-        "its URL",
+        "command of a tunnel to the services of the run, for devices on other machines: {port} stands for the port",
         "tunnel",
         metavar="COMMAND",
     )
