@@ -23,8 +23,16 @@ def test_fails():
 def test_passes(): pass
 """
 HELPERS = """
+import sys
+sys.path.append(".venv/lib/python3/site-packages")
+import client
+
 def check(count):
-    assert count == 2, "the suite's own error"
+    client.compare(count, 2)
+"""
+CLIENT = """
+def compare(count, expected):
+    assert count == expected, "the suite's own error"
 """
 OUTCOMES = """
 import pytest
@@ -115,6 +123,9 @@ def test_a_github_job_gets_a_summary_and_annotations(
     (suite / "test_it.py").write_text(SUITE)
     (suite / "helpers.py").write_text(HELPERS)
     (suite / "pytest.ini").write_text("[pytest]\n")
+    installed = suite / ".venv/lib/python3/site-packages"
+    installed.mkdir(parents=True)
+    (installed / "client.py").write_text(CLIENT)
     monkeypatch.chdir(suite)
 
     result = pytester.runpytest("--rootdir", str(suite), *options)
@@ -135,7 +146,7 @@ def test_a_github_job_gets_a_summary_and_annotations(
     assert error.name == "error"
     assert error.properties == {
         "file": "e2e/helpers.py",
-        "line": "3",
+        "line": "7",
         "title": "test_it.py::test_fails",
     }
     assert error.message == "AssertionError: the suite's own error"
@@ -205,6 +216,7 @@ def test_no_text_of_a_test_becomes_a_command_a_row_or_markup(
     assert annotation.name == "error"
     assert set(annotation.properties) == {"file", "line", "title"}
     assert "\n| forged | row |\n" in annotation.message
+    assert "%0A::warning::x" in annotation.message
     ((test, _, reason, *_),) = rows(text)
     assert "test_it[" in test
     assert reason == escaped(f"Failed: {first}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-import pytest_device
 from pytest_device.plugin.output.carriers import DEVICE
 from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
@@ -38,7 +37,6 @@ _DETECTED_BY: Final = {"GITHUB_ACTIONS": GITHUB, "GITLAB_CI": GITLAB}
 _ANNOTATES: Final = "pytest_github_actions_annotate_failures"
 """A plugin that annotates failed tests itself: each would have two annotations, of the ten that are shown."""
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-_OURS: Final = Path(pytest_device.__file__).parent
 
 
 def report_to_ci(
@@ -88,7 +86,7 @@ class _Places:
     def of_suite(self, path: str | Path, line: int) -> Location | None:
         """Return a line of the user's own files, else None."""
         resolved = (self.start / path).resolve()
-        if resolved.is_relative_to(_OURS) or not _INSTALLED.isdisjoint(resolved.parts):
+        if not _INSTALLED.isdisjoint(resolved.parts):
             return None
         return self.in_repository(resolved, line)
 
