@@ -44,10 +44,6 @@ TunnelFactory: TypeAlias = Callable[[int], AbstractContextManager[str]]
 """Opens a tunnel to a port of 127.0.0.1; the context manager provides its public URL."""
 
 
-class TunnelError(ConfigError):
-    """A tunnel that can't be started or does not lead to this process. No device was created."""
-
-
 class Gateway:
     """One port for several services, each at a path of its own that nobody can guess: a tunnel's URL is public."""
 
@@ -110,12 +106,12 @@ class Gateway:
 def opened(make: TunnelFactory, gateway: Gateway) -> Generator[str]:
     """Open a tunnel to a gateway, and provide its public URL without a trailing slash.
 
-    One request through the URL shows that it leads to this gateway. Raises TunnelError.
+    One request through the URL shows that it leads to this gateway. Raises ConfigError.
     """
     with make(gateway.port) as given:
         url = cast("object", given)  # a suite's factory may provide anything
         if not isinstance(url, str) or not _URL.fullmatch(url):
-            raise TunnelError(
+            raise ConfigError(
                 f"device_tunnel_factory provided {shown(str(url))!r}, which is no http or https URL: "
                 "yield the tunnel's public URL"
             )
@@ -136,7 +132,7 @@ class CommandTunnel:
 
     @contextmanager
     def __call__(self, port: int) -> Generator[str]:
-        """Start the program, and provide the first of its URLs that leads to the port; raises TunnelError."""
+        """Start the program, and provide the first of its URLs that leads to the port; raises ConfigError."""
         program = _Program(self.command.replace(PORT, str(port)))
         try:
             yield program.url_to(port)
@@ -167,7 +163,7 @@ class _Program:
         self._reader.start()
 
     def url_to(self, port: int) -> str:
-        """Return the first printed URL that leads to the port, waiting for it. Raises TunnelError."""
+        """Return the first printed URL that leads to the port, waiting for it. Raises ConfigError."""
         deadline = time.monotonic() + START_SECONDS
         why = ""
         while time.monotonic() < deadline:
@@ -179,14 +175,14 @@ class _Program:
 
             if has_ended:
                 self._reader.join(_STOP_SECONDS)
-                raise TunnelError(
+                raise ConfigError(
                     self._text(f"ended with status {self._process.returncode}")
                 )
             time.sleep(_POLL_SECONDS)
 
         if why:
-            raise TunnelError(self._text(f"leads nowhere: {why}"))
-        raise TunnelError(self._text(f"printed no URL within {START_SECONDS:g} s"))
+            raise ConfigError(self._text(f"leads nowhere: {why}"))
+        raise ConfigError(self._text(f"printed no URL within {START_SECONDS:g} s"))
 
     def stop(self) -> None:
         """Terminate the program: its guard does, when its input ends."""
@@ -232,7 +228,7 @@ def _environment() -> dict[str, str]:
 def _wait_for(url: str, port: int, deadline: float) -> None:
     while why := _problem_of(url, port):
         if time.monotonic() > deadline:
-            raise TunnelError(
+            raise ConfigError(
                 f"the tunnel of device_tunnel_factory leads nowhere: {why}. No device was created"
             )
         time.sleep(_POLL_SECONDS)
