@@ -195,7 +195,8 @@ class _Program:
             self._process.kill()
             self._process.wait()
         self._reader.join(_STOP_SECONDS)
-        if self._process.stdout:
+        # Closing what another thread reads would wait for it, for ever.
+        if self._process.stdout and not self._reader.is_alive():
             self._process.stdout.close()
 
     def _read(self) -> None:
