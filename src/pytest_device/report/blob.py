@@ -6,12 +6,13 @@ a test merges blobs with the newest release and with the oldest that reads them,
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, Final
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from typing import Any, Final, cast
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pytest_device.report.attempts import (
     Attachment,
@@ -21,6 +22,7 @@ from pytest_device.report.attempts import (
     Location,
     Recorded,
     Status,
+    Step,
 )
 
 BLOB_VERSION: Final = 2
@@ -30,6 +32,22 @@ WITHOUT_DEVICE: Final = "no device"
 """The project of tests without a device."""
 MAX_SESSION_BARS: Final = 100
 """With more sessions, there is one bar per label: each bar costs a file, and nobody reads a thousand of them."""
+TOOL: Final = "pytest-device"
+"""What the metadata of our blobs begins with."""
+LINES_MEMBER: Final = "report.jsonl"
+"""Name of the lines in a blob."""
+UNREADABLE: Final = (
+    BadZipFile,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    zlib.error,
+)
+"""Errors of a file that is no blob, or a damaged or encrypted one."""
+MAX_METADATA: Final = 100_000
+"""Bytes of a blob's first line that are read."""
 _PACKED: Final = frozenset({".zip", ".png", ".jpg", ".jpeg", ".webm", ".mp4", ".webp"})
 
 
@@ -47,7 +65,7 @@ def write_blob(run: Recorded, path: Path) -> None:
             )
             for attempt in run.attempts
         ]
-        with blob.open(_member("report.jsonl"), "w") as file:
+        with blob.open(_member(LINES_MEMBER), "w") as file:
             for method, params in _lines(run, attempts):
                 line = {"method": method, "params": params}
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -76,9 +94,28 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
                 json.dumps({"method": method, "params": params}) + "\n"
                 for method, params in lines
             )
-            blob.writestr(_member("report.jsonl"), text)
+            blob.writestr(_member(LINES_MEMBER), text)
         paths.append(path)
     return paths
+
+
+def is_own_blob(path: Path) -> bool:
+    """Return whether this package has written a file; False if it cannot be read."""
+    try:
+        agent = metadata_of(path).get("userAgent")
+    except UNREADABLE:
+        return False
+    return str(agent).startswith(f"{TOOL}/")
+
+
+def metadata_of(path: Path) -> Mapping[str, Any]:
+    """Return the parameters of a blob's first line. Raises one of UNREADABLE."""
+    with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
+        line = cast("Mapping[str, Any]", json.loads(lines.readline(MAX_METADATA)))
+    if not hasattr(line, "keys") or line.get("method") != "onBlobReportMetadata":
+        raise ValueError("it does not begin with metadata")
+    params: Mapping[str, Any] = line["params"]
+    return params
 
 
 def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
@@ -202,19 +239,7 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
         },
     )
     for number, step in enumerate(attempt.steps):
-        step_id = f"{result_id}.{number}"
-        begun = {
-            "id": step_id,
-            "title": step.title,
-            "category": step.category,
-            "startTime": _milliseconds(step.start),
-            "location": _location(attempt.location),
-        }
-        yield "onStepBegin", {**where, "step": begun}
-        ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
-        if step.error:
-            ended["error"] = {"message": step.error}
-        yield "onStepEnd", {**where, "step": ended}
+        yield from _step_events(step, f"{result_id}.{number}", None, where)
 
     if attempt.output:
         yield (
@@ -254,6 +279,30 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
             },
         },
     )
+
+
+def _step_events(
+    step: Step, step_id: str, parent: str | None, where: dict[str, str]
+) -> Iterator[_Message]:
+    """Yield the events of a step and, within it, of its parts."""
+    begun: dict[str, Any] = {
+        "id": step_id,
+        "parentStepId": parent,
+        "title": step.title,
+        "category": step.category,
+        "startTime": _milliseconds(step.start),
+    }
+    if step.location:
+        begun["location"] = _location(step.location)
+    yield "onStepBegin", {**where, "step": begun}
+
+    for number, part in enumerate(step.steps):
+        yield from _step_events(part, f"{step_id}.{number}", step_id, where)
+
+    ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
+    if step.error:
+        ended["error"] = {"message": step.error}
+    yield "onStepEnd", {**where, "step": ended}
 
 
 def _expected(attempt: Attempt) -> str:

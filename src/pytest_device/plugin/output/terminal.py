@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.reporter import Net
     from pytest_device.sessions.run_breaker import RunBreaker
-    from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -182,12 +181,10 @@ class Terminal:
     def _event_lines(self) -> "Iterator[Fold]":
         """Yield the fold that writes each event, if requested."""
         settings = settings_of(self._config)
-        if not settings.report_events:
-            return
-        from pytest_device.plugin.output.report_files import EventLines, directory_of
+        if settings.report_events:
+            from pytest_device.plugin.output.report_files import EventLines
 
-        if directory := directory_of(settings, self._config):
-            yield EventLines(directory)
+            yield EventLines(self._config)
 
     @cached_property
     def budget(self) -> "Budget | None":
@@ -255,12 +252,12 @@ class Terminal:
 
         self.event(Note(text))
 
-    def save_report(self, settings: "Settings") -> None:
+    def save_report(self) -> None:
         """Save the report of the run, if it had devices."""
         if self.receipt.has_sessions:
             from pytest_device.plugin.output.report_files import save_report
 
-            if note := save_report(settings, self.run_report, self._config):
+            if note := save_report(self.run_report, self._config):
                 self.note(note)
         for save in self.at_end:
             if note := save():
