@@ -18,6 +18,7 @@ from tests.waiting import eventually
 
 SUITE = """
 import pytest
+from pytest_device import device_step
 
 @pytest.mark.device(platform="android")
 @pytest.mark.smoke
@@ -26,7 +27,8 @@ def test_passes(): print("printed by the test")
 @pytest.mark.device(platform="ios")
 def test_fails():
     count = 1
-    assert count == 2, "the test's own error"
+    with device_step("Look for the count"):
+        assert count == 2, "the test's own error"
 
 @pytest.mark.xfail
 def test_fails_as_expected(): assert 0
@@ -132,8 +134,8 @@ def test_a_failure_has_its_message_its_lines_of_source_and_its_files(
         if params["test"]["expectedStatus"] == "passed"
     ]
     assert "the test's own error" in error["message"]
-    assert error["location"]["line"] == 10
-    assert '> 10 |     assert count == 2, "the test\'s own error"' in error["snippet"]
+    assert error["location"]["line"] == 12
+    assert '> 12 |         assert count == 2, "the test\'s own error"' in error["snippet"]
     files = [
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
     ]
@@ -448,3 +450,61 @@ def test_the_trace_of_a_passed_test_is_attached_if_it_is_kept(
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
     ]
     assert (file["name"], file["contentType"]) == ("trace", "application/zip")
+
+
+DELAYED = """
+import time
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport():
+    report = yield
+    time.sleep(1)
+    return report
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_bar_begins_with_its_session_even_if_that_is_reported_later(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makeconftest(DELAYED)
+    pytester.makepyfile("""
+        import pathlib, time, pytest
+
+        @pytest.mark.device(platform="android")
+        def test_runs(device_session):
+            pathlib.Path("during").write_text(str(time.time()))
+    """)
+
+    pytester.runpytest(*options).assert_outcomes(passed=1)
+
+    (bar,) = (pytester.path / "device-report").glob("*-device-*.zip")
+    (end,) = of_method(bar, "onEnd")
+    during = float((pytester.path / "during").read_text())
+    assert during - end["result"]["startTime"] / 1000 >= 1
+    assert len(service.sessions()) == 1
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_with_many_sessions_has_a_bar_per_worker(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_device.report.blob.MAX_SESSION_BARS", 3)
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("number", range(6))
+        def test_runs(device_session, number): pass
+    """)
+
+    pytester.runpytest_inprocess("-n2", "--dist=load").assert_outcomes(passed=6)
+
+    tags = [
+        tag
+        for bar in sorted((pytester.path / "device-report").glob("*-device-*.zip"))
+        for params in of_method(bar, "onConfigure")
+        for tag in params["config"]["tags"]
+    ]
+    assert sorted(tags) == ["@worker-0", "@worker-1"]

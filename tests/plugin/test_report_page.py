@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
+from zipfile import ZipFile
 
 import pytest
 from selenium.webdriver import Chrome
@@ -49,6 +50,9 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
             directory, "--device-report-run=7", f"--device-shard={number}/2"
         )
     (pytester.path / "machine-2/broken.zip").write_bytes(b"PK")
+    newer = {"method": "onBlobReportMetadata", "params": {"version": 99}}
+    with ZipFile(pytester.path / "machine-2/newer.zip", "w") as archive:
+        archive.writestr("report.jsonl", json.dumps(newer) + "\n")
 
     done = run(
         *("report", "--no-browser", "--format=html,junit,json,github"),
@@ -58,15 +62,24 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     )
 
     assert done.returncode == 0, done.stderr
-    assert "left out: machine-2/broken.zip is no report" in done.stderr
+    left_out = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert len(left_out) == 2
+    assert left_out[0].startswith("left out: machine-2/broken.zip is no report")
+    assert left_out[1].startswith("left out: machine-2/newer.zip has version 99")
     (annotation,) = [
         line for line in done.stdout.splitlines() if line.startswith("::error ")
     ]
     assert "the test's own error" in annotation
-    assert "line=10," in annotation
+    assert "line=12," in annotation
     merged = pytester.path / "merged"
     stats = json.loads((merged / "report.json").read_text())["stats"]
     assert (stats["expected"], stats["unexpected"], stats["skipped"]) == (3, 1, 1)
+    data = json.loads((merged / "report.device-run.json").read_text())
+    assert {one["test"].rpartition("::")[2] for one in data["tests"]} == set(EXPECTED)
+    assert [run["shard"] for run in data["runs"]] == ["1-of-2", "2-of-2"]
+    assert data["minutes"]["paid"] == pytest.approx(
+        sum(run["minutes"]["paid"] for run in data["runs"]), abs=0.002
+    )
     cases = ET.parse(merged / "report.junit.xml").iter("testcase")
     assert {case.get("name") for case in cases} == set(EXPECTED)
 
@@ -83,6 +96,8 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert "session page" in shown
     assert "session.json" in shown
     assert "assert count == 2" in shown
+    assert "Wait for device" in shown
+    assert "Look for the count" in shown
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
     eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)

@@ -125,6 +125,7 @@ class DeviceUsed:
     session_id: str
     start: float
     seconds: float
+    worker: int = 0
 
 
 @dataclass(frozen=True, slots=True)

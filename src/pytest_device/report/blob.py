@@ -31,7 +31,7 @@ WRITTEN_FOR: Final = "1.65.1"
 WITHOUT_DEVICE: Final = "no device"
 """The project of tests without a device."""
 MAX_SESSION_BARS: Final = 100
-"""With more sessions, there is one bar per label: each bar costs a file, and nobody reads a thousand of them."""
+"""With more sessions, there is one bar per worker: each bar costs a file, and nobody reads a thousand of them."""
 TOOL: Final = "pytest-device"
 """What the metadata of our blobs begins with."""
 LINES_MEMBER: Final = "report.jsonl"
@@ -75,14 +75,14 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
     """Write a blob without tests per device session, which is its bar in the timeline. Raises OSError."""
     bars = run.devices
     if len(bars) > MAX_SESSION_BARS:
-        bars = _by_label(bars)
+        bars = _by_worker(bars)
 
     paths: list[Path] = []
     for number, device in enumerate(bars, 1):
         path = directory / f"{stem}-device-{number:03d}.zip"
         with ZipFile(path, "w", ZIP_DEFLATED) as blob:
             tag = "@" + re.sub(
-                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}"
+                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}".rstrip()
             )
             lines: list[_Message] = [
                 _metadata(run),
@@ -366,12 +366,13 @@ def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:
     return member
 
 
-def _by_label(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
-    """Return one bar per label, from the first session's start to the last one's end."""
-    bars: dict[str, DeviceUsed] = {}
+def _by_worker(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
+    """Return one bar per worker, from its first session's start to the last one's end."""
+    bars: dict[int, DeviceUsed] = {}
     for device in devices:
-        earlier = bars.get(device.label, device)
+        earlier = bars.get(device.worker, device)
         start = min(earlier.start, device.start)
         end = max(earlier.start + earlier.seconds, device.start + device.seconds)
-        bars[device.label] = DeviceUsed(device.label, "", start, end - start)
+        label = f"worker {device.worker}"
+        bars[device.worker] = DeviceUsed(label, "", start, end - start, device.worker)
     return list(bars.values())

@@ -18,7 +18,12 @@ from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
 from pytest_device.plugin.output.recording import RECORDING, recorder_of
 from pytest_device.plugin.output.report_files import DIRECTORY, OFF
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import VERDICT, Terminal, first_line
+from pytest_device.plugin.output.terminal import (
+    EVENTS,
+    VERDICT,
+    Terminal,
+    first_line,
+)
 from pytest_device.redact import Redactor
 from pytest_device.report.attempts import (
     Attachment,
@@ -153,6 +158,8 @@ class DeviceReport:
         self._retries: dict[str, int] = {}
         self._devices: dict[str, tuple[str, float]] = {}
         """Label and start of each session that has not ended, by ID."""
+        self._workers: dict[str, int] = {}
+        """The number of the worker that uses a session, by its ID."""
         self._has_failed = False
         self._is_broken = False
         started = RunStarted(
@@ -175,16 +182,30 @@ class DeviceReport:
                 of = entry.session
                 label, began = self._devices.pop(of.session_id, ("", 0.0))
                 if label:
-                    ended = time.time() - (of.late_seconds or 0.0)
-                    self._keep(DeviceUsed(label, of.session_id, began, ended - began))
+                    self._end_device(label, of.session_id, began, of.at)
             case _:
                 pass
 
     def _begin_device(self, of: "SessionRef") -> None:
-        """Note when a session began. The events of a test arrive together: what it waited until then counts."""
-        began = time.time() - (of.late_seconds or 0.0) - of.waited_seconds
+        """Note when a session was requested."""
+        began = of.at - of.waited_seconds
         _, earlier = self._devices.get(of.session_id, ("", began))
         self._devices[of.session_id] = of.label, min(began, earlier)
+
+    def _end_device(
+        self, label: str, session_id: str, began: float, ended: float
+    ) -> None:
+        seconds = max(0.0, ended - began)
+        worker = self._workers.get(session_id, 0)
+        self._keep(DeviceUsed(label, session_id, began, seconds, worker))
+
+    # Before the terminal hands over the events of the report.
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_logreport")
+    def pytest_runtest_note_worker(self, report: pytest.TestReport) -> None:
+        """Note which worker uses the sessions of a report's events."""
+        for event in vars(report).get(EVENTS, ()):
+            session_id = str(event.get("session", {}).get("session_id", ""))
+            self._workers[session_id] = _worker(report)
 
     def pytest_runtest_logstart(
         self, nodeid: str, location: tuple[str, int | None, str]
@@ -254,7 +275,7 @@ class DeviceReport:
     def finish(self) -> str | None:
         """Write the blobs; return a note if that was not possible, else None."""
         for session_id, (label, began) in self._devices.items():
-            self._keep(DeviceUsed(label, session_id, began, time.time() - began))
+            self._end_device(label, session_id, began, time.time())
         self._devices.clear()
         for nodeid in list(self._open):
             # Its reports may never arrive: readers complete what has no end.

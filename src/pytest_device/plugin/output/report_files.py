@@ -28,10 +28,10 @@ def save_report(report: RunReport, config: pytest.Config) -> str | None:
     directory = config.stash.get(DIRECTORY, None)
     if directory is None:
         return None
-    run = {"run": directory.run, "shard": directory.shard or None}
     try:
         directory.make()
-        text = json.dumps({**report.to_json(), **run}, indent=2)
+        data = report.to_json(directory.run, directory.shard)
+        text = json.dumps(data, indent=2)
         directory.data_file(REPORT_FILE).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         # The same text as for the blobs, so that the run notes it only once.

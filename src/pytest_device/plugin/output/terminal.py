@@ -239,10 +239,10 @@ class Terminal:
         """
         from pytest_device.report.lines import Incident
         from pytest_device.report.phase import TestPhase
-        from pytest_device.sessions.events import masked
+        from pytest_device.sessions.events import masked, timed
 
         if not isinstance(event, Incident | TestPhase):
-            event = masked(event, redactor_of(self._config).text)
+            event = timed(masked(event, redactor_of(self._config).text), time.time())
         self._has_entries = True
         for fold in self.folds:
             fold.add(event)
