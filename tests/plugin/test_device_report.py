@@ -135,7 +135,9 @@ def test_a_failure_has_its_message_its_lines_of_source_and_its_files(
     ]
     assert "the test's own error" in error["message"]
     assert error["location"]["line"] == 12
-    assert '> 12 |         assert count == 2, "the test\'s own error"' in error["snippet"]
+    assert (
+        '> 12 |         assert count == 2, "the test\'s own error"' in error["snippet"]
+    )
     files = [
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
     ]

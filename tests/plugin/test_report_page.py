@@ -3,7 +3,10 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
@@ -11,6 +14,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from pytest_device.testing import FaultyService
+from pytest_device.trace.viewer import served
 from tests.cli.running import run
 from tests.plugin.test_device_report import EXPECTED, INI, SUITE
 from tests.service.stage import browser
@@ -22,6 +26,27 @@ return performance.getEntriesByType('resource')
   .map((entry) => entry.name)
   .filter((name) => !/^(file|data|blob):/.test(name))
 """
+
+
+REQUESTED = """
+return performance.getEntriesByType('resource')
+  .map((entry) => entry.name)
+  .filter((name) => !/^(data|blob):/.test(name))
+"""
+STEP = "//*[contains(@class, 'tree-item-title')][contains(., '{}')]"
+
+
+@contextmanager
+def served_page(page: Path) -> Iterator[str]:
+    """Serve the page as the command does."""
+    with served(page) as (url, server):
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +121,22 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert "session page" in shown
     assert "session.json" in shown
     assert "assert count == 2" in shown
-    assert "Wait for device" in shown
-    assert "Look for the count" in shown
+    for title, part in (("Set up", "Wait for device"), ("Test", "Look for the count")):
+        chrome.find_element("xpath", STEP.format(title)).click()
+        eventually(lambda part=part: part in chrome.execute_script(TEXT), 20)
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
     eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)
     assert chrome.execute_script(FOREIGN) == []
+
+    with served_page(merged / "page") as url:
+        chrome.get(f"{url}#?q=test_fails%20s:failed")
+        eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
+        chrome.find_element("partial link text", "View Trace").click()
+        eventually(lambda: "Look for the count" in chrome.execute_script(TEXT), 20)
+        requested = chrome.execute_script(REQUESTED)
+        assert requested
+        assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}
 
 
 def test_bad_arguments_are_one_clear_line(

@@ -68,6 +68,8 @@ _PLATFORMS: Final = "device_platforms"
 _STEPS: Final = "device_steps"
 _FILES: Final = "device_files"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
+_NO_TAGS: Final = frozenset({"filterwarnings", "parametrize", "usefixtures"})
+"""Markers that say how a test runs, not what it is."""
 _AROUND: Final = 3
 """Lines of source before and after the line that failed."""
 _ANNOTATIONS: Final = {
@@ -112,7 +114,8 @@ def describe_test(
     report: pytest.TestReport, item: pytest.Item, needs: "Iterable[DeviceRequirement]"
 ) -> None:
     """Attach to a report what only the process that runs the test knows: its markers, platforms and steps."""
-    vars(report)[_TAGS] = sorted({mark.name for mark in item.iter_markers()})
+    markers = {mark.name for mark in item.iter_markers()} - _NO_TAGS
+    vars(report)[_TAGS] = sorted(markers)
     vars(report)[_PLATFORMS] = sorted({str(need.request.platform) for need in needs})
     settings = settings_of(item.config)
     if vars(report)[_PLATFORMS]:
