@@ -253,8 +253,8 @@ class Terminal:
         self.event(Note(text))
 
     def save_report(self) -> None:
-        """Save the report of the run, if it had devices."""
-        if self.receipt.has_sessions:
+        """Save the report of the run, if it is one with devices: a shard of it may have none."""
+        if self.at_end or self.receipt.has_sessions:
             from pytest_device.plugin.output.report_files import save_report
 
             if note := save_report(self.run_report, self._config):
