@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.waiting import eventually
 
 SUITE = """
 import pytest
+from pytest_device import device_step
 
 @pytest.mark.device(platform="android")
 @pytest.mark.smoke
@@ -25,7 +27,8 @@ def test_passes(): print("printed by the test")
 @pytest.mark.device(platform="ios")
 def test_fails():
     count = 1
-    assert count == 2, "the test's own error"
+    with device_step("Look for the count"):
+        assert count == 2, "the test's own error"
 
 @pytest.mark.xfail
 def test_fails_as_expected(): assert 0
@@ -131,8 +134,10 @@ def test_a_failure_has_its_message_its_lines_of_source_and_its_files(
         if params["test"]["expectedStatus"] == "passed"
     ]
     assert "the test's own error" in error["message"]
-    assert error["location"]["line"] == 10
-    assert '> 10 |     assert count == 2, "the test\'s own error"' in error["snippet"]
+    assert error["location"]["line"] == 12
+    assert (
+        '> 12 |         assert count == 2, "the test\'s own error"' in error["snippet"]
+    )
     files = [
         file for params in of_method(blob, "onAttach") for file in params["attachments"]
     ]
@@ -210,6 +215,10 @@ def test_a_new_run_moves_the_report_of_the_one_before_and_keeps_that_of_its_shar
         "new-2-of-2.zip",
     ]
     assert [path.name for path in blobs(directory / "previous")] == ["old-1-of-1.zip"]
+    assert list(data_of(directory / "previous")) == ["device-run-1-of-1.json"]
+    data = data_of(directory)
+    assert list(data) == ["device-run-1-of-2.json", "device-run-2-of-2.json"]
+    assert sorted(name for names in data.values() for name in names) == sorted(EXPECTED)
     both = {
         **results(directory / "new-1-of-2.zip"),
         **results(directory / "new-2-of-2.zip"),
@@ -272,29 +281,232 @@ def test_an_unwritable_report_is_noted_once_and_tests_keep_their_results(
     assert service.statuses() == ["stopped", "stopped"]
 
 
-def test_two_runs_of_one_name_do_not_share_a_report(
+NESTED = """
+import subprocess, sys, pytest
+
+@pytest.mark.device(platform="android")
+def test_outer():
+    inner = [sys.executable, "-m", "pytest", "--device-report-run=same", "test_inner.py"]
+    print(subprocess.run(inner, capture_output=True, text=True, timeout=60).stdout)
+"""
+INNER = """
+import pytest
+
+@pytest.mark.device(platform="ios")
+def test_inner(): pass
+"""
+
+
+def data_of(directory: Path) -> dict[str, list[str]]:
+    """Return the names of the tests in each file of data."""
+    return {
+        path.name: [
+            test["test"].rpartition("::")[2]
+            for test in json.loads(path.read_text())["tests"]
+        ]
+        for path in sorted(directory.glob("device-run*.json"))
+    }
+
+
+def test_two_runs_of_one_name_at_once_have_a_report_each(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    pytester.makepyfile(
-        test_outer="""
-            import subprocess, sys, pytest
-
-            @pytest.mark.device(platform="android")
-            def test_outer():
-                inner = [sys.executable, "-m", "pytest", "--device-report-run=same", "test_inner.py"]
-                print(subprocess.run(inner, capture_output=True, text=True, timeout=60).stdout)
-        """,
-        test_inner=(
-            'import pytest\n@pytest.mark.device(platform="ios")\ndef test_inner(): pass'
-        ),
-    )
+    pytester.makepyfile(test_outer=NESTED, test_inner=INNER)
 
     result = pytester.runpytest("--device-report-run=same", "-s", "test_outer.py")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["cannot write the report in *another run with the same name*"]
+        ["another run is writing to *: the report of this one is same-2.zip and *"]
     )
-    (blob,) = blobs(pytester.path / "device-report")
-    assert list(results(blob)) == ["test_outer"]
+    directory = pytester.path / "device-report"
+    assert [list(results(blob)) for blob in blobs(directory)] == [
+        ["test_inner"],
+        ["test_outer"],
+    ]
+    assert data_of(directory) == {
+        "device-run-2.json": ["test_inner"],
+        "device-run.json": ["test_outer"],
+    }
     assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_a_run_that_starts_while_another_one_is_going_on_leaves_its_files_alone(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_outer=NESTED.replace("=same", "=inner"),
+        test_inner=INNER,
+    )
+
+    result = pytester.runpytest(
+        "--device-report-run=outer", "--device-report-events", "-s", "test_outer.py"
+    )
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*the report of this one is inner.zip and device-run-inner.json"]
+    )
+    directory = pytester.path / "device-report"
+    assert data_of(directory) == {
+        "device-run-inner.json": ["test_inner"],
+        "device-run.json": ["test_outer"],
+    }
+    assert "test_outer" in (directory / "device-events.ndjson").read_text()
+    assert not (directory / "previous").exists()
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_files_of_others_in_the_directory_stay(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(INNER)
+    (pytester.path / ".gitignore").write_text("build\n")
+    (pytester.path / "lines.jsonl").write_text("{}\n")
+    with ZipFile(pytester.path / "own.zip", "w") as archive:
+        archive.writestr("report.jsonl", '{"method":"onBlobReportMetadata"}\n')
+
+    for run in ("first", "second"):
+        options = ("--device-report=.", f"--device-report-run={run}")
+        pytester.runpytest(*options).assert_outcomes(passed=1)
+
+    assert (pytester.path / ".gitignore").read_text() == "build\n"
+    assert (pytester.path / "lines.jsonl").exists()
+    assert (pytester.path / "own.zip").exists()
+    assert [path.name for path in blobs(pytester.path / "previous")] == ["first.zip"]
+    assert len(service.sessions()) == 2
+
+
+STEPS = """
+import pytest
+from pytest_device import device_step
+
+@pytest.fixture
+def account(): return "ann"
+
+@pytest.mark.device(platform="android")
+def test_pays(account, device_session):
+    with device_step("Pay"):
+        with device_step("Choose a card"):
+            assert account == "ben"
+"""
+
+
+def steps(blob: Path) -> dict[str, dict[str, Any]]:
+    """Return each step by its title, with the title of its parent and its error."""
+    begun = [params["step"] for params in of_method(blob, "onStepBegin")]
+    titles = {step["id"]: step["title"] for step in begun}
+    errors = {
+        params["step"]["id"]: params["step"].get("error", {}).get("message", "")
+        for params in of_method(blob, "onStepEnd")
+    }
+    return {
+        re.sub(r"[\d.]+ s$", "N s", step["title"]): {
+            **step,
+            "parent": titles.get(step["parentStepId"]),
+            "error": errors[step["id"]],
+        }
+        for step in begun
+    }
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_fixtures_and_steps_of_a_test_are_steps_of_its_report(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makepyfile(STEPS)
+
+    pytester.runpytest(*options).assert_outcomes(failed=1)
+
+    (blob,) = blobs(pytester.path / "device-report")
+    shown = steps(blob)
+    assert {title: step["parent"] for title, step in shown.items()} == {
+        "Set up": None,
+        "Fixture account": "Set up",
+        "Wait for device, N s": "Set up",
+        "Test": None,
+        "Pay": "Test",
+        "Choose a card": "Pay",
+        "Tear down": None,
+    }
+    assert shown["Fixture account"]["location"]["line"] == 4
+    assert shown["Choose a card"]["location"]["line"] == 10
+    assert shown["Choose a card"]["error"].startswith("AssertionError: assert 'ann'")
+    assert not shown["Tear down"]["error"]
+    for step in shown.values():
+        if parent := step["parent"]:
+            assert step["startTime"] >= shown[parent]["startTime"]
+
+
+@pytest.mark.usefixtures("service")
+def test_the_trace_of_a_passed_test_is_attached_if_it_is_kept(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(INNER)
+
+    pytester.runpytest("--device-trace=on").assert_outcomes(passed=1)
+
+    (blob,) = blobs(pytester.path / "device-report")
+    (file,) = [
+        file for params in of_method(blob, "onAttach") for file in params["attachments"]
+    ]
+    assert (file["name"], file["contentType"]) == ("trace", "application/zip")
+
+
+DELAYED = """
+import time
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport():
+    report = yield
+    time.sleep(1)
+    return report
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_bar_begins_with_its_session_even_if_that_is_reported_later(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makeconftest(DELAYED)
+    pytester.makepyfile("""
+        import pathlib, time, pytest
+
+        @pytest.mark.device(platform="android")
+        def test_runs(device_session):
+            pathlib.Path("during").write_text(str(time.time()))
+    """)
+
+    pytester.runpytest(*options).assert_outcomes(passed=1)
+
+    (bar,) = (pytester.path / "device-report").glob("*-device-*.zip")
+    (end,) = of_method(bar, "onEnd")
+    during = float((pytester.path / "during").read_text())
+    assert during - end["result"]["startTime"] / 1000 >= 1
+    assert len(service.sessions()) == 1
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_with_many_sessions_has_a_bar_per_worker(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_device.report.blob.MAX_SESSION_BARS", 3)
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("number", range(6))
+        def test_runs(device_session, number): pass
+    """)
+
+    pytester.runpytest_inprocess("-n2", "--dist=load").assert_outcomes(passed=6)
+
+    tags = [
+        tag
+        for bar in sorted((pytester.path / "device-report").glob("*-device-*.zip"))
+        for params in of_method(bar, "onConfigure")
+        for tag in params["config"]["tags"]
+    ]
+    assert sorted(tags) == ["@worker-0", "@worker-1"]

@@ -3,13 +3,18 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
+from zipfile import ZipFile
 
 import pytest
 from selenium.webdriver import Chrome
 
 from pytest_device.testing import FaultyService
+from pytest_device.trace.viewer import served
 from tests.cli.running import run
 from tests.plugin.test_device_report import EXPECTED, INI, SUITE
 from tests.service.stage import browser
@@ -21,6 +26,27 @@ return performance.getEntriesByType('resource')
   .map((entry) => entry.name)
   .filter((name) => !/^(file|data|blob):/.test(name))
 """
+
+
+REQUESTED = """
+return performance.getEntriesByType('resource')
+  .map((entry) => entry.name)
+  .filter((name) => !/^(data|blob):/.test(name))
+"""
+STEP = "//*[contains(@class, 'tree-item-title')][contains(., '{}')]"
+
+
+@contextmanager
+def served_page(page: Path) -> Iterator[str]:
+    """Serve the page as the command does."""
+    with served(page) as (url, server):
+        thread = Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +75,9 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
             directory, "--device-report-run=7", f"--device-shard={number}/2"
         )
     (pytester.path / "machine-2/broken.zip").write_bytes(b"PK")
+    newer = {"method": "onBlobReportMetadata", "params": {"version": 99}}
+    with ZipFile(pytester.path / "machine-2/newer.zip", "w") as archive:
+        archive.writestr("report.jsonl", json.dumps(newer) + "\n")
 
     done = run(
         *("report", "--no-browser", "--format=html,junit,json,github"),
@@ -58,15 +87,24 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     )
 
     assert done.returncode == 0, done.stderr
-    assert "left out: machine-2/broken.zip is no report" in done.stderr
+    left_out = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert len(left_out) == 2
+    assert left_out[0].startswith("left out: machine-2/broken.zip is no report")
+    assert left_out[1].startswith("left out: machine-2/newer.zip has version 99")
     (annotation,) = [
         line for line in done.stdout.splitlines() if line.startswith("::error ")
     ]
     assert "the test's own error" in annotation
-    assert "line=10," in annotation
+    assert "line=12," in annotation
     merged = pytester.path / "merged"
     stats = json.loads((merged / "report.json").read_text())["stats"]
     assert (stats["expected"], stats["unexpected"], stats["skipped"]) == (3, 1, 1)
+    data = json.loads((merged / "report.device-run.json").read_text())
+    assert {one["test"].rpartition("::")[2] for one in data["tests"]} == set(EXPECTED)
+    assert [run["shard"] for run in data["runs"]] == ["1-of-2", "2-of-2"]
+    assert data["minutes"]["paid"] == pytest.approx(
+        sum(run["minutes"]["paid"] for run in data["runs"]), abs=0.002
+    )
     cases = ET.parse(merged / "report.junit.xml").iter("testcase")
     assert {case.get("name") for case in cases} == set(EXPECTED)
 
@@ -83,10 +121,22 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert "session page" in shown
     assert "session.json" in shown
     assert "assert count == 2" in shown
+    for title, part in (("Set up", "Wait for device"), ("Test", "Look for the count")):
+        chrome.find_element("xpath", STEP.format(title)).click()
+        eventually(lambda part=part: part in chrome.execute_script(TEXT), 20)
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
     eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)
     assert chrome.execute_script(FOREIGN) == []
+
+    with served_page(merged / "page") as url:
+        chrome.get(f"{url}#?q=test_fails%20s:failed")
+        eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
+        chrome.find_element("partial link text", "View Trace").click()
+        eventually(lambda: "Look for the count" in chrome.execute_script(TEXT), 20)
+        requested = chrome.execute_script(REQUESTED)
+        assert requested
+        assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}
 
 
 def test_bad_arguments_are_one_clear_line(

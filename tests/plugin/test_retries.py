@@ -154,6 +154,31 @@ def test_without_the_option_nothing_runs_again(
     assert creates(service) == 1
 
 
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_device_that_is_lost_during_the_call_is_an_error_in_junit_xml(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(
+        LOSES, test_own="def test_own(): assert 'infrastructure: ' == ''"
+    )
+
+    pytester.runpytest("--junitxml=junit.xml", *options)
+
+    suite = ET.parse(pytester.path / "junit.xml").getroot()[0]
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "1")
+    elements = {
+        str(case.get("name")): {child.tag for child in case}
+        for case in suite.iter("testcase")
+    }
+    assert "error" in elements["test_loses_its_device"]
+    assert "failure" not in elements["test_loses_its_device"]
+    assert "failure" in elements["test_own"]
+    (error,) = suite.iter("error")
+    assert str(error.get("message")).startswith("infrastructure: ")
+    assert len(service.sessions()) == 1
+
+
 @pytest.mark.parametrize("options", [[], ["-n2"]])
 def test_the_quota_limits_the_retries_of_all_workers(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]

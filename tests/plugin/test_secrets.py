@@ -5,9 +5,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import Thread
+from zipfile import ZipFile, is_zipfile
 
 import pytest
 
@@ -88,11 +90,23 @@ def leaks(path: Path, access: str, *outputs: str) -> list[str]:
     return leaks_of(needles, path, *outputs)
 
 
+def contents(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield a file, and the files in it if it is an archive, such as a report or the trace in one."""
+    yield name, content
+    if is_zipfile(BytesIO(content)):
+        with ZipFile(BytesIO(content)) as archive:
+            for member in archive.namelist():
+                yield from contents(f"{name}/{member}", archive.read(member))
+
+
 def leaks_of(secrets: Iterable[str], path: Path, *outputs: str) -> list[str]:
     """Return where these secrets are found."""
     needles = [secret.encode() for secret in secrets]
     sources = {
-        file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()
+        name: content
+        for file in path.rglob("*")
+        if file.is_file()
+        for name, content in contents(str(file.relative_to(path)), file.read_bytes())
     }
     sources |= {
         f"name {number}": str(file).encode()
@@ -204,6 +218,7 @@ def test_behind_the_scenes(device_session):
         with open("processes.txt", "ab") as file: file.write(found)
 """
 ALL_ON = (
+    *("--device-report-events", "--device-trace=on", "--device-minute-price=1"),
     *(
         "-vv",
         "-ra",
@@ -263,9 +278,13 @@ def test_no_output_of_a_failing_run_contains_a_secret(
         "report.json",
         "processes.txt",
         "ledger.txt",
+        "device-report/device-run.json",
+        "device-report/device-events.ndjson",
         *([] if distributed else ["log.txt"]),
     )
     assert [name for name in files if not (pytester.path / name).stat().st_size] == []
+    assert [*(pytester.path / "device-report").glob("run-*.zip")]
+    assert [*pytester.path.rglob("trace.zip")]
 
 
 def test_no_secret_is_in_the_logs_of_a_controller_check(

@@ -84,7 +84,7 @@ def test_the_reference_describes_each_kind_with_its_fields(event: Event) -> None
 
 def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
     assert to_plain(Stopped(SessionRef("ios appium", "one"), "stopped", 66.5)) == {
-        "version": 2,
+        "version": 3,
         "event": "stopped",
         "session": {
             "label": "ios appium",
@@ -93,6 +93,7 @@ def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
             "minutes": 0,
             "waited_seconds": 0.0,
             "late_seconds": None,
+            "at": 0.0,
         },
         "status": "stopped",
         "running_seconds": 66.5,
@@ -103,7 +104,7 @@ def test_the_plain_form_of_events_does_not_change_within_a_version() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, r"events of version 1 are not supported \(only 2\)"),
+        ({"version": 1}, r"events of version 1 are not supported \(only 3\)"),
         (
             {"event": "lost"},
             "unknown event 'lost': the events are created, state-changed, ready,",
@@ -130,7 +131,7 @@ def test_an_invalid_event_is_refused_with_the_reason(
 
 def test_seconds_can_be_whole_numbers_in_json() -> None:
     assert from_plain(
-        {"version": 2, "event": "queued", "waited_seconds": 29}
+        {"version": 3, "event": "queued", "waited_seconds": 29}
     ) == Queued(29.0)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
-from typing import Final
-from zipfile import BadZipFile, ZipFile
+from typing import Any, Final
+from zipfile import ZipFile
 
 from pytest_device.cli.command import Command
 from pytest_device.cli.masked import print_annotations
@@ -29,9 +29,10 @@ _FILES: Final = {
     "perfetto": "report.perfetto.json",
     "json": "report.json",
 }
+DATA_FILE: Final = "report.device-run.json"
+"""The data of all runs, merged: what ``device-run.json`` says of each."""
 MERGE_SECONDS: Final = 600.0
 """Limit for one merge: 2,000 tests take two seconds."""
-_LINES: Final = "report.jsonl"
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +90,8 @@ def _run(parsed: argparse.Namespace) -> int:
     for kind in formats:
         if kind in _FILES:
             print(output / _FILES[kind])
+    if "json" in formats:
+        _write_data(parsed.directories, output / DATA_FILE)
     if "html" in formats:
         _open(output / PAGE, parsed)
     return 0
@@ -113,19 +116,59 @@ def _blobs(directories: Sequence[Path]) -> Iterator[Path]:
         for problem in complete_killed(directory):
             print(escaped(problem), file=sys.stderr)
         for blob in sorted(directory.glob("*.zip")):
-            try:
-                with ZipFile(blob) as archive:
-                    archive.getinfo(_LINES)
-            except (BadZipFile, KeyError, OSError):
-                print(escaped(f"left out: {blob} is no report"), file=sys.stderr)
-                continue
-            yield blob
+            if problem := _problem_of(blob):
+                print(escaped(f"left out: {blob} {problem}"), file=sys.stderr)
+            else:
+                yield blob
+
+
+def _problem_of(blob: Path) -> str:
+    """Return why a file cannot be merged, empty if it can."""
+    from pytest_device.report.blob import BLOB_VERSION, UNREADABLE, metadata_of
+
+    try:
+        version = metadata_of(blob).get("version")
+        with ZipFile(blob) as archive:
+            is_damaged = archive.testzip() is not None
+    except UNREADABLE:
+        return "is no report, or is damaged"
+    if is_damaged:
+        return "is damaged"
+    if not isinstance(version, int) or version > BLOB_VERSION:
+        return (
+            f"has version {version} of the format, written by a newer release: "
+            f"this one reads versions up to {BLOB_VERSION}"
+        )
+    return ""
+
+
+def _write_data(directories: Sequence[Path], path: Path) -> None:
+    """Merge what the runs report as data, if they do; print what is left out."""
+    from pytest_device.report.directory import DATA
+    from pytest_device.report.merged import check_data, merge_data
+
+    runs: list[Mapping[str, Any]] = []
+    for file in (
+        file
+        for directory in directories
+        for file in sorted(directory.glob(f"{DATA}*.json"))
+    ):
+        try:
+            runs.append(check_data(json.loads(file.read_text(encoding="utf-8"))))
+        except (OSError, ValueError) as error:
+            print(escaped(f"left out: {file}: {error}"), file=sys.stderr)
+    if runs:
+        text = json.dumps(merge_data(runs), indent=2)
+        path.write_text(f"{text}\n", encoding="utf-8")
+        print(path)
 
 
 def _root_of(blobs: Sequence[Path]) -> Path:
     """Return the root directory of the tests, where it is on this machine; else the current one."""
+    from pytest_device.report.blob import LINES_MEMBER
+
     for blob in blobs:
-        with ZipFile(blob) as archive, archive.open(_LINES) as lines:
+        with ZipFile(blob) as archive, archive.open(LINES_MEMBER) as lines:
             for text in lines:
                 line = json.loads(text)
                 if line["method"] == "onConfigure":

@@ -359,7 +359,7 @@ class Connection:
                 self._housekeeping.finish(
                     session, until=until, others=False, by_signal=by_signal
                 )
-            self._terminal.save_report(self._settings)
+            self._terminal.save_report()
 
     def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
         try:

@@ -5,7 +5,7 @@ the epoch.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -35,13 +35,18 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of an attempt, such as its set-up."""
+    """A part of an attempt, such as its set-up, with its own parts, such as fixtures and commands.
+
+    ``location`` is the line of the suite that it belongs to.
+    """
 
     title: str
     category: str
     start: float
     seconds: float
     error: str = ""
+    location: Location | None = None
+    steps: tuple["Step", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class DeviceUsed:
     session_id: str
     start: float
     seconds: float
+    worker: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +266,16 @@ def _parsed(values: dict[str, Any]) -> Line:
             raise ValueError(f"unknown kind of line: {kind!r}")
 
 
+def step_from_plain(values: Mapping[str, Any]) -> Step:
+    """Return the step that ``asdict`` converted to plain values; raises TypeError or KeyError for others."""
+    parsed: dict[str, Any] = {
+        **values,
+        "location": values["location"] and Location(**values["location"]),
+        "steps": tuple(map(step_from_plain, values["steps"])),
+    }
+    return Step(**parsed)
+
+
 def _attempt(values: dict[str, Any]) -> Attempt:
     failures = tuple(
         Failure(
@@ -276,7 +292,7 @@ def _attempt(values: dict[str, Any]) -> Attempt:
         "tags": tuple(values["tags"]),
         "annotations": tuple((kind, text) for kind, text in values["annotations"]),
         "failures": failures,
-        "steps": tuple(Step(**step) for step in values["steps"]),
+        "steps": tuple(map(step_from_plain, values["steps"])),
         "attachments": tuple(Attachment(**file) for file in values["attachments"]),
     }
     return Attempt(**parsed)

@@ -6,12 +6,13 @@ a test merges blobs with the newest release and with the oldest that reads them,
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, Final
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from typing import Any, Final, cast
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pytest_device.report.attempts import (
     Attachment,
@@ -21,6 +22,7 @@ from pytest_device.report.attempts import (
     Location,
     Recorded,
     Status,
+    Step,
 )
 
 BLOB_VERSION: Final = 2
@@ -29,7 +31,23 @@ WRITTEN_FOR: Final = "1.65.1"
 WITHOUT_DEVICE: Final = "no device"
 """The project of tests without a device."""
 MAX_SESSION_BARS: Final = 100
-"""With more sessions, there is one bar per label: each bar costs a file, and nobody reads a thousand of them."""
+"""With more sessions, there is one bar per worker: each bar costs a file, and nobody reads a thousand of them."""
+TOOL: Final = "pytest-device"
+"""What the metadata of our blobs begins with."""
+LINES_MEMBER: Final = "report.jsonl"
+"""Name of the lines in a blob."""
+UNREADABLE: Final = (
+    BadZipFile,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    zlib.error,
+)
+"""Errors of a file that is no blob, or a damaged or encrypted one."""
+MAX_METADATA: Final = 100_000
+"""Bytes of a blob's first line that are read."""
 _PACKED: Final = frozenset({".zip", ".png", ".jpg", ".jpeg", ".webm", ".mp4", ".webp"})
 
 
@@ -47,7 +65,7 @@ def write_blob(run: Recorded, path: Path) -> None:
             )
             for attempt in run.attempts
         ]
-        with blob.open(_member("report.jsonl"), "w") as file:
+        with blob.open(_member(LINES_MEMBER), "w") as file:
             for method, params in _lines(run, attempts):
                 line = {"method": method, "params": params}
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -57,14 +75,14 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
     """Write a blob without tests per device session, which is its bar in the timeline. Raises OSError."""
     bars = run.devices
     if len(bars) > MAX_SESSION_BARS:
-        bars = _by_label(bars)
+        bars = _by_worker(bars)
 
     paths: list[Path] = []
     for number, device in enumerate(bars, 1):
         path = directory / f"{stem}-device-{number:03d}.zip"
         with ZipFile(path, "w", ZIP_DEFLATED) as blob:
             tag = "@" + re.sub(
-                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}"
+                r"[^\w.-]+", "-", f"{device.label} {device.session_id[:8]}".rstrip()
             )
             lines: list[_Message] = [
                 _metadata(run),
@@ -76,9 +94,28 @@ def write_bars(run: Recorded, directory: Path, stem: str) -> list[Path]:
                 json.dumps({"method": method, "params": params}) + "\n"
                 for method, params in lines
             )
-            blob.writestr(_member("report.jsonl"), text)
+            blob.writestr(_member(LINES_MEMBER), text)
         paths.append(path)
     return paths
+
+
+def is_own_blob(path: Path) -> bool:
+    """Return whether this package has written a file; False if it cannot be read."""
+    try:
+        agent = metadata_of(path).get("userAgent")
+    except UNREADABLE:
+        return False
+    return str(agent).startswith(f"{TOOL}/")
+
+
+def metadata_of(path: Path) -> Mapping[str, Any]:
+    """Return the parameters of a blob's first line. Raises one of UNREADABLE."""
+    with ZipFile(path) as blob, blob.open(LINES_MEMBER) as lines:
+        line = cast("Mapping[str, Any]", json.loads(lines.readline(MAX_METADATA)))
+    if not hasattr(line, "keys") or line.get("method") != "onBlobReportMetadata":
+        raise ValueError("it does not begin with metadata")
+    params: Mapping[str, Any] = line["params"]
+    return params
 
 
 def _lines(run: Recorded, attempts: list[Attempt]) -> Iterator[_Message]:
@@ -202,19 +239,7 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
         },
     )
     for number, step in enumerate(attempt.steps):
-        step_id = f"{result_id}.{number}"
-        begun = {
-            "id": step_id,
-            "title": step.title,
-            "category": step.category,
-            "startTime": _milliseconds(step.start),
-            "location": _location(attempt.location),
-        }
-        yield "onStepBegin", {**where, "step": begun}
-        ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
-        if step.error:
-            ended["error"] = {"message": step.error}
-        yield "onStepEnd", {**where, "step": ended}
+        yield from _step_events(step, f"{result_id}.{number}", None, where)
 
     if attempt.output:
         yield (
@@ -254,6 +279,30 @@ def _events(attempt: Attempt) -> Iterator[_Message]:
             },
         },
     )
+
+
+def _step_events(
+    step: Step, step_id: str, parent: str | None, where: dict[str, str]
+) -> Iterator[_Message]:
+    """Yield the events of a step and, within it, of its parts."""
+    begun: dict[str, Any] = {
+        "id": step_id,
+        "parentStepId": parent,
+        "title": step.title,
+        "category": step.category,
+        "startTime": _milliseconds(step.start),
+    }
+    if step.location:
+        begun["location"] = _location(step.location)
+    yield "onStepBegin", {**where, "step": begun}
+
+    for number, part in enumerate(step.steps):
+        yield from _step_events(part, f"{step_id}.{number}", step_id, where)
+
+    ended: dict[str, Any] = {"id": step_id, "duration": _milliseconds(step.seconds)}
+    if step.error:
+        ended["error"] = {"message": step.error}
+    yield "onStepEnd", {**where, "step": ended}
 
 
 def _expected(attempt: Attempt) -> str:
@@ -317,12 +366,13 @@ def _member(name: str, compression: int = ZIP_DEFLATED) -> ZipInfo:
     return member
 
 
-def _by_label(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
-    """Return one bar per label, from the first session's start to the last one's end."""
-    bars: dict[str, DeviceUsed] = {}
+def _by_worker(devices: Iterable[DeviceUsed]) -> list[DeviceUsed]:
+    """Return one bar per worker, from its first session's start to the last one's end."""
+    bars: dict[int, DeviceUsed] = {}
     for device in devices:
-        earlier = bars.get(device.label, device)
+        earlier = bars.get(device.worker, device)
         start = min(earlier.start, device.start)
         end = max(earlier.start + earlier.seconds, device.start + device.seconds)
-        bars[device.label] = DeviceUsed(device.label, "", start, end - start)
+        label = f"worker {device.worker}"
+        bars[device.worker] = DeviceUsed(label, "", start, end - start, device.worker)
     return list(bars.values())

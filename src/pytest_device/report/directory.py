@@ -1,16 +1,21 @@
-"""The directory of reports: the lines of runs that are going on, the blobs of finished ones.
+"""The directory of reports: the lines of runs that are going on, the blobs and data of finished ones.
 
     RUN[-SHARD].jsonl             the lines of a run that is going on, or was killed
     RUN[-SHARD].zip               the blob of its tests
     RUN[-SHARD]-device-001.zip    a blob per device session: its bar in the timeline
+    device-run[-SHARD].json       its tests, sessions and minutes as data
+    device-events[-SHARD].ndjson  each event, on request
     previous/                     the files of the run before
 
-A new run moves the files of earlier runs to ``previous/``, which holds those of one run. Shards of a run have its name.
+A new run moves the files of earlier runs to ``previous/``, which holds those of one run. Shards of a run have its name;
+so have further processes of it, whose files are numbered: ``RUN-2.zip``, ``device-run-2.json``.
 """
 
 import os
 import re
+import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -23,16 +28,14 @@ from pytest_device.report.attempts import (
     RunStarted,
     recorded,
 )
-from pytest_device.report.blob import write_bars, write_blob
+from pytest_device.report.blob import MAX_METADATA, is_own_blob, write_bars, write_blob
 
 PREVIOUS: Final = "previous"
 LINES: Final = ".jsonl"
-_OURS: Final = (LINES, ".zip", ".lock")
+DATA: Final = "device-run"
+"""Beginning of the names of files with a run as data."""
+_DATA_FILES: Final = (f"{DATA}*.json", "device-events*.ndjson")
 _MAX_NAME: Final = 80
-
-
-class ReportDirectoryError(Exception):
-    """The directory can't be used, for the reason in the message."""
 
 
 class ReportDirectory:
@@ -40,44 +43,93 @@ class ReportDirectory:
 
     def __init__(self, path: Path, run: str, shard: str = "") -> None:
         self.path = path
-        self.run = _safe(run) or f"run-{os.getpid()}"
-        self._stem = f"{self.run}-{shard}" if shard else self.run
+        self.run = _safe(run) or f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        self.shard = shard
+        self.note = ""
+        """What users should know about the files of this run, known after the first line."""
+        self._stem = self._stem_of(1)
+        self._tail = shard
+        """What the names of this run's data end with."""
         self._file: TextIO | None = None
         self._lock: FileLock | None = None
 
     def add(self, line: Line) -> None:
-        """Append a line. Raises OSError, or ReportDirectoryError if another run writes here."""
+        """Append a line. Raises OSError."""
         if isinstance(line, RunStarted):
             self._open()
         if self._file is not None:
             Recorder(self._file).add(line)
 
-    def _open(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / ".gitignore").write_text("*\n", encoding="utf-8")
-        lock = FileLock(self.path / f"{self._stem}.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise ReportDirectoryError(
-                "another run with the same name writes there"
-            ) from None
+    def data_file(self, name: str) -> Path:
+        """Return the path for a file such as ``device-run.json``, which no other run or shard uses."""
+        stem, _, suffix = name.partition(".")
+        return self.path / f"{'-'.join(filter(None, (stem, self._tail)))}.{suffix}"
 
-        self._lock = lock
+    def make(self) -> None:
+        """Create the directory, which stays out of git. Raises OSError."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        ignored = self.path / ".gitignore"
+        if not ignored.exists():  # it may be a directory of the suite
+            ignored.write_text("*\n", encoding="utf-8")
+
+    def _open(self) -> None:
+        self.make()
         complete_killed(self.path)
-        self._move_others()
+        is_first = not any(map(self._is_of_run, _reports(self.path)))
+        number, was_locked = self._take_name()
+        self._tail = "-".join(filter(None, (self.shard, _numbered(number))))
+
+        is_shared = self._is_shared()
+        if is_shared:
+            # The plain names may be those of the other run.
+            self._tail = self._stem
+        if is_shared or was_locked:
+            self.note = (
+                f"another run is writing to {self.path}, too: the report of this one is "
+                f"{self._stem}.zip and {self.data_file(f'{DATA}.json').name}"
+            )
+        self._move_others(data=is_first and not is_shared)
         self._file = (self.path / f"{self._stem}{LINES}").open("w", encoding="utf-8")
 
-    def _move_others(self) -> None:
+    def _stem_of(self, number: int) -> str:
+        return "-".join(filter(None, (self.run, self.shard, _numbered(number))))
+
+    def _take_name(self) -> tuple[int, bool]:
+        """Lock the first name that no process of this run has used; return its number, and whether one is in use."""
+        was_locked = False
+        for number in count(1):
+            self._stem = self._stem_of(number)
+            if (self.path / f"{self._stem}.zip").exists():
+                continue
+            lock = FileLock(self.path / f"{self._stem}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                was_locked = True
+                continue
+            self._lock = lock
+            return number, was_locked
+        raise AssertionError("unreachable")
+
+    def _is_shared(self) -> bool:
+        """Return whether another run is going on in the directory."""
+        others = [
+            path for path in self.path.glob("*.lock") if not self._is_of_run(path)
+        ]
+        return any(_is_in_use(self.path, path) for path in others)
+
+    def _move_others(self, *, data: bool) -> None:
         """Move the files of earlier runs to ``previous/``, but those of runs that are going on."""
-        others = [path for path in _files(self.path) if not self._is_of_run(path)]
+        others = [path for path in _reports(self.path) if not self._is_of_run(path)]
         others = [path for path in others if not _is_in_use(self.path, path)]
+        if data:
+            others += _data(self.path)
         if not others:
             return
 
         previous = self.path / PREVIOUS
         previous.mkdir(exist_ok=True)
-        for path in _files(previous):
+        for path in (*_reports(previous), *_data(previous)):
             path.unlink()
         for path in others:
             path.replace(previous / path.name)
@@ -135,10 +187,31 @@ def complete_killed(directory: Path) -> list[str]:
     return problems
 
 
-def _files(directory: Path) -> Iterator[Path]:
-    for path in sorted(directory.iterdir()):
-        if path.is_file() and path.suffix in _OURS:
+def _reports(directory: Path) -> Iterator[Path]:
+    """Yield the blobs and lines that this package has written: the directory may have other files."""
+    for path in sorted(directory.glob("*.zip")):
+        if is_own_blob(path):
             yield path
+    for path in sorted(directory.glob(f"*{LINES}")):
+        if _is_of_this_package(path):
+            yield path
+
+
+def _is_of_this_package(lines: Path) -> bool:
+    try:
+        with lines.open("rb") as file:
+            return RunStarted.__name__.encode() in file.readline(MAX_METADATA)
+    except OSError:
+        return False
+
+
+def _data(directory: Path) -> Iterator[Path]:
+    for pattern in _DATA_FILES:
+        yield from sorted(directory.glob(pattern))
+
+
+def _numbered(number: int) -> str:
+    return str(number) if number > 1 else ""
 
 
 def _is_in_use(directory: Path, path: Path) -> bool:

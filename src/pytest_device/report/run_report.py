@@ -159,7 +159,7 @@ class RunReport:
             if last.outcome == "quarantined":
                 yield f"quarantined: {test}: {last.error}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, run: str, shard: str = "") -> dict[str, Any]:
         """Return the report as plain values; docs/device-run.md describes them."""
         minutes = self.minutes()
         try:
@@ -168,6 +168,8 @@ class RunReport:
             cost = None
         return {
             "version": VERSION,
+            "run": run,
+            "shard": shard or None,
             "tests": [
                 _test_to_json(test, attempts) for test, attempts in self._tests.items()
             ],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Session,
     )
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Incremented with each change that would make readers of an older version misread the plain form."""
 _T = TypeVar("_T", bound="Event | SessionRef")
 
@@ -37,7 +37,8 @@ class SessionRef:
     """The session of an event, and the event's time. Holds no connection details.
 
     ``session_id`` and ``url`` are empty until the service has created the session. ``minutes`` is the maximum remaining
-    running time. ``waited_seconds`` counts from the request in this process, ``late_seconds`` from the event.
+    running time. ``waited_seconds`` counts from the request in this process, ``late_seconds`` from the event. ``at`` is
+    when the event happened, in seconds since the epoch by the clock of the process that reports it.
     """
 
     label: str
@@ -46,6 +47,7 @@ class SessionRef:
     minutes: int = 0
     waited_seconds: float = 0.0
     late_seconds: float | None = None
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,14 @@ def late(event: Event, seconds: float) -> Event:
     if isinstance(event, Queued | Note):
         return event
     return replace(event, session=replace(event.session, late_seconds=seconds))
+
+
+def timed(event: Event, now: float) -> Event:
+    """Return an event with the time at which it happened, if it is reported now, unless it has one."""
+    if isinstance(event, Queued | Note) or event.session.at:
+        return event
+    at = now - (event.session.late_seconds or 0.0)
+    return replace(event, session=replace(event.session, at=at))
 
 
 def masked(event: Event, mask: Callable[[str], str]) -> Event:

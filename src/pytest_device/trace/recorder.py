@@ -66,7 +66,11 @@ class Recorder:
         self.stack = SuiteStack(root)
         self.typed_text = typed_text
         self._clock = clock
+        self._epoch = time.time() - clock()
+        """Added to a time of the clock, it is the time of day: a suite may freeze that one."""
         self._skipped = 0.0
+        self._skips: list[tuple[float, float]] = []
+        """The skips during the current test: the time before each, and its seconds."""
         self._lock = RLock()
         """Tests may use devices in threads."""
         self._count = 0
@@ -90,7 +94,15 @@ class Recorder:
 
     def skip(self, seconds: float) -> None:
         """Leave a past time out of the clock: the wait for a device would squeeze all that follows."""
+        self._skips.append((self.now() - seconds * _MILLISECONDS, seconds))
         self._skipped += seconds
+
+    def time_of_day(self, milliseconds: float) -> float:
+        """Return when a time of the current test was, in seconds since the epoch."""
+        later = sum(
+            seconds for before, seconds in self._skips if before >= milliseconds
+        )
+        return self._epoch + milliseconds / _MILLISECONDS + self._skipped - later
 
     def follow(self, sink: Sink) -> None:
         """Hand all further values to a sink."""
@@ -101,6 +113,7 @@ class Recorder:
         self._sinks = [sink for sink in self._sinks if sink not in sinks]
         if not self._sinks:
             self._open, self._waits, self._last_failed = [], {}, None
+            self._skips = []
 
     def add(self, value: V) -> V:
         """Mask a value, hand it to the sinks and return it: the only way from a recorder to a file."""

@@ -5,16 +5,25 @@ import mimetypes
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.output.artifacts import directory_of
 from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
+from pytest_device.plugin.output.recording import RECORDING, recorder_of
+from pytest_device.plugin.output.report_files import DIRECTORY, OFF
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import VERDICT, Terminal
+from pytest_device.plugin.output.terminal import (
+    EVENTS,
+    VERDICT,
+    Terminal,
+    first_line,
+)
 from pytest_device.redact import Redactor
 from pytest_device.report.attempts import (
     Attachment,
@@ -22,14 +31,18 @@ from pytest_device.report.attempts import (
     AttemptStarted,
     DeviceUsed,
     Failure,
+    InvalidLinesError,
     Line,
     Location,
     RunEnded,
     RunStarted,
     Status,
     Step,
+    step_from_plain,
 )
-from pytest_device.report.directory import ReportDirectory, ReportDirectoryError
+from pytest_device.report.blob import TOOL
+from pytest_device.report.directory import ReportDirectory
+from pytest_device.report.steps import steps_of_phase
 from pytest_device.sessions.events import (
     Attached,
     Created,
@@ -48,12 +61,15 @@ if TYPE_CHECKING:
 
 RECORDER: Final = "device-report"
 """Name of the plugin that records the tests."""
-OFF: Final = "off"
 MAX_OUTPUT: Final = 100_000
 """Characters of captured output per attempt; the end is kept, where a failure is."""
 _TAGS: Final = "device_tags"
 _PLATFORMS: Final = "device_platforms"
+_STEPS: Final = "device_steps"
+_FILES: Final = "device_files"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
+_NO_TAGS: Final = frozenset({"filterwarnings", "parametrize", "usefixtures"})
+"""Markers that say how a test runs, not what it is."""
 _AROUND: Final = 3
 """Lines of source before and after the line that failed."""
 _ANNOTATIONS: Final = {
@@ -65,6 +81,8 @@ _ANNOTATIONS: Final = {
     "device_not_retried": "not retried",
 }
 """User properties of a test that its report shows, and what the report calls them."""
+_CLOCK_SLACK: Final = 2.0
+"""Seconds by which the time of a file may be before that of the clock: some file systems count every other second."""
 _NAMES: Final = {
     "trace.zip": "trace",
     "failure.md": "error-context",
@@ -79,7 +97,8 @@ _RUN_VARIABLES: Final = (
     ("BUILD_TAG",),
 )
 """Environment variables that are the same in all shards of one run of a CI service."""
-_PHASES: Final = {"setup": "Set up", "call": "Run", "teardown": "Tear down"}
+_PHASES: Final = {"setup": "Set up", "call": "Test", "teardown": "Tear down"}
+"""What the trace calls the phases of a test, too."""
 
 
 @dataclass(slots=True)
@@ -94,9 +113,21 @@ class _Open:
 def describe_test(
     report: pytest.TestReport, item: pytest.Item, needs: "Iterable[DeviceRequirement]"
 ) -> None:
-    """Attach to a report what only the process that runs the test knows: its markers and platforms."""
-    vars(report)[_TAGS] = sorted({mark.name for mark in item.iter_markers()})
+    """Attach to a report what only the process that runs the test knows: its markers, platforms and steps."""
+    markers = {mark.name for mark in item.iter_markers()} - _NO_TAGS
+    vars(report)[_TAGS] = sorted(markers)
     vars(report)[_PLATFORMS] = sorted({str(need.request.platform) for need in needs})
+    settings = settings_of(item.config)
+    if vars(report)[_PLATFORMS]:
+        vars(report)[_FILES] = str(directory_of(item, settings))
+    recording = item.stash.get(RECORDING, None)
+    if recording and settings.report != OFF:
+        steps = steps_of_phase(
+            recording.actions,
+            _PHASES[str(report.when)],
+            recorder_of(item.config).time_of_day,
+        )
+        vars(report)[_STEPS] = [asdict(step) for step in steps]
 
 
 def record_tests(
@@ -121,7 +152,7 @@ class DeviceReport:
         self._config = config
         self._terminal = terminal
         self._redactor: Redactor = redactor_of(config)
-        self._directory = ReportDirectory(
+        self._directory = config.stash[DIRECTORY] = ReportDirectory(
             config.invocation_params.dir / settings.report,
             settings.report_run or run_of_ci(os.environ) or "",
             (settings.shard or "").replace("/", "-of-"),
@@ -130,6 +161,8 @@ class DeviceReport:
         self._retries: dict[str, int] = {}
         self._devices: dict[str, tuple[str, float]] = {}
         """Label and start of each session that has not ended, by ID."""
+        self._workers: dict[str, int] = {}
+        """The number of the worker that uses a session, by its ID."""
         self._has_failed = False
         self._is_broken = False
         started = RunStarted(
@@ -137,9 +170,11 @@ class DeviceReport:
             settings.shard or "",
             str(config.rootpath),
             time.time(),
-            f"pytest-device/{version('pytest-device')}",
+            f"{TOOL}/{version('pytest-device')}",
         )
         self._keep(started)
+        if self._directory.note:
+            terminal.note(self._directory.note)
 
     def add(self, entry: "Entry", /) -> None:
         """Record when sessions begin and end."""
@@ -150,16 +185,30 @@ class DeviceReport:
                 of = entry.session
                 label, began = self._devices.pop(of.session_id, ("", 0.0))
                 if label:
-                    ended = time.time() - (of.late_seconds or 0.0)
-                    self._keep(DeviceUsed(label, of.session_id, began, ended - began))
+                    self._end_device(label, of.session_id, began, of.at)
             case _:
                 pass
 
     def _begin_device(self, of: "SessionRef") -> None:
-        """Note when a session began. The events of a test arrive together: what it waited until then counts."""
-        began = time.time() - (of.late_seconds or 0.0) - of.waited_seconds
+        """Note when a session was requested."""
+        began = of.at - of.waited_seconds
         _, earlier = self._devices.get(of.session_id, ("", began))
         self._devices[of.session_id] = of.label, min(began, earlier)
+
+    def _end_device(
+        self, label: str, session_id: str, began: float, ended: float
+    ) -> None:
+        seconds = max(0.0, ended - began)
+        worker = self._workers.get(session_id, 0)
+        self._keep(DeviceUsed(label, session_id, began, seconds, worker))
+
+    # Before the terminal hands over the events of the report.
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_logreport")
+    def pytest_runtest_note_worker(self, report: pytest.TestReport) -> None:
+        """Note which worker uses the sessions of a report's events."""
+        for event in vars(report).get(EVENTS, ()):
+            session_id = str(event.get("session", {}).get("session_id", ""))
+            self._workers[session_id] = _worker(report)
 
     def pytest_runtest_logstart(
         self, nodeid: str, location: tuple[str, int | None, str]
@@ -219,19 +268,17 @@ class DeviceReport:
             tags=tuple(vars(last).get(_TAGS, ())),
             annotations=(*_verdicts(reports), *_annotations(properties)),
             failures=tuple(
-                _failure(report, root)
-                for report in reports
-                if report.failed or _is_rerun(report) or QUARANTINED in vars(report)
+                _failure(report, root) for report in reports if _has_failed(report)
             ),
             steps=tuple(_steps(phases)),
-            attachments=tuple(_attachments(properties)),
+            attachments=tuple(_attachments(vars(last).get(_FILES), start)),
             output=_output(last),
         )
 
     def finish(self) -> str | None:
         """Write the blobs; return a note if that was not possible, else None."""
         for session_id, (label, began) in self._devices.items():
-            self._keep(DeviceUsed(label, session_id, began, time.time() - began))
+            self._end_device(label, session_id, began, time.time())
         self._devices.clear()
         for nodeid in list(self._open):
             # Its reports may never arrive: readers complete what has no end.
@@ -240,7 +287,7 @@ class DeviceReport:
         self._keep(RunEnded(status, time.time()))
         try:
             self._directory.finish()
-        except (OSError, ReportDirectoryError) as error:
+        except (OSError, InvalidLinesError) as error:
             return self._directory.problem(error)
         return None
 
@@ -250,7 +297,7 @@ class DeviceReport:
             return
         try:
             self._directory.add(_masked(line, self._redactor))
-        except (OSError, ReportDirectoryError) as error:
+        except OSError as error:
             self._is_broken = True
             self._terminal.note(self._directory.problem(error))
 
@@ -298,6 +345,11 @@ def _stop(report: pytest.TestReport) -> float:
 def _is_rerun(report: pytest.TestReport) -> bool:
     """Return whether the test is run again because of this failure, by pytest-rerunfailures or by this plugin."""
     return str(report.outcome) == "rerun" or RETRIED in vars(report)
+
+
+def _has_failed(report: pytest.TestReport) -> bool:
+    """Return whether a phase failed, even if that does not fail the run."""
+    return report.failed or _is_rerun(report) or QUARANTINED in vars(report)
 
 
 def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
@@ -366,18 +418,24 @@ def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
         title = _PHASES.get(str(report.when))
         if title:
             category = "test.step" if report.when == "call" else "hook"
-            error = "failed" if report.failed else ""
-            yield Step(title, category, _start(report), report.duration, error)
+            yield Step(
+                title,
+                category,
+                _start(report),
+                report.duration,
+                first_line(report) if _has_failed(report) else "",
+                steps=tuple(map(step_from_plain, vars(report).get(_STEPS, ()))),
+            )
 
 
-def _attachments(properties: list[tuple[str, str]]) -> Iterator[Attachment]:
-    """Yield the files in the directory of the attempt's artifacts."""
-    directories = [text for name, text in properties if name == "device_artifacts"]
-    for directory in directories[-1:]:
-        for path in sorted(Path(directory).rglob("*")):
-            if path.is_file():
-                kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-                yield Attachment(_attachment_name(path, kind), kind, str(path))
+def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
+    """Yield the files in the directory of the attempt's artifacts, without those that an earlier run left there."""
+    if directory is None:
+        return
+    for path in sorted(Path(directory).rglob("*")):
+        if path.is_file() and path.stat().st_mtime >= start - _CLOCK_SLACK:
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            yield Attachment(_attachment_name(path, kind), kind, str(path))
 
 
 def _attachment_name(path: Path, kind: str) -> str:

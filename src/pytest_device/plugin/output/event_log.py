@@ -23,6 +23,7 @@ from pytest_device.sessions.events import (
     detail_of,
     masked,
     session_id_of,
+    timed,
     to_plain,
 )
 from pytest_device.sessions.lifecycle import SLICE_SECONDS
@@ -54,7 +55,7 @@ class EventLog:
         """The current or last test."""
 
     def event(self, event: Event) -> None:
-        event = masked(event, self._redactor.text)
+        event = timed(masked(event, self._redactor.text), time.time())
         self._events.append(event)
         if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)

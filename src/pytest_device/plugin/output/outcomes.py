@@ -1,6 +1,8 @@
 """What a test report says beside pytest's own result: verdict, attempt, quarantine, owner."""
 
+import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -104,12 +106,44 @@ class OutcomeReporter:
         return status_of(report)
 
 
+class JunitErrors:
+    """Registered as a plugin in the process that has the terminal if it writes JUnit XML.
+
+    pytest has no hook for the kind of an element: the file is completed as soon as it is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._has_errors = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note whether a test failed in its call by what is not its own."""
+        if report.failed and report.when == "call" and VERDICT in vars(report):
+            self._has_errors = True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # after pytest has written the file
+    def pytest_sessionfinish(self) -> Generator[None]:
+        """Report such failures as errors."""
+        try:
+            yield
+        finally:
+            if self._has_errors:
+                from pytest_device.plugin.output.junit_report import count_as_errors
+
+                count_as_errors(self._path, VERDICT)
+
+
 def watch_outcomes(config: pytest.Config, terminal: Terminal) -> None:
     """Let outcomes decide what this process reports, and its exit status; replaces an earlier run's."""
-    plugins = {
+    plugins: dict[str, object] = {
         "device-outcome-reporter": OutcomeReporter(terminal),
         "device-exit-status": ExitStatus(config),
     }
+    if xml := config.getoption("xmlpath", default=None):
+        path = Path(os.path.expandvars(xml)).expanduser()
+        plugins["device-junit-errors"] = JunitErrors(
+            config.invocation_params.dir / path
+        )
     for name, plugin in plugins.items():
         if config.pluginmanager.has_plugin(name):
             config.pluginmanager.unregister(name=name)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.reporter import Net
     from pytest_device.sessions.run_breaker import RunBreaker
-    from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -187,12 +186,10 @@ class Terminal:
     def _event_lines(self) -> "Iterator[Fold]":
         """Yield the fold that writes each event, if requested."""
         settings = settings_of(self._config)
-        if not settings.report_events:
-            return
-        from pytest_device.plugin.output.report_files import EventLines, directory_of
+        if settings.report_events:
+            from pytest_device.plugin.output.report_files import EventLines
 
-        if directory := directory_of(settings, self._config):
-            yield EventLines(directory)
+            yield EventLines(self._config)
 
     @cached_property
     def budget(self) -> "Budget | None":
@@ -247,10 +244,10 @@ class Terminal:
         """
         from pytest_device.report.lines import Incident
         from pytest_device.report.phase import TestPhase
-        from pytest_device.sessions.events import masked
+        from pytest_device.sessions.events import masked, timed
 
         if not isinstance(event, Incident | TestPhase):
-            event = masked(event, redactor_of(self._config).text)
+            event = timed(masked(event, redactor_of(self._config).text), time.time())
         self._has_entries = True
         for fold in self.folds:
             fold.add(event)
@@ -260,12 +257,12 @@ class Terminal:
 
         self.event(Note(text))
 
-    def save_report(self, settings: "Settings") -> None:
-        """Save the report of the run, if it had devices."""
-        if self.receipt.has_sessions:
+    def save_report(self) -> None:
+        """Save the report of the run, if it is one with devices: a shard of it may have none."""
+        if self.at_end or self.receipt.has_sessions:
             from pytest_device.plugin.output.report_files import save_report
 
-            if note := save_report(settings, self.run_report, self._config):
+            if note := save_report(self.run_report, self._config):
                 self.note(note)
         for save in self.at_end:
             if note := save():

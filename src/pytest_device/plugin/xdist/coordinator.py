@@ -232,7 +232,7 @@ class Coordinator:
             self._housekeeping.finish(
                 session, until=until, others=True, by_signal=by_signal
             )
-            self._terminal.save_report(settings)
+            self._terminal.save_report()
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:

@@ -1,0 +1,94 @@
+"""The data of several runs or shards as one: what ``device-run.json`` of each says, added up."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, cast
+
+from pytest_device.report.run_report import VERSION
+
+_OF_RUN: Final = ("run", "shard", "minutes", "budget_minutes", "cost", "receipt")
+
+Data = Mapping[str, Any]
+
+
+def check_data(data: object) -> Data:
+    """Return the values of a ``device-run.json``; raises ValueError with the reason if they are not."""
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")  # noqa: TRY004  # as for other damaged files
+    values = cast("Data", data)
+    version = values.get("version")
+    if version != VERSION:
+        raise ValueError(
+            f"its version is {version!r}, this pytest-device reads {VERSION}"
+        )
+    if missing := [key for key in (*_OF_RUN, "tests", "sessions") if key not in values]:
+        raise ValueError(f"it has no {missing[0]}")
+    return values
+
+
+def merge_data(runs: Sequence[Data]) -> dict[str, Any]:
+    """Return one report of several runs or shards.
+
+    Tests, sessions and causes are listed together, minutes and costs are added up; each run has its own in ``runs``.
+    """
+    return {
+        "version": VERSION,
+        "runs": [{key: data[key] for key in _OF_RUN} for data in runs],
+        "tests": [
+            {**test, "run": data["run"], "shard": data["shard"]}
+            for data in runs
+            for test in data["tests"]
+        ],
+        "sessions": [session for data in runs for session in data["sessions"]],
+        "causes": _causes(runs),
+        "minutes": _minutes([data["minutes"] for data in runs]),
+        "cost": _cost([data["cost"] for data in runs]),
+    }
+
+
+def _causes(runs: Iterable[Data]) -> list[dict[str, Any]]:
+    tests: dict[tuple[str, str], list[str]] = {}
+    for cause in (cause for data in runs for cause in data["causes"]):
+        tests.setdefault((cause["verdict"], cause["error"]), []).extend(cause["tests"])
+    return [
+        {"verdict": verdict, "error": error, "tests": list(dict.fromkeys(names))}
+        for (verdict, error), names in tests.items()
+    ]
+
+
+def _minutes(minutes: Sequence[Data]) -> dict[str, Any]:
+    """Return the sums; the bound is the one that holds for all of them."""
+    merged: dict[str, Any] = {}
+    for one in minutes:
+        _add(merged, one)
+    bounds = {one["paid_bound"] for one in minutes} - {"exactly"}
+    merged["paid_bound"] = "about" if len(bounds) > 1 else next(iter(bounds), "exactly")
+    return merged
+
+
+def _add(sums: dict[str, Any], values: Data) -> None:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            _add(sums.setdefault(key, {}), cast("Data", value))
+        elif isinstance(value, int | float):
+            sums[key] = round(sums.get(key, 0.0) + value, 3)
+
+
+def _cost(costs: Sequence[Data | None]) -> dict[str, str] | None:
+    """Return the sum; None if a run has no price, or they differ in price or rounding."""
+    priced = [cost for cost in costs if cost is not None]
+    rules = {(cost["price"], cost["rounding"]) for cost in priced}
+    if len(priced) < len(costs) or len(rules) != 1:
+        return None
+    ((price, rounding),) = rules
+    try:
+        amount = sum((Decimal(cost["amount"]) for cost in priced), Decimal(0))
+        minutes = sum((Decimal(cost["minutes"]) for cost in priced), Decimal(0))
+    except InvalidOperation:
+        return None
+    return {
+        "amount": f"{amount:.4f}",
+        "minutes": f"{minutes:.4f}",
+        "price": price,
+        "rounding": rounding,
+    }

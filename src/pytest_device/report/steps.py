@@ -1,0 +1,111 @@
+"""The recorded actions of a test as steps of its report: fixtures, steps that the suite names, waits and commands."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pytest_device.report.attempts import Location, Step
+from pytest_device.trace.values import Action
+
+MAX_STEPS: Final = 200
+"""Of one phase of a test; the last ones are kept: they led to its end. The trace has all of them."""
+MAX_TITLE: Final = 200
+MAX_ERROR: Final = 1_000
+"""Characters."""
+_WAIT: Final = "waitForDevice"
+
+Parts = Mapping[str, Sequence[Action]]
+"""Actions by the key of the action that they are a part of."""
+
+
+def steps_of_phase(
+    actions: Sequence[Action], title: str, time_of_day: Callable[[float], float]
+) -> list[Step]:
+    """Return the steps within the last action with this title, which is a phase of a test.
+
+    What viewers hide unless asked, such as the fixtures of plugins, is left out. ``time_of_day`` converts the times of
+    actions to seconds since the epoch.
+    """
+    phases = [action for action in actions if not action.parent]
+    phase = next((one for one in reversed(phases) if one.title == title), None)
+    if phase is None:
+        return []
+
+    shown = list(_shown(actions, phase))
+    kept = shown[-MAX_STEPS:]
+    parts = _parts(kept, actions, phase)
+    start = time_of_day(phase.start)
+    steps = [
+        _step(action, parts, time_of_day, start) for action in parts.get(phase.key, ())
+    ]
+    if len(kept) < len(shown):
+        steps.insert(0, Step("earlier steps are not shown", "test.step", start, 0.0))
+    return steps
+
+
+def _shown(actions: Sequence[Action], phase: Action) -> Iterator[Action]:
+    """Yield the actions within a phase, without those that are hidden."""
+    parents = {action.key: action.parent for action in actions}
+    for action in actions:
+        if not action.group and phase.key in _ancestors(action, parents):
+            yield action
+
+
+def _parts(kept: Sequence[Action], actions: Sequence[Action], phase: Action) -> Parts:
+    """Return the kept actions by the key of the closest one that they are a part of."""
+    parents = {action.key: action.parent for action in actions}
+    keys = {action.key for action in kept}
+    parts: dict[str, list[Action]] = {}
+    for action in kept:
+        ancestors = (key for key in _ancestors(action, parents) if key in keys)
+        parts.setdefault(next(ancestors, phase.key), []).append(action)
+    return parts
+
+
+def _ancestors(action: Action, parents: Mapping[str, str]) -> Iterator[str]:
+    """Yield the keys of the actions that an action is a part of, the closest first."""
+    key = action.parent
+    while key:
+        yield key
+        key = parents.get(key, "")
+
+
+def _step(
+    action: Action,
+    parts: Parts,
+    time_of_day: Callable[[float], float],
+    earliest: float,
+) -> Step:
+    start = time_of_day(action.start)
+    seconds = 0.0 if action.end is None else time_of_day(action.end) - start
+    if action.method == _WAIT:
+        # The recorder's clock stands still meanwhile; the seconds are rounded.
+        seconds = min(float(action.params["seconds"]), start - earliest)
+        start -= seconds
+
+    error = f"{action.error.name}: {action.error.message}" if action.error else ""
+    frame = next(iter(action.stack), None)
+    return Step(
+        _title(action)[:MAX_TITLE],
+        _category(action),
+        start,
+        max(0.0, seconds),
+        error[:MAX_ERROR],
+        Location(frame.file, frame.line) if frame else None,
+        tuple(
+            _step(part, parts, time_of_day, start) for part in parts.get(action.key, ())
+        ),
+    )
+
+
+def _title(action: Action) -> str:
+    title = action.title
+    for name, value in action.params.items():
+        title = title.replace(f"{{{name}}}", str(value))
+    return title
+
+
+def _category(action: Action) -> str:
+    """Return Playwright's word for the kind of a step."""
+    if action.kind != "step":
+        return "pw:api"
+    return "fixture" if action.method == "fixture" else "test.step"
