@@ -42,7 +42,6 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ios": {"videoType": "libx264", "pixelFormat": "yuv420p"},
 }
 """Options of Appium's recordings, by platform."""
-_QUICKTIME: Final = b"ftypqt  "
 _WEBM: Final = b"\x1aE\xdf\xa3"
 
 _logger: Final = logging.getLogger("pytest_device")
@@ -155,7 +154,4 @@ def _tried(command: Callable[[], bytes]) -> bytes | None:
 
 
 def _suffix(video: bytes) -> str:
-    """Return the suffix for a video's format: the local service returns QuickTime, which browsers don't play."""
-    if video.startswith(_WEBM):
-        return ".webm"
-    return ".mov" if _QUICKTIME in video[:16] else ".mp4"
+    return ".webm" if video.startswith(_WEBM) else ".mp4"
