@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 const [, , project, executablePath, url] = process.argv;
 const { chromium } = createRequire(`${project}/package.json`)("playwright-core");
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--allow-file-access-from-files"] });
 try {
   const page = await browser.newPage();
   await page.goto(url); // the browser makes a page with the video
