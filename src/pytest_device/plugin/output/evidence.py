@@ -211,7 +211,7 @@ class EvidenceTaker:
             )
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
-        return masked.lines()
+        return [*masked.lines(), *filter(None, [masked.missing_line()])]
 
     def _save(
         self,
