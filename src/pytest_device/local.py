@@ -165,12 +165,13 @@ def session_record(
     """Yield what a local service shows about a session, by file name: its pages end with the run.
 
     ``session.html`` is the page, with its style and without its script, ``timeline.json`` its content for programs,
-    ``controller.log`` the output of the controller. ``missing`` is called with a line for each that can't be read.
+    ``controller.log`` the output of the controller, ``console.txt`` the console lines of its device. ``missing`` is called with a line for each that can't be read.
     """
     for name, path in (
         ("session.html", ""),
         ("timeline.json", "/facts"),
         ("controller.log", "/log"),
+        ("console.txt", "/console"),
     ):
         try:
             content = _get(f"{page_url}{path}")

@@ -489,13 +489,13 @@ def test_a_video_is_kept_as_the_option_says(
 def test_a_video_is_among_the_files_of_a_failure_and_ends_before_the_device_is_read(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
-    _records(far, b"\0\0\0 ftypqt  ")
+    _records(far, b"\x1aE\xdf\xa3 webm")
     suite(pytester, ONE, body="assert False")
 
     pytester.runpytest("--device-artifacts-dir=left", "--device-video=on")
 
     (path,) = Path("left").rglob("failure.json")
-    assert "video.mov" in json.loads(path.read_text())["files"]
+    assert "video.webm" in json.loads(path.read_text())["files"]
     calls = _calls(far)
     assert calls.index("stop_recording_screen") < calls.index("screenshot")
 

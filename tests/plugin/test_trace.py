@@ -1,5 +1,6 @@
 """The traces of a run: when they are kept, where, and what happens if they can't be."""
 
+import json
 import os
 import signal
 import subprocess
@@ -100,9 +101,29 @@ def test_a_wrong_mode_is_a_usage_error_that_names_all_modes(
     assert service.statuses() == []
 
 
-@pytest.mark.parametrize("finisher", ["list", "run"])
+def test_a_test_that_got_no_device_has_a_trace_with_the_reason(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", reason="no room", times=None)
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest("-k", "test_passes", "--device-start-attempts=1")
+
+    result.assert_outcomes(errors=1, deselected=3)
+    result.stdout.fnmatch_lines(["open it: pytest-device trace open *"])
+    (trace,) = pytester.path.glob("*/*/trace.zip")
+    with ZipFile(trace) as zipped:
+        events = list(map(json.loads, zipped.read("test.trace").splitlines()))
+    (wait,) = [one for one in events if one.get("method") == "waitForDevice"]
+    (error,) = [one for one in events if one["type"] == "error"]
+    ends = [one for one in events if one.get("callId") == wait["callId"]]
+    assert "failed to start" in ends[-1]["error"]["message"]
+    assert "failed to start" in error["message"]
+    assert not [one for one in events if one.get("method") == "fail"]
+
+
 def test_the_lines_of_a_killed_run_become_a_trace(
-    pytester: pytest.Pytester, service: FaultyService, finisher: str
+    pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     del service
     pytester.makepyfile(test_it=KILLED, test_later="def test_plain(): pass")
@@ -111,12 +132,9 @@ def test_the_lines_of_a_killed_run_become_a_trace(
     assert ended.returncode == -signal.SIGKILL
     assert list(pytester.path.glob("*/*/trace.partial/test.trace"))
 
-    if finisher == "list":
-        listed = call("trace", "list", str(pytester.path / "device-artifacts"))
-        assert "test_it.py::test_killed" in listed.stdout
-    else:
-        pytester.makepyfile(test_it=SUITE)
-        pytester.runpytest("-k", "passes")
+    # The next run does so, too: a row of tests/faults.
+    listed = call("trace", "list", str(pytester.path / "device-artifacts"))
+    assert "test_it.py::test_killed" in listed.stdout
 
     (trace,) = pytester.path.glob("*/*/trace.zip")
     with ZipFile(trace) as zipped:

@@ -31,7 +31,9 @@ TESTS: Final = (
     "test_two_devices",
     "test_agent_device",
     "test_argent",
+    "test_films",
 )
+LOGS: Final = "console.warn('a note is saved');"
 CHARACTERS_PER_TOKEN: Final = 3
 """Fewer than in any tokenizer for text in English and code."""
 
@@ -49,24 +51,29 @@ class Red:
 def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
     directory = tmp_path_factory.mktemp("red") / "suite"
     copytree(HERE / "suite", directory)
+    builds = directory / "builds"
+    copytree(BUILDS, builds)
+    (page,) = builds.glob("*/app/index.html")
+    text = page.read_text("utf-8")
+    page.write_text(text.replace("part('text').value = '';", LOGS), "utf-8")
     options = [
         "--device-local",
-        f"--device-builds-dir={BUILDS}",
+        f"--device-builds-dir={builds}",
         "-p",
         "no:cacheprovider",
     ]
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-o", "python_files=red.py", *options),
-            "--device-trace-pictures=actions",
+            *("--device-trace-pictures=actions", "--device-video=retain-on-failure"),
         ],
         cwd=directory,
-        env={**os.environ, "PYTEST_ADDOPTS": "", "MY_TOKEN": "f3a9c1d27b58e6"},
+        env={**os.environ, "PYTEST_ADDOPTS": "", "MY_TOKEN": "f3a9c1d27b58e6", "NOTES_APP": str(page.parent)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "6 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert "7 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
     artifacts = directory / "device-artifacts"
     return Red(
         directory,
@@ -123,6 +130,28 @@ def opened(
 def shown(red: Red, playwright: Path, node: Node, cache_dir: Path) -> dict[str, Any]:
     traces = {name: red.traces[name] for name in TESTS}
     return opened(traces, playwright, node, cache_dir)
+
+
+def test_a_browser_plays_a_video_of_the_local_device(
+    red: Red, playwright: Path, node: Node, cache_dir: Path
+) -> None:
+    (video,) = red.directory.glob("device-artifacts/red.py-test_films-*/video.*")
+    chromium = CHROMIUM.directory(cache_dir) / CHROMIUM.script
+
+    ran = subprocess.run(
+        [node.executable, HERE / "play.mjs", playwright, chromium, video.as_uri()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    played = json.loads(ran.stdout)
+    assert video.suffix == ".webm"
+    assert played["duration"] > 0
+    assert played["height"] > played["width"] > 100
+    assert played["colors"] > 10
+    assert played["rewound"] == 0
 
 
 def output(*arguments: str | Path) -> str:
@@ -220,6 +249,13 @@ def test_the_viewer_shows_output_and_requests(shown: dict[str, Any]) -> None:
 
     assert "a line of output" in trace["Console"]
     assert "404" in trace["Network"]
+
+
+@pytest.mark.parametrize("name", ["test_agent_device", "test_argent", "test_films"])
+def test_the_viewer_shows_what_the_app_logged(
+    shown: dict[str, Any], name: str
+) -> None:
+    assert "a note is saved" in shown[name]["Console"]
 
 
 def test_a_trace_has_no_secret(red: Red) -> None:

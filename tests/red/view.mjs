@@ -29,7 +29,10 @@ async function shownIn(page) {
     await page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
     const panel = page.getByRole("tabpanel", { name: new RegExp(`^${name}`) });
     await panel.waitFor();
-    if (name === "Source") await panel.locator(".CodeMirror-line").first().waitFor({ state: "attached" });
+    if (name === "Source") {
+      await panel.locator(".CodeMirror-line").first().waitFor({ state: "attached" });
+      await panel.getByText("Loading…").waitFor({ state: "detached" });
+    }
     shown[name] = name === "Source" ? await panel.textContent() : await panel.innerText();
   }
 

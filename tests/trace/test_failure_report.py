@@ -220,3 +220,16 @@ def test_the_failed_locator_is_that_of_the_last_action_that_failed(
     actions: list[Action], found: tuple[Locator | None, str]
 ) -> None:
     assert failed_locator(actions) == found
+
+
+def test_the_terminal_shows_the_first_missing_piece_unless_the_verdict_says_it() -> (
+    None
+):
+    missing = ["no screenshot.png of the device: status 502", "no screen.txt"]
+    report = replace(REPORT, missing=missing)
+
+    assert (
+        report.missing_line() == "no screenshot.png of the device: status 502 (and 1 more)"
+    )
+    assert replace(report, missing=missing[:1]).missing_line() == missing[0]
+    assert replace(report, verdict="infrastructure").missing_line() == ""

@@ -176,6 +176,15 @@ class Argent(Client):
         """Return the elements on the screen as text, one per line."""
         return str(as_mapping(self.call("describe")).get("description", ""))
 
+    def start_recording(self) -> None:
+        """Start recording the screen."""
+        self.call("screen-recording-start", trimStatic=False)
+
+    def stop_recording(self) -> bytes:
+        """Stop the recording; return the video as MP4."""
+        video = as_mapping(as_mapping(self.call("screen-recording-stop")).get("video"))
+        return self.artifact(str(video.get("id", "")))
+
     def _running(self) -> list[Mapping[str, Any]]:
         devices = self.devices()
         return [

@@ -14,6 +14,8 @@ VERSION: Final = 1
 """Of ``failure.json``: increased if a field is removed or changes its meaning; readers ignore fields that they don't know."""
 MAX_ACTIONS: Final = 10
 MAX_ELEMENTS: Final = 500
+_OF_THE_TEST: Final = "test"
+"""The verdict on a test that failed by itself."""
 MAX_LOG_LINES: Final = 100
 _MAX_MESSAGE_LINES: Final = 40
 
@@ -137,6 +139,13 @@ class FailureReport:
         """Return what the error does not say, a line each: what a wait waited for, and what is nearest."""
         waited = str(self.waited) if self.waited else ""
         return tuple(filter(None, (waited, self.nearest_line())))
+
+    def missing_line(self) -> str:
+        """Return the first piece that is missing; empty if the verdict is about the device, which says it already."""
+        if not self.missing or self.verdict != _OF_THE_TEST:
+            return ""
+        others = len(self.missing) - 1
+        return self.missing[0] + (f" (and {others} more)" if others else "")
 
     def nearest_line(self) -> str:
         """Return one line about the nearest element; empty if no locator failed or there is no screen."""

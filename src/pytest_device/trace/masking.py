@@ -26,6 +26,7 @@ _MAX_DONE: Final = 4_096
 _MAX_DONE_LENGTH: Final = 200
 _MIN_PART: Final = 4
 """Length from which a short password is masked inside of a text, as a word of its own."""
+_ATOMS: Final = frozenset({type(None), bool, int, float, bytes})
 _TEXTS: Final = ("text/", "application/xml", "application/json")
 
 
@@ -100,6 +101,11 @@ class Masker:
         return cast("T", self._masked(value))
 
     def _masked(self, value: Any) -> Any:
+        # Most values are one of these, and a pattern of an abstract class is slow.
+        if type(value) is str:
+            return self.text(value)
+        if type(value) in _ATOMS:
+            return value
         match value:
             case str():
                 masked: Any = self.text(value)
@@ -146,11 +152,13 @@ class Masker:
         return replace(attachment, name=self.text(attachment.name), content=content)
 
     def _dataclass(self, value: Any) -> Any:
-        changed = {
-            name: self._masked(getattr(value, name))
-            for name in _fields_of(cast("Hashable", type(value)))
-        }
-        return replace(value, **changed)
+        changed: dict[str, Any] = {}
+        for name in _fields_of(cast("Hashable", type(value))):
+            before = getattr(value, name)
+            masked = self._masked(before)
+            if masked is not before and masked != before:
+                changed[name] = masked
+        return replace(value, **changed) if changed else value
 
 
 @cache

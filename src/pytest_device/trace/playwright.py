@@ -4,15 +4,17 @@ Lines and resources are streamed to a directory, so that a killed run leaves the
 the zip archive. The format has no promise for third parties: a test opens traces in the viewer.
 """
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from pytest_device.trace.values import (
@@ -54,6 +56,7 @@ _SUFFIXES: Final[Mapping[str, str]] = {
     "application/json": "json",
     "application/xml": "xml",
 }
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=str)
 _COMPRESSED: Final = {".png", ".jpeg"}
 
 
@@ -81,7 +84,7 @@ class PlaywrightTrace:
         self._source_of = source_of
         self._offset = time.time() * 1000 - now
         """Added to a time of the recorder, it is the time of day in milliseconds."""
-        self._files: dict[str, TextIO] = {}
+        self._files: dict[str, BinaryIO] = {}
         self._devices: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         """Pixels of the last picture of each device."""
@@ -403,14 +406,13 @@ class PlaywrightTrace:
         file = self._files.get(name)
         if file is None:
             path = self.lines / name
-            file = self._files[name] = path.open(
-                "a", encoding="utf-8", errors="replace"
-            )
-        line = json.dumps(event, separators=(",", ":"), default=str)
+            # Without a buffer, so that a killed run leaves each line.
+            file = self._files[name] = path.open("ab", buffering=0)
+        line = _ENCODER.encode(event).encode() + b"\n"
         self._bytes += len(line)
         self._events += 1
-        file.write(f"{line}\n")
-        file.flush()  # so that a killed run leaves the line
+        if file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def archive(lines: Path, target: Path) -> Path:

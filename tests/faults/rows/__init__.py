@@ -7,6 +7,7 @@ from tests.faults.row import Row
 from tests.faults.rows import (
     crashes,
     ends,
+    evidence,
     hostile,
     interrupted,
     machines,
@@ -32,6 +33,7 @@ GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
     "The service": services.ROWS,
     "A hostile service": hostile.ROWS,
     "The machine": machines.ROWS,
+    "Evidence and traces": evidence.ROWS,
     "One run after another": sweeps.ROWS,
     "The reaper": reapers.ROWS,
 }

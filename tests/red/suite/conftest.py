@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def device_appium_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    marks = request.node.iter_markers("device")
+    if any(mark.kwargs.get("device_identifier") == "chromium" for mark in marks):
+        return {"appium:app": os.environ["NOTES_APP"]}
     if "device_driver" not in request.fixturenames:
         app = str(HERE / "chat.xml")
         return {name: {"appium:app": app} for name in ("alice", "bob")}

@@ -63,7 +63,17 @@ def test_argent(device_argent: Argent) -> None:
     assert "Notes: 0" in device_argent.describe()
     device_argent.call("gesture-tap", x=0.5, y=0.15)
     device_argent.call("keyboard", text="correct horse")
+    device_argent.call("gesture-tap", x=0.5, y=0.22)
     assert "Notes: 9" in device_argent.describe()
+
+
+@pytest.mark.device(
+    platform="android", type="appium", device_identifier="chromium"
+)
+def test_films(device_driver: WebDriver) -> None:
+    device_driver.find_element(ID, "Text").send_keys("buy milk")
+    device_driver.find_element(ID, "Add").click()
+    assert "Notes: 9" in device_driver.page_source
 
 
 @fake

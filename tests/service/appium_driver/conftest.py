@@ -28,6 +28,8 @@ APP: Final = Path(__file__).parent / "app"
 APP_ID: Final = "org.example.notes"
 COMMAND_SECONDS: Final = 60
 WAIT_SECONDS: Final = 5
+WEBM: Final = b"\x1aE\xdf\xa3"
+"""What a video begins with."""
 OPTIONS: Final[dict[Platform, Callable[[], AppiumOptions]]] = {
     Platform.ANDROID: UiAutomator2Options,
     Platform.IOS: XCUITestOptions,

@@ -23,10 +23,13 @@ from tests.service.appium_driver.conftest import (
     APP,
     APP_ID,
     WAIT_SECONDS,
+    WEBM,
     driven,
     fresh,
 )
 from tests.waiting import eventually
+
+VP8_KEY_FRAME = b"\x9d\x01\x2a"
 
 
 @pytest.fixture
@@ -360,9 +363,9 @@ def test_a_recording_is_a_movie_of_the_screen(driver: Remote) -> None:
     driver.start_recording_screen(timeLimit=60)
     add(driver, "Buy milk")
     movie = base64.b64decode(driver.stop_recording_screen())
-    sizes = movie.index(b"stsz") + 12
-    assert movie[4:12] == b"ftypqt  "
-    assert movie.count(b"\xff\xd8\xff") == int.from_bytes(movie[sizes : sizes + 4]) >= 1
+    assert movie.startswith(WEBM)
+    # The last frame is repeated at the end; tests/red plays such a video in a browser.
+    assert movie.count(VP8_KEY_FRAME) >= 2
 
 
 def test_missing_device_features_are_refused_with_the_reason(driver: Remote) -> None:

@@ -20,7 +20,6 @@ _TYPES: Final = {
     ".zip": ("application/vnd.allure.playwright-trace", "zip"),
     ".mp4": ("video/mp4", "mp4"),
     ".webm": ("video/webm", "webm"),
-    ".mov": ("video/quicktime", "mov"),
 }
 """Allure's type and extension for each suffix."""
 _HEAD_BYTES: Final = 8192

@@ -34,7 +34,6 @@ _ATTACHED: Final = (
     ARCHIVE,
     "video.mp4",
     "video.webm",
-    "video.mov",
 )
 """Names of the files that reporters show, in this order."""
 

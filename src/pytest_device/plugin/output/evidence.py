@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from linecache import getlines
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -55,12 +55,14 @@ if TYPE_CHECKING:
     from pytest_device.verdict import Verdict
 
 FAILURE_FILE: Final = "failure.json"
+CONSOLE: Final = "console.txt"
+"""The console lines of a local device."""
 _TEXTS: Final = frozenset({".xml", ".json", ".txt", ".html", ".log"})
 _LINES_AROUND: Final = 10
 _MAX_FILE_LENGTH: Final = 16 * 1024 * 1024
 """Characters of a text that is saved."""
-_CLOCK_SLACK: Final = timedelta(seconds=1)
-"""Inaccuracy of a device's clock: log lines from just before the last action are shown, too."""
+_WHOLE_SECOND: Final = timedelta(seconds=1)
+"""Phones tell their time in whole seconds: log lines of up to a second before the last action are shown, too."""
 _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
 """Connection details, which give access to the device, and launch arguments, any part of which may be a credential."""
 
@@ -68,6 +70,21 @@ _logger: Final = logging.getLogger("pytest_device")
 
 LocalRecord = Callable[[str, Callable[[str], object]], Iterator[tuple[str, bytes]]]
 """Reads what a local service shows about a session, by the URL of its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """A device's time, None if it is unknown, and the time on the recorder's clock when it was read."""
+
+    now: datetime | None
+    at: float
+
+    def time_of(self, at: float) -> datetime | None:
+        """Return the device's time at a time on the recorder's clock."""
+        if self.now is None:
+            return None
+        then = self.now - timedelta(milliseconds=self.at - at)
+        return then if self.now.microsecond else then - _WHOLE_SECOND
 
 
 @dataclass(slots=True)
@@ -194,7 +211,7 @@ class EvidenceTaker:
             )
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
-        return masked.lines()
+        return [*masked.lines(), *filter(None, [masked.missing_line()])]
 
     def _save(
         self,
@@ -232,15 +249,19 @@ class EvidenceTaker:
         if driver is not None:
             from pytest_device.controllers.appium.evidence import evidence_of
 
-            facts: dict[str, Any] = {}
+            clock = self._clock_of(None)
             for file, content in evidence_of(
                 driver, seconds=left, missing=evidence.miss
             ):
                 if file == "app.json":
-                    facts = json.loads(content)
+                    clock = self._clock_of(json.loads(content).get("time"))
                 elif file.endswith(".txt"):
                     evidence.log += _since_last_action(
-                        name, file, content.decode(), facts.get("time"), evidence
+                        name,
+                        file,
+                        content.decode(),
+                        clock,
+                        evidence,
                     )
                 yield file, content
 
@@ -257,7 +278,36 @@ class EvidenceTaker:
             )
 
         if self._local_record and session.url:
-            yield from self._local_record(session.url, evidence.miss)
+            for file, content in self._local_record(session.url, evidence.miss):
+                if file != CONSOLE:
+                    yield file, content
+                # An Appium driver has the same lines as logs.
+                elif content and driver is None:
+                    self._add_console(item, name, session, content.decode(), evidence)
+                    yield file, content
+
+    def _add_console(
+        self,
+        item: pytest.Item,
+        name: str,
+        session: "Session",
+        text: str,
+        evidence: Evidence,
+    ) -> None:
+        """Add the lines of a local device's console to the trace, and the last ones to the failure."""
+        clock = self._clock_of(None)
+        evidence.log += _since_last_action(name, CONSOLE, text, clock, evidence)
+
+        began = evidence.actions[0].start if evidence.actions else evidence.now
+        # The session may be older than the test.
+        lines = _since(text, clock.time_of(began))
+        recorder = device_recorder(item.config, name, session)
+        recorder.log("console", ((_level(line), line) for line in lines))
+
+    def _clock_of(self, said: object) -> _Clock:
+        """Return the clock of a device from what it says; that of a local device is this machine's."""
+        now = datetime.now(UTC) if self._local_record else _time(str(said))
+        return _Clock(now, self._recorder.now())
 
     def _read_source(
         self, name: str, content: bytes, folder: Path, evidence: Evidence
@@ -376,30 +426,34 @@ def _locator(
 
 
 def _since_last_action(
-    device: str, file: str, text: str, device_time: object, evidence: Evidence
+    device: str, file: str, text: str, clock: _Clock, evidence: Evidence
 ) -> Iterator[ReportedLine]:
     """Yield the lines of a log since the last action that may have changed the screen.
 
-    The times are the device's: how far its clock is from this one's is known from ``device_time``.
+    The times are the device's: how far its clock is from this one's is known from ``clock``.
     """
     began = next(
         (action.start for action in reversed(evidence.actions) if action.is_acting),
         None,
     )
-    now = _time(str(device_time))
-    since = None
-    if began is not None and now is not None:
-        passed = timedelta(milliseconds=evidence.now - began)
-        since = now - passed - _CLOCK_SLACK
+    since = None if began is None else clock.time_of(began)
+    for line in _since(text, since):
+        yield ReportedLine(device, Path(file).stem, line)
 
-    source = Path(file).stem
+
+def _since(text: str, since: datetime | None) -> Iterator[str]:
+    """Yield the lines of a log from a time on; a line without a time belongs to the one before."""
     is_recent = since is None
     for line in text.splitlines():
         at = _time(line.partition(" ")[0])
         if at is not None and since is not None:
             is_recent = at >= since
         if is_recent:
-            yield ReportedLine(device, source, line)
+            yield line
+
+
+def _level(line: str) -> str:
+    return line.partition(" ")[2].partition(" ")[0]
 
 
 def _time(text: str) -> datetime | None:

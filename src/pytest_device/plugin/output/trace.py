@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_device.errors import NotAttemptedError
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.failure import add_section
@@ -24,11 +25,11 @@ from pytest_device.trace.playwright import (
     archive,
     left_over,
 )
-from pytest_device.trace.recorder import failure_of
+from pytest_device.trace.recorder import Recorder, failure_of
 from pytest_device.trace.recording import Recording
 from pytest_device.trace.steps import CURRENT
 from pytest_device.trace.tree import text_of
-from pytest_device.trace.values import Action, Attachment, Frame, Value
+from pytest_device.trace.values import Action, Attachment, Failure, Frame, Value
 
 if TYPE_CHECKING:
     from pytest_device.sessions.reporter import Reporter
@@ -42,7 +43,7 @@ _OUR_FIXTURES: Final = ("pytest_device", "_pytest", "pytest_")
 
 @contextmanager
 def waiting_for_device(config: pytest.Config) -> Generator[None]:
-    """Record the wait for a device in the block as an action without a length.
+    """Record the wait for a device in the block as an action without a length, with the error if there is none.
 
     The trace's clock stands still meanwhile: otherwise the film strip would be a stamp at the edge.
     """
@@ -51,7 +52,17 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
         yield
         return
     before = recorder.now()
-    yield  # without a device, there is nothing to show
+    try:
+        yield
+    except NotAttemptedError:
+        raise  # it waited for nothing, and so do all tests after it
+    except Exception as error:
+        _add_wait(recorder, before, failure_of(error))
+        raise
+    _add_wait(recorder, before)
+
+
+def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -> None:
     waited = recorder.now() - before
     recorder.skip(waited / 1000)
     with recorder.step(
@@ -59,8 +70,11 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
         method=_WAIT,
         params={"seconds": round(waited / 1000, 1)},
         stack=(),
-    ):
-        pass
+    ) as opened:
+        if opened:
+            opened.error = error
+    if opened and error:
+        recorder.note_failed(opened.action)
 
 
 class _SafeTrace:
@@ -313,7 +327,7 @@ class DeviceTraces:
 
 
 def _has_device(actions: Iterable[Action]) -> bool:
-    """Return whether a test got a device: without one, a trace says no more than the report."""
+    """Return whether a test got a device, or waited for one in vain."""
     return any(action.device or action.method == _WAIT for action in actions)
 
 

@@ -23,12 +23,13 @@ from pytest_device.plugin.output.artifacts import (
     not_saved,
     root_of,
 )
-from pytest_device.plugin.state import DRIVERS, USES
+from pytest_device.plugin.state import DRIVERS, USES, Use, needs_of
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
     from pytest_device.controllers.agent_device import AgentDevice
+    from pytest_device.controllers.argent import Argent
     from pytest_device.sessions.reporter import Reporter
     from pytest_device.settings import Settings
 
@@ -42,7 +43,10 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ios": {"videoType": "libx264", "pixelFormat": "yuv420p"},
 }
 """Options of Appium's recordings, by platform."""
-_QUICKTIME: Final = b"ftypqt  "
+_NO_CLIENT: Final = (
+    "no video of %s: only a test with device_driver, device_agent_device, device_argent "
+    "or their variants is recorded"
+)
 _WEBM: Final = b"\x1aE\xdf\xa3"
 
 _logger: Final = logging.getLogger("pytest_device")
@@ -111,11 +115,14 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
         if _tried(partial(_start_driver, driver)) is not None:
             recordings[name] = partial(_stop_driver, driver)
 
-    for name, use in item.stash.get(USES, none).items():
-        client: Any = use.client
-        can_record = hasattr(client, "start_recording")
-        if can_record and _tried(partial(_start_client, client)) is not None:
-            recordings[name] = partial(_stop_client, client)
+    uses: Mapping[str, Use] = item.stash.get(USES, none)
+    for name, use in uses.items():
+        if use.client and _tried(partial(_start_client, use.client)) is not None:
+            recordings[name] = partial(_stop_client, use.client)
+
+    clients = {name for name, use in uses.items() if use.client}
+    if others := set(needs_of(item)) - clients - set(item.stash.get(DRIVERS, none)):
+        _logger.warning(_NO_CLIENT, ", ".join(filter(None, sorted(others))) or "device")
 
     return recordings
 
@@ -132,12 +139,21 @@ def _stop_driver(driver: "WebDriver") -> bytes:
         return base64.b64decode(driver.stop_recording_screen())
 
 
-def _start_client(client: "AgentDevice") -> bytes:
-    client.start_recording()
+def _start_client(client: "AgentDevice | Argent") -> bytes:
+    from pytest_device.controllers.argent import Argent
+
+    if isinstance(client, Argent):
+        client.start_recording()
+    else:
+        client.start_recording(recordingScope="device")  # no app is open yet
     return b""
 
 
-def _stop_client(client: "AgentDevice") -> bytes:
+def _stop_client(client: "AgentDevice | Argent") -> bytes:
+    from pytest_device.controllers.argent import Argent
+
+    if isinstance(client, Argent):
+        return client.stop_recording()
     with TemporaryDirectory() as directory:
         paths = client.stop_recording(Path(directory))
         return paths[0].read_bytes() if paths else b""
@@ -155,7 +171,4 @@ def _tried(command: Callable[[], bytes]) -> bytes | None:
 
 
 def _suffix(video: bytes) -> str:
-    """Return the suffix for a video's format: the local service returns QuickTime, which browsers don't play."""
-    if video.startswith(_WEBM):
-        return ".webm"
-    return ".mov" if _QUICKTIME in video[:16] else ".mp4"
+    return ".webm" if video.startswith(_WEBM) else ".mp4"

@@ -69,6 +69,18 @@ export class Browser {
     return await this.#attached(this.#targets.at(-1));
   }
 
+  /**
+   * Open an empty page that is never on the screen: the relay hides the browser contexts that programs make.
+   *
+   * Such a page has a process of its own: neither the app nor its dialogs stop it.
+   */
+  async openHidden() {
+    const context = await this.send('Target.createBrowserContext', { disposeOnDetach: true });
+    const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', ...context });
+    const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
+    return new HiddenPage(this.#client, sessionId, () => this.send('Target.disposeBrowserContext', context));
+  }
+
   async close() {
     await this.#client.close();
   }
@@ -91,6 +103,25 @@ export class Browser {
 
   #crash(target) {
     this.#pages.get(target)?.then((page) => page.onCrash(), () => {});
+  }
+}
+
+class HiddenPage {
+  #client;
+  #session;
+
+  constructor(client, session, close) {
+    this.#client = client;
+    this.#session = session;
+    this.close = close;
+  }
+
+  /** Return the value of an expression, or of its promise. Throws if it fails. */
+  async evaluate(expression) {
+    const how = { expression, awaitPromise: true, returnByValue: true };
+    const { result, exceptionDetails } = await this.#client.send('Runtime.evaluate', how, this.#session);
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
   }
 }
 

@@ -231,7 +231,7 @@ export class Page {
     return (await this.sendToDocument('Page.captureScreenshot', { format: 'png', ...(clip ? { clip } : {}) })).data;
   }
 
-  /** Pass the frames that the page draws to `take`, with at least some milliseconds between two of them. */
+  /** Pass the frames that the page draws, JPEG in Base64, to `take`, with at least some milliseconds between two of them. */
   async startCast(take, gapMs) {
     this.#cast = { take, gapMs };
     // The browser sends frames of a page with an open dialog, too, but answers only after it.
@@ -437,7 +437,7 @@ export class Page {
       'Page.screencastFrame': ({ data, sessionId }) => {
         const { take, gapMs } = this.#cast ?? { take: () => {}, gapMs: 0 };
         this.#frame = data;
-        take(Buffer.from(data, 'base64'));
+        take(data);
         const next = () => this.send('Page.screencastFrameAck', { sessionId }).catch(() => {});
         setTimeout(next, gapMs).unref();
       },

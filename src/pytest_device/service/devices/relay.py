@@ -51,6 +51,8 @@ class _Relay:
         self._connection = connection
         self._order = order
         self._key = secrets.token_hex(_KEY_BYTES)
+        self._hidden: set[str] = set()
+        """Browser contexts that programs made: no page in them is the device's, so that no program is told of one."""
 
     async def answer(
         self, client: ServerConnection, request: Request
@@ -80,7 +82,7 @@ class _Relay:
         root: str = (await self._connection.call("Target.attachToBrowserTarget"))[
             "sessionId"
         ]
-        client = _Client(self._connection, root)
+        client = _Client(self._connection, root, self._hidden)
         sending = asyncio.create_task(client.send(websocket))
         try:
             path = websocket.request.path if websocket.request else ""
@@ -123,14 +125,16 @@ class _Relay:
             for target in sorted(
                 targets, key=lambda one: places.get(one["targetId"], len(places))
             )
+            if target.get("browserContextId") not in self._hidden
         ]
 
 
 class _Client:
     """A program: its debugging sessions, of which ``root`` is the whole browser's."""
 
-    def __init__(self, connection: Connection, root: str) -> None:
+    def __init__(self, connection: Connection, root: str, hidden: set[str]) -> None:
         self._connection = connection
+        self._hidden = hidden
         self._root = self._main = root
         self._sessions: set[str] = set()
         self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
@@ -160,6 +164,7 @@ class _Client:
             return
 
         def answer(reply: Message) -> None:
+            self._hide(command["method"], reply.get("result") or {})
             self._outgoing.put_nowait({**_without_session(reply), **given})
 
         self._connection.forward({**command, "sessionId": session}, answer)
@@ -168,8 +173,24 @@ class _Client:
         for session in self._sessions:
             self._connection.divert(session, None)
 
+    def _hide(self, method: str, result: dict[str, Any]) -> None:
+        """Note a browser context that the program made; leave pages in such ones out of a list."""
+        if method == "Target.createBrowserContext" and result:
+            self._hidden.add(result["browserContextId"])
+        if method == "Target.getTargets" and result:
+            result["targetInfos"] = [
+                target
+                for target in result["targetInfos"]
+                if target.get("browserContextId") not in self._hidden
+            ]
+
     def _take(self, event: Message) -> None:
         match event:
+            case {
+                "method": "Target.targetCreated" | "Target.targetInfoChanged",
+                "params": {"targetInfo": {"browserContextId": str(context)}},
+            } if context in self._hidden:
+                return
             case {
                 "method": "Target.attachedToTarget",
                 "params": {"sessionId": str(session)},

@@ -36,6 +36,8 @@ class Tabs:
         self._cover: Page | None = None
         self._covered: list[Page] = []
         self._overlay: Page | None = None
+        self._contexts: set[str] = set()
+        """Browser contexts of the device: that of the apps, and its own."""
         self._own_context: str | None = None
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
@@ -80,9 +82,7 @@ class Tabs:
             case "Target.attachedToTarget" if (
                 event.params["targetInfo"]["type"] == "page"
             ):
-                self._add(
-                    event.params["sessionId"], event.params["targetInfo"]["targetId"]
-                )
+                self._meet(event.params["sessionId"], event.params["targetInfo"])
             case "Target.detachedFromTarget":
                 self._lose(event.params["sessionId"])
             case "Target.targetCrashed":
@@ -191,6 +191,25 @@ class Tabs:
         if urlsplit(address).scheme in WEB_SCHEMES:
             self.visited.add(origin_of(address))
 
+    def _meet(self, session: str, info: Mapping[str, Any]) -> None:
+        """Add a page that has opened; one in a context that a program made is hidden, and the program's own."""
+        context = str(info.get("browserContextId", ""))
+        if not self._contexts:
+            self._contexts.add(context)  # of the page that the browser starts with
+        if context in self._contexts:
+            self._add(session, info["targetId"])
+        else:
+            self._begin(self._let_go(session))
+
+    async def _let_go(self, session: str) -> None:
+        with suppress(ControllerError):  # it was closed early
+            await self._connection.call(
+                "Runtime.runIfWaitingForDebugger", session=session
+            )
+            await self._connection.call(
+                "Target.detachFromTarget", {"sessionId": session}
+            )
+
     def _add(self, session: str, target: str) -> None:
         page = self._pages[session] = Page(self._connection, session, target)
         self._begin(self._prepare(page))
@@ -225,6 +244,7 @@ class Tabs:
         if self._own_context is None:
             reply = await self._connection.call("Target.createBrowserContext")
             self._own_context = str(reply["browserContextId"])
+            self._contexts.add(self._own_context)
         return self._own_context
 
     async def _close(self, page: Page) -> None:

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from pytest_device.redact import Redactor
 from pytest_device.same_user import shows_users
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.replies import RefusalError, timestamp, to_document
@@ -35,6 +36,7 @@ def routes(
         Route("/sessions/{session_id}", pages.page, methods=["GET"]),
         Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
         Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
+        Route("/sessions/{session_id}/console", pages.console, methods=["GET"]),
         Route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
     )
 
@@ -82,6 +84,15 @@ class _Pages:
     async def log(self, request: Request) -> Response:
         log = self._sessions.runner.record(self._of(request).id).output.text
         return PlainTextResponse(Redactor().text(log), headers=document.HEADERS)
+
+    async def console(self, request: Request) -> Response:
+        """Return the last console lines of a device that is a browser: time, level and text."""
+        device = self._sessions.device(self._of(request))
+        lines = device.lines if isinstance(device, Chromium) else ()
+        text = "".join(
+            f"{timestamp(line.at)} {line.level} {line.text}\n" for line in lines
+        )
+        return PlainTextResponse(text, headers=document.HEADERS)
 
     async def stop(self, request: Request) -> Response:
         await document.posted(request)
