@@ -175,6 +175,7 @@ async function start(driver) {
   if (opts.autoLaunch === false) return;
   const args = android ? intentArguments(opts) : processArguments(opts);
   if (keep && (args.length || opts.forceAppLaunch)) await driver.device.terminate(application);
+  await driver.page(); // the app may ask for a permission at once: the page's scripts must be there before
   await driver.device.launch(application, args);
   if (opts.autoWebview) await driver.setContext('WEBVIEW');
 }
