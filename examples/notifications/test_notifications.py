@@ -27,7 +27,8 @@ def wait_for(driver: WebDriver, text: str, *, of: str = "status") -> None:
 
 @pytest.fixture
 def app(device_driver: WebDriver) -> WebDriver:
-    """Return the driver once the app is ready to receive messages."""
+    """Allow notifications; return the driver once the app is ready to receive messages."""
+    WebDriverWait(device_driver, 10).until(expected_conditions.alert_is_present()).accept()
     wait_for(device_driver, "Ready")
     return device_driver
 

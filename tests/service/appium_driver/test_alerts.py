@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy
-from selenium.common.exceptions import InvalidArgumentException, NoAlertPresentException
+from selenium.common.exceptions import (
+    InvalidElementStateException,
+    NoAlertPresentException,
+)
 
 from tests.service.appium_driver.conftest import seen
 
@@ -47,7 +50,7 @@ def test_a_missing_button_is_refused_with_the_existing_ones(
     driver: Remote, action: str
 ) -> None:
     with pytest.raises(
-        InvalidArgumentException,
+        InvalidElementStateException,
         match=r"no button 'Later': its buttons are 'OK', 'Cancel'",
     ):
         press(driver, action, buttonLabel="Later")
@@ -67,7 +70,8 @@ def test_an_informational_alert_has_one_button(driver: Remote) -> None:
         "OK"
     ]
     with pytest.raises(
-        InvalidArgumentException, match=r"no button 'Cancel': its buttons are 'OK'\n"
+        InvalidElementStateException,
+        match=r"no button 'Cancel': its buttons are 'OK'\n",
     ):
         press(driver, "accept", buttonLabel="Cancel")
     press(driver, "accept", buttonLabel="OK")

@@ -300,6 +300,8 @@ def test_the_clipboard_is_written_and_read(driver: Remote) -> None:
 
 def test_the_page_gets_the_location_that_was_set(driver: Remote) -> None:
     driver.set_location(48.1, 11.5)
+    allowed = {"permissions": "android.permission.ACCESS_FINE_LOCATION"}
+    driver.execute_script("mobile: changePermissions", allowed)
     driver.switch_to.context(driver.contexts[1])
     ask = "navigator.geolocation.getCurrentPosition(({coords}) => arguments[0]([coords.latitude, coords.longitude]))"
     assert driver.execute_async_script(ask) == [48.1, 11.5]

@@ -8,10 +8,12 @@ from collections.abc import Generator
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
+from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import (
     NoAlertPresentException,
     NoSuchElementException,
     UnexpectedAlertPresentException,
+    WebDriverException,
 )
 
 from pytest_device.sessions.models import Session
@@ -236,6 +238,51 @@ def test_an_alert_and_a_list_on_ios(opened_on_ios: Remote) -> None:
     assert [button.text for button in buttons] == ["Cancel", "OK"]
     buttons[1].click()
     assert seen(driver, "heard").text == "true"
+    seen(driver, "ask").click()
+    driver.switch_to.alert.send_keys("me")
+    driver.switch_to.alert.accept()
+    assert seen(driver, "heard").text == "true me"
+    seen(driver, "confirm").click()
+    with pytest.raises(WebDriverException, match="contains no input fields"):
+        driver.switch_to.alert.send_keys("me")
+    driver.switch_to.alert.dismiss()
+
+
+def test_a_wheel_of_ios_sets_the_option_that_it_is_turned_to(
+    opened_on_ios: Remote,
+) -> None:
+    driver = opened_on_ios
+    driver.terminate_app(PAGES_ID)
+    driver.activate_app(PAGES_ID)
     seen(driver, "colour").click()
-    driver.find_element(By.ACCESSIBILITY_ID, "blue").click()
-    assert seen(driver, "heard").text == "true blue"
+    wheel = driver.find_element(By.CLASS_NAME, "XCUIElementTypePickerWheel")
+    assert wheel.get_attribute("value") == "red"
+
+    turn(driver, wheel, "next")
+    assert wheel.get_attribute("value") == "green"
+    wheel.send_keys("blue")
+    turn(driver, wheel, "previous")
+    with pytest.raises(WebDriverException, match="its options are 'red', 'green'"):
+        wheel.send_keys("pink")
+    wheel.send_keys("red")
+    with pytest.raises(WebDriverException, match="no previous value: it is at 'red'"):
+        turn(driver, wheel, "previous")
+    driver.find_element(By.ACCESSIBILITY_ID, "Done").click()
+
+    assert not driver.find_elements(By.CLASS_NAME, "XCUIElementTypePickerWheel")
+    assert seen(driver, "heard").text == "green blue green red"
+    assert seen(driver, "colour").text == "red"
+
+
+def turn(driver: Remote, wheel: WebElement, order: str) -> None:
+    driver.execute_script(
+        "mobile: selectPickerWheelValue", {"elementId": wheel.id, "order": order}
+    )
+
+
+def test_only_a_wheel_can_be_turned(opened_on_ios: Remote) -> None:
+    button = seen(opened_on_ios, "counter")
+    with pytest.raises(WebDriverException, match="'XCUIElementTypeButton' was given"):
+        turn(opened_on_ios, button, "next")
+    with pytest.raises(WebDriverException, match="Only 'previous' and 'next' order"):
+        turn(opened_on_ios, button, "up")

@@ -170,12 +170,13 @@ def test_a_custom_element_has_the_value_that_its_class_defines(driver: Remote) -
     assert driver.execute_script(script) == ""
 
 
-def test_a_prompt_takes_a_text(driver: Remote) -> None:
+def test_a_prompt_takes_no_text_by_an_alert_command_on_android(driver: Remote) -> None:
     seen(driver, "ask").click()
     assert driver.switch_to.alert.text == "Who?"
-    driver.switch_to.alert.send_keys("me")
-    driver.switch_to.alert.accept()
-    assert seen(driver, "heard").text == "me"
+    with pytest.raises(WebDriverException, match=r"not yet been implemented.*EditText"):
+        driver.switch_to.alert.send_keys("me")
+    driver.switch_to.alert.dismiss()
+    assert seen(driver, "heard").text == "null"
     with pytest.raises(NoAlertPresentException):
         _ = driver.switch_to.alert.text
 

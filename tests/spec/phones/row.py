@@ -99,6 +99,36 @@ class Click:
 
 
 @dataclass(frozen=True)
+class OfAlert:
+    """Read the alert on the screen, and press a button; return its text, or what comes then."""
+
+    press: str = ""
+    """``accept``, ``dismiss``, or no button."""
+    then: Example | None = None
+
+    def __call__(self, driver: Remote) -> object:
+        alert = driver.switch_to.alert
+        text = alert.text
+        if self.press:
+            getattr(alert, self.press)()
+        return self.then(driver) if self.then else text
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Turn an element as a picker wheel."""
+
+    locator: tuple[str, str]
+    order: str = "next"
+    offset: float = 0.2
+
+    def __call__(self, driver: Remote) -> object:
+        element = driver.find_element(*self.locator)
+        turned = {"elementId": element.id, "order": self.order, "offset": self.offset}
+        return driver.execute_script("mobile: selectPickerWheelValue", turned)
+
+
+@dataclass(frozen=True)
 class Rendered:
     """Find an element, alone or as one of several, and render it again; return its text."""
 

@@ -2,24 +2,28 @@
 
 import { errors } from 'appium/driver.js';
 import * as dialogs from './dialogs.js';
+import { press } from './gestures.js';
+import { Keyboard } from './keyboard.js';
+
+const FIELD = 'find the field of the alert, an android.widget.EditText, and send it the keys';
 
 export const commands = {
   async postAcceptAlert() {
-    await close(this, true);
+    await pressUsual(this, 'accept');
   },
 
   async postDismissAlert() {
-    await close(this, false);
+    await pressUsual(this, 'dismiss');
   },
 
   async getAlertText() {
-    return (await blockedPage(this)).dialog.message;
+    return (await openAlert(this)).text;
   },
 
+  /** Type into the field of an alert. UiAutomator2 has no such command. */
   async setAlertText(text) {
-    const { dialog } = await blockedPage(this);
-    if (dialog.type !== 'prompt') throw new errors.ElementNotInteractableError('the alert has no text field');
-    dialog.text = String(text);
+    if (this.platform === 'Android') throw new errors.NotYetImplementedError(`Method has not yet been implemented. Note: ${FIELD}`);
+    await (await openAlert(this)).type(String(text));
   },
 };
 
@@ -44,29 +48,84 @@ export function isError(error, kind) {
 
 /** Return the labels of an alert's buttons. */
 export async function labelsOf(driver) {
-  return Object.values(dialogs.labelsOf((await blockedPage(driver)).dialog));
+  return (await openAlert(driver)).buttons.map(({ label }) => label);
 }
 
 /** Press the alert button with a label, or else the usual one: `accept` or `dismiss`. */
 export async function pressLabelled(driver, usual, label) {
-  const buttons = dialogs.labelsOf((await blockedPage(driver)).dialog);
-  const part = label ? Object.keys(buttons).find((name) => buttons[name] === label) : usual;
-  if (!part) {
-    const there = Object.values(buttons).map((one) => `'${one}'`).join(', ');
-    throw new errors.InvalidArgumentError(`the alert has no button '${label}': its buttons are ${there}`);
-  }
-  await close(driver, part === 'accept');
+  if (!label) return await pressUsual(driver, usual);
+  const alert = await openAlert(driver);
+  const index = alert.buttons.findIndex((button) => button.label === label);
+  if (index < 0) throw missing(driver, alert, `no button '${label}'`);
+  return await alert.press(index);
 }
 
-async function close(driver, isAccepted) {
-  const page = await blockedPage(driver);
-  await page.closeDialog(isAccepted);
+async function pressUsual(driver, action) {
+  const alert = await openAlert(driver);
+  const index = USUAL[alert.kind](alert.buttons, action === 'accept');
+  if (!alert.buttons[index]) throw missing(driver, alert, `no button to ${action} it`);
+  await alert.press(index);
 }
 
-/** Return the page that a dialog blocks. Throws NoAlertOpen. */
-async function blockedPage(driver) {
+function missing({ platform }, { buttons }, what) {
+  const there = buttons.map(({ label }) => `'${label}'`).join(', ') || 'none';
+  const phone = platform === 'iOS' ? 'Failed to find the button' : 'The expected button cannot be detected on the alert';
+  return new errors.InvalidElementStateError(`${phone}. Note: the alert has ${what}: its buttons are ${there}`);
+}
+
+/** Which button the drivers of phones press, by the kind of an alert: its index. */
+const USUAL = {
+  browser: (_, isAccepted) => (isAccepted ? 0 : 1),
+  regular: (buttons, isAccepted) => {
+    const numbers = buttons.map(({ id }) => Number(/\d+$/.exec(id)[0]));
+    const least = Math.min(...numbers);
+    return numbers.indexOf(isAccepted || buttons.length === 1 ? least : least + 1);
+  },
+  permission: (buttons, isAccepted) => {
+    const found = buttons.findIndex(({ id }) => (isAccepted ? /[^a-z]allow[^a-z]/i : /[^a-z]deny[^a-z]/i).test(id));
+    return found >= 0 ? found : Math.min(isAccepted ? 1 : 0, buttons.length - 1);
+  },
+  alert: (buttons, isAccepted) => (isAccepted ? buttons.length - 1 : 0),
+  sheet: (buttons, isAccepted) => (isAccepted ? 0 : buttons.length - 1),
+};
+
+/** Return the alert on the screen: { kind, text, buttons, press, type }. Throws NoAlertOpen. */
+async function openAlert(driver) {
   const front = await driver.page();
   const page = driver.view?.page ?? front;
-  if (!page.dialog) throw new errors.NoAlertOpenError();
-  return page;
+  if (page.dialog && driver.view?.kind !== 'permission') return browserAlert(page);
+  const alert = await driver.askScreen('alert');
+  if (!alert) throw new errors.NoAlertOpenError();
+  return { ...alert, press: (index) => pressAt(driver, index), type: (text) => typeInto(driver, alert, text) };
+}
+
+/** A dialog of the browser is closed by itself. An alert that only informs has one button: it is also dismissed by it. */
+function browserAlert(page) {
+  const { dialog } = page;
+  const labels = dialogs.labelsOf(dialog);
+  const parts = Object.keys(labels);
+  return {
+    kind: parts.length > 1 ? 'browser' : 'alert',
+    text: dialog.message,
+    buttons: parts.map((part) => ({ label: labels[part] })),
+    press: async (index) => await page.closeDialog(parts[index] === 'accept'),
+    type: (text) => {
+      if (dialog.text === undefined) throw noField(0);
+      dialog.text = text;
+    },
+  };
+}
+
+async function pressAt(driver, index) {
+  await press(driver, await driver.askScreen('alertButton', { index }));
+}
+
+async function typeInto(driver, { fields }, text) {
+  if (fields !== 1) throw noField(fields);
+  await driver.askScreen('alertField');
+  await driver.onPage((page) => page.input(new Keyboard().typed(text)));
+}
+
+function noField(many) {
+  return new errors.UnsupportedOperationError(`The alert contains ${many ? 'more than one input field' : 'no input fields'}`);
 }

@@ -77,7 +77,7 @@ export const commands = {
   },
 
   async clearApp(id) {
-    await this.device.clear(await installed(this, id));
+    await clear(this, await installed(this, id));
     await follow(this);
   },
 
@@ -136,7 +136,6 @@ export const commands = {
   async setGeoLocation({ latitude, longitude, altitude = 0 }) {
     this.location = { latitude: Number(latitude), longitude: Number(longitude), altitude: Number(altitude) };
     await this.cdp('Emulation.setGeolocationOverride', { ...this.location, accuracy: 1 });
-    await this.allow('geolocation', 'granted');
     return this.location;
   },
 
@@ -172,10 +171,11 @@ async function start(driver) {
   const { opts, application } = driver;
   const android = driver.platform === 'Android';
   const keep = opts.noReset || (!android && !opts.app);
-  if (!keep) await driver.device.clear(application);
+  if (!keep) await clear(driver, application);
   if (opts.autoLaunch === false) return;
   const args = android ? intentArguments(opts) : processArguments(opts);
   if (keep && (args.length || opts.forceAppLaunch)) await driver.device.terminate(application);
+  await driver.page(); // the app may ask for a permission at once: the page's scripts must be there before
   await driver.device.launch(application, args);
   if (opts.autoWebview) await driver.setContext('WEBVIEW');
 }
@@ -183,6 +183,13 @@ async function start(driver) {
 async function browse(driver) {
   if (driver.opts.initialUrl) await driver.device.openUrl(driver.opts.initialUrl);
   await driver.setContext('CHROMIUM');
+}
+
+/** Clear the data of an app: with it go the permissions that it was given. */
+async function clear(driver, id) {
+  await driver.device.clear(id);
+  await driver.browser.send('Browser.resetPermissions');
+  driver.permissions.clear();
 }
 
 async function grant(driver) {

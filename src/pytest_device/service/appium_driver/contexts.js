@@ -72,8 +72,8 @@ function pageOf({ title, url, id, x, y, width, height }) {
   return { title, url, type: 'page', description, ...(id ? { id } : {}) };
 }
 
-/** A web page has its dialogs itself. */
+/** A web page has its dialogs itself; questions for permissions are the system's. */
 async function erased(driver) {
-  dialogs.erase(driver);
+  if (driver.view?.kind !== 'permission') dialogs.erase(driver);
   await driver.drawing;
 }

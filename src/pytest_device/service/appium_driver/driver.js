@@ -19,6 +19,7 @@ import * as elements from './elements.js';
 import { FoundAgain } from './found-again.js';
 import * as logs from './logs.js';
 import * as mobile from './mobile.js';
+import * as permissions from './permissions.js';
 import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
@@ -92,8 +93,9 @@ export class LocalDriver extends ChromiumDriver {
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
     /** The connection to the browser, and the page that the last command used. */
     this.browser = this.shown = null;
-    /** The views of a dialog: { page, still, answer }, null without one; and the drawing in progress. */
+    /** The views over the app, see `show` in dialogs.js: null without any; the questions that wait; the drawing in progress. */
     this.view = null;
+    this.questions = [];
     this.drawing = Promise.resolve();
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
@@ -166,8 +168,10 @@ export class LocalDriver extends ChromiumDriver {
     this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
       limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
       onDialog: (page) => alerts.onDialog(this, page),
-      onDialogClosed: () => dialogs.erase(this),
+      onDialogClosed: () => dialogs.erase(this, 'dialog'),
       onAnswer: (payload) => dialogs.onAnswer(this, payload),
+      onQuestion: (page, question) => permissions.onQuestion(this, page, question),
+      onLeft: (page) => dialogs.forget(this, page),
     });
     return this.opts;
   }
@@ -230,19 +234,30 @@ export class LocalDriver extends ChromiumDriver {
     return await crash.explained(this, async () => await work(await this.page()));
   }
 
-  /** Query the page's scripts; `element` is an ID, or null. Throws an error if they refuse it. */
+  /** Query the scripts of the page that finds see; `element` is an ID, or null. Throws an error if they refuse it. */
   async askPage(ask, request = {}, element = null) {
-    const { platform, application } = this;
-    const target = {
-      platform, application: application ?? '', base: application && (await this.device.base(application)),
-      scale: density.scaleOf(this), launcher: background.LAUNCHERS[platform], browser: background.BROWSERS[platform],
-    };
+    const target = await this.#target();
     if (element !== null) {
       await this.page();
       dialogs.check(this.view, element);
     }
-    const query = (current) => this.onPage((page) => page.query({ ask, target, ...request }, current));
+    const seen = (page) => (dialogs.isPassed(this) ? this.view.page : page);
+    const query = (current) => this.onPage((page) => seen(page).query({ ask, target, ...request }, current));
     return element === null ? await query(null) : await this.foundAgain.use(element, query);
+  }
+
+  /** Query the scripts of the page on the screen, even if finds see the app behind it. */
+  async askScreen(ask, request = {}) {
+    const target = await this.#target();
+    return await this.onPage((page) => page.query({ ask, target, ...request }));
+  }
+
+  async #target() {
+    const { platform, application } = this;
+    return {
+      platform, application: application ?? '', base: application && (await this.device.base(application)),
+      scale: density.scaleOf(this), launcher: background.LAUNCHERS[platform], browser: background.BROWSERS[platform],
+    };
   }
 
   /** Send a command to chromedriver. */

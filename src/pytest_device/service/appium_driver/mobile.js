@@ -11,7 +11,6 @@ import { isMobile, parsed, refusal, setsCloudStatus } from './scripts.js';
 
 const OFFLINE = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
 const ONLINE = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
-const CLIPBOARD = { permissions: ['clipboardReadWrite', 'clipboardSanitizedWrite'] };
 const PERMISSIONS = {
   CAMERA: 'camera', RECORD_AUDIO: 'microphone', ACCESS_FINE_LOCATION: 'geolocation',
   ACCESS_COARSE_LOCATION: 'geolocation', POST_NOTIFICATIONS: 'notifications', camera: 'camera',
@@ -115,7 +114,7 @@ const DEVICE = {
   getPerformanceDataTypes: () => [],
   startMediaProjectionRecording: refuse('record with start_recording_screen'),
   startXCTestScreenRecording: refuse('record with start_recording_screen'),
-  selectPickerWheelValue: refuse('a web page has no picker wheels: send the keys of the value to the element'),
+  selectPickerWheelValue: turnWheel,
 };
 
 const CALLS = { ...APPS, ...DEVICE, ...GESTURES };
@@ -168,7 +167,7 @@ export const commands = {
   /** Return the clipboard's text, in Base64. */
   async getClipboard(contentType = 'plaintext') {
     plain(contentType);
-    await this.cdp('Browser.grantPermissions', CLIPBOARD);
+    await allowClipboard(this);
     const text = await this.onPage((page) => (this.view ? page.paste() : page.evaluate('window.focus(); navigator.clipboard.readText()')));
     return Buffer.from(text ?? '').toString('base64');
   },
@@ -176,7 +175,7 @@ export const commands = {
   /** Set the clipboard's text, given in Base64. */
   async setClipboard(content, contentType = 'plaintext') {
     plain(contentType);
-    await this.cdp('Browser.grantPermissions', CLIPBOARD);
+    await allowClipboard(this);
     const text = Buffer.from(String(content), 'base64').toString();
     const write = `window.focus(); navigator.clipboard.writeText(${JSON.stringify(text)})`;
     await this.onPage((page) => (this.view ? page.copy(text) : page.evaluate(write)));
@@ -212,6 +211,11 @@ function refuse(why) {
   };
 }
 
+/** Allow the clipboard, which is no question on a phone. `Browser.grantPermissions` would deny everything else. */
+async function allowClipboard(driver) {
+  for (const name of ['clipboard-read', 'clipboard-write']) await driver.allow(name, 'granted');
+}
+
 function plain(contentType) {
   if (String(contentType).toLowerCase() !== 'plaintext') {
     throw new errors.InvalidArgumentError(`the clipboard supports plaintext only, not ${contentType}`);
@@ -230,6 +234,18 @@ function connectivityOf(driver, services) {
   const all = driver.connectivity ?? { wifi: true, data: true, airplaneMode: false };
   const wanted = services ? [services].flat() : Object.keys(all);
   return Object.fromEntries(wanted.map((name) => [oneOf('services', name, Object.keys(all)), all[name]]));
+}
+
+/** Turn a picker wheel by one option. */
+async function turnWheel(driver, { elementId, order, offset = 0.2 }) {
+  const way = String(order).toLowerCase();
+  if (!['next', 'previous'].includes(way)) {
+    throw new errors.InvalidArgumentError(`Only 'previous' and 'next' order values are supported. '${order}' was given instead`);
+  }
+  if (!(offset > 0 && offset <= 0.5)) {
+    throw new errors.InvalidArgumentError(`'offset' value is expected to be in range (0.0, 0.5]. '${offset}' was given instead`);
+  }
+  await driver.askPage('turn', { order: way }, elementId);
 }
 
 async function alert(driver, { action, buttonLabel }) {

@@ -52,6 +52,17 @@ const ANSWERS = {
   middle: (_, element) => middleOf(element),
   center: (_, element) => centerOf(element),
   title: () => document.title,
+  alert: ({ target }) => {
+    const alert = alertOf(target);
+    return alert && { ...alert, fields: alert.fields.length, buttons: alert.buttons.map(({ id, label }) => ({ id, label })) };
+  },
+  alertButton: ({ target, index }) => pressed(alertOf(target).buttons[index].node.element),
+  alertField: ({ target }) => {
+    const [{ element }] = alertOf(target).fields;
+    emptied(element);
+    focused(element);
+  },
+  turn: ({ order, target }, element) => turned(element, order, target),
   frames: () => [...document.querySelectorAll('iframe')].map(frameOf).filter(({ width, height }) => width > 0 && height > 0),
   empty: (_, element) => emptied(element),
   fill: ({ text, target }, element) => {
@@ -100,7 +111,9 @@ function isHome() {
 /** Return whose page this is, if it is not the app's: the launcher's or, outside of the app's origin, the browser's. */
 function ownerOf({ base, launcher, browser }) {
   if (isHome()) return { application: launcher };
-  if (!base || 'dialog' in document.documentElement.dataset) return {};
+  const { dialog } = document.documentElement.dataset;
+  if (dialog !== undefined) return dialog ? { application: dialog } : {};
+  if (!base) return {};
   const { origin, pathname } = new URL(base);
   const folder = pathname.replace(/[^/]*$/, '');
   if (location.origin === origin && `${location.pathname}/`.startsWith(folder)) return {};
@@ -115,6 +128,13 @@ const numbers = new WeakMap();
 function register(element) {
   if (!numbers.has(element)) numbers.set(element, elements.push(element) - 1);
   return numbers.get(element);
+}
+
+/** The document's scripts ask for a permission: tell the driver, which calls `permit` once that is decided. */
+document.addEventListener(`${CHANNEL}-permission`, ({ detail }) => globalThis[ASK](JSON.stringify(detail)));
+
+function permit(id) {
+  document.dispatchEvent(new CustomEvent(`${CHANNEL}-permitted-${id}`));
 }
 
 /** Return { value }, { refused, message } or { isStale }; found elements are pairs of a number and the element. */

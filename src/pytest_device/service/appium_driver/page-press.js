@@ -65,3 +65,17 @@ function chosenAt(element, index) {
   option.selected = true;
   changed(element);
 }
+
+/** Turn a picker wheel to its next or previous option. */
+function turned(element, order, target) {
+  const { type } = nodeOf(element, null, target);
+  if (type !== `${IOS_PREFIX}PickerWheel`) {
+    throw new Refusal('argument', `The element is expected to be a valid Picker Wheel control. '${type}' was given instead`);
+  }
+  if (element.localName !== 'select') {
+    throw new Refusal('state', 'the app draws this picker wheel itself, so only it knows its values: swipe it, or send it keys');
+  }
+  const index = element.selectedIndex + (order === 'next' ? 1 : -1);
+  if (!element.options[index]) throw new Refusal('state', `the picker wheel has no ${order} value: it is at '${textOf(element)}'`);
+  chosenAt(element, index);
+}

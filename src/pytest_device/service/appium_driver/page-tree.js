@@ -160,6 +160,21 @@ function onScreen(element) {
   return right > left && bottom > top;
 }
 
+/** The resource IDs of an alert's buttons on Android, from the last one on. */
+const ALERT_BUTTONS = ['android:id/button1', 'android:id/button2', 'android:id/button3'];
+
+/** Return the resource ID of a part of an alert: of its title, its message, or one of up to three buttons; else ''. */
+function alertIdOf(element, kind) {
+  const alert = element.closest('[role="alertdialog"]');
+  if (!alert || alert === element || element.dataset?.testid) return '';
+  const named = (attribute) => (alert.getAttribute(attribute) ?? '').split(/\s+/).includes(element.id);
+  if (element.id && named('aria-labelledby')) return 'android:id/alertTitle';
+  if (element.id && named('aria-describedby')) return 'android:id/message';
+  if (kind !== 'button') return '';
+  const buttons = [...alert.querySelectorAll('button, [role="button"]')];
+  return ALERT_BUTTONS[buttons.length - 1 - buttons.indexOf(element)] ?? '';
+}
+
 /** Return the properties from which both platforms' attributes are derived. */
 function factsOf(element) {
   const style = getComputedStyle(element);
@@ -173,6 +188,7 @@ function factsOf(element) {
     described: describedBy(element, active, text),
     testId: element.dataset?.testid ?? '',
     id: element.id,
+    alertId: alertIdOf(element, kind),
     classes: classesOf(element),
     range: rangeOf(element, kind),
     value: edit ? valueOf(element) : '',
@@ -227,7 +243,8 @@ function float(number) {
 }
 
 /** A test ID is a resource ID without a package; an ID has that of the app, but not on a web page of another origin. */
-function resourceIdOf({ testId, id }, { application, outside }) {
+function resourceIdOf({ testId, id, alertId }, { application, outside }) {
+  if (alertId) return alertId;
   const isWhole = RESOURCE_ID.test(id) || !application || outside;
   if (testId || !id || isWhole) return testId || id;
   return `${application}:id/${id}`;
@@ -288,7 +305,7 @@ function iosValue(facts, element) {
 function iosAttributes(facts, element) {
   const label = facts.described || (facts.edit ? '' : facts.text);
   const value = iosValue(facts, element);
-  const name = facts.testId || facts.id || label;
+  const name = facts.testId || (facts.alertId ? '' : facts.id) || label;
   return {
     type: iosType(facts, element),
     ...(value ? { value } : {}),
@@ -351,9 +368,20 @@ function treeOf(target) {
     const written = body.facts.classes.length > 0;
     const type = target.platform === 'Android' ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;
     if (!written) body.type = body.attributes[target.platform === 'Android' ? 'class' : 'type'] = type;
+    if (target.platform === 'Android') isolateAlert(body);
   });
   if (target.platform === 'iOS' && keyboardShown()) root.children.push(keyboardNode(root));
   return root;
+}
+
+/** An alert of Android is a window of its own: the views behind it are out of reach. */
+function isolateAlert(body) {
+  if (!document.querySelector('[role="alertdialog"]')) return;
+  const alert = descendants(body).findLast(({ facts }) => facts.kind === 'alert' && facts.displayed);
+  if (!alert) return;
+  body.children = [alert];
+  alert.parent = body;
+  alert.attributes.index = '0';
 }
 
 /** The hierarchy is no view: no locator finds it. */

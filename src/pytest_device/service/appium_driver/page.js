@@ -5,13 +5,16 @@ import { readFileSync } from 'node:fs';
 import { errors } from 'appium/driver.js';
 
 const WORLD = 'pytest-device';
-const CHANNEL = `const CHANNEL = '${randomUUID()}';`;
-const SCRIPTS = ['page-properties.js', 'page-tree.js', 'page-fields.js', 'page-find.js', 'page-press.js', 'page-answer.js'];
+const ASK = 'pytestDeviceAsk';
+const CHANNEL = `const CHANNEL = '${randomUUID()}'; const ASK = '${ASK}';`;
+const SCRIPTS = [
+  'page-properties.js', 'page-tree.js', 'page-fields.js', 'page-find.js', 'page-press.js', 'page-alert.js', 'page-answer.js',
+];
 const textOf = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 /** Installed in each document before its own scripts. What it defines is invisible to them. */
 const SOURCE = `globalThis.pytestDevice ??= (() => {
 ${[CHANNEL, ...SCRIPTS.map(textOf)].join('\n')}
-return { answer, register };
+return { answer, register, permit };
 })();`;
 /** Installed in the document's own world; it leaves no name there. */
 const OWN_SOURCE = `(() => {
@@ -80,6 +83,8 @@ export class Page {
       page.send('Page.enable'),
       page.send('Runtime.enable'),
       page.send('Page.getFrameTree'),
+      // Only the page scripts' world has it: the document's scripts find no trace of the driver.
+      page.send('Runtime.addBinding', { name: ASK, executionContextName: WORLD }),
       install({ source: SOURCE, worldName: WORLD }),
       install({ source: OWN_SOURCE }),
     ]);
@@ -392,7 +397,18 @@ export class Page {
   #end(reason) {
     this.#gone ??= reason;
     this.#closed(this.dialog);
+    this.#options.onLeft(this);
     for (const reject of [...this.#pending]) reject(this.#gone);
+  }
+
+  /** Tell that a document asks for a permission; `end` lets it go on. */
+  #onQuestion({ id, name }, contextId) {
+    const expression = `pytestDevice.permit(${JSON.stringify(id)})`;
+    const end = async () => {
+      // The document may have been left meanwhile.
+      await this.send('Runtime.evaluate', { expression, contextId }).catch(() => {});
+    };
+    this.#options.onQuestion(this, { name, end });
   }
 
   #closed(dialog) {
@@ -416,14 +432,19 @@ export class Page {
       'Page.frameScheduledNavigation': own(() => { this.#isScheduled = true; }),
       'Page.frameClearedScheduledNavigation': own(() => { this.#isScheduled = false; }),
       'Page.frameNavigated': ({ frame }) => {
-        if (frame.id === this.target) this.#loader = frame.loaderId;
+        if (frame.id !== this.target) return;
+        this.#loader = frame.loaderId;
+        this.#options.onLeft(this);
       },
       'Page.javascriptDialogOpening': ({ type, message, defaultPrompt }) => {
         this.dialog = { type, message, ...(type === 'prompt' ? { text: defaultPrompt } : {}) };
         this.#options.onDialog(this);
       },
       'Page.javascriptDialogClosed': () => this.#closed(this.dialog),
-      'Runtime.bindingCalled': ({ payload }) => this.#options.onAnswer(payload),
+      'Runtime.bindingCalled': ({ name, payload, executionContextId }) => {
+        if (name === ASK) this.#onQuestion(JSON.parse(payload), executionContextId);
+        else this.#options.onAnswer(payload);
+      },
       'Runtime.executionContextCreated': ({ context }) => {
         if (context.name === WORLD) this.#worlds.set(context.auxData.frameId, context);
       },

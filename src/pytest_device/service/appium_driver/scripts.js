@@ -101,7 +101,7 @@ const SCRIPTS = {
   },
   scrollGesture: android(`direction percent ${AREA}`),
   scrollToElement: ios('elementId'),
-  selectPickerWheelValue: ios(REFUSED),
+  selectPickerWheelValue: ios('elementId order offset?'),
   sendBiometricMatch: ios(REFUSED),
   sendSms: android(REFUSED),
   setClipboard: both('content contentType? label?'),

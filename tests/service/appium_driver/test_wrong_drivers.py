@@ -1,0 +1,234 @@
+"""Each row of tests/spec/phones fails with a driver that breaks its rule: no row holds whatever a driver does."""
+
+import shutil
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import pytest_device
+from pytest_device.local import LocalService
+from pytest_device.programs import for_installers
+from pytest_device.settings import LOCAL_APP_ID
+from pytest_device.spec import Platform
+from tests.service.appium_driver.conftest import booted, driven
+from tests.service.appium_driver.test_phones import APP, check
+from tests.spec.phones import ROWS
+from tests.spec.phones.row import ANDROID, APP_ID, IOS
+
+pytestmark = pytest.mark.nightly
+
+DRIVER: Final = Path("pytest_device/service/appium_driver")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a file of the driver: a text that it has once, and another one."""
+
+    file: str
+    old: str
+    new: str
+
+
+WRONG: Final[dict[str, tuple[Change, ...]]] = {
+    "sends commands for web pages to the page": (
+        Change("browser-commands.js", "Object.hasOwn(ANSWERS, command)", "false"),
+        Change(
+            "mobile.js",
+            "throw new errors.UnknownCommandError(`the local",
+            "return (`the local",
+        ),
+        Change(
+            "elements.js",
+            "{ x: 0, y: 0, width, height });",
+            "{ x: 1, y: 0, width, height });",
+        ),
+    ),
+    "finds by any attribute": (
+        Change(
+            "page-find.js",
+            "default: return compared(condition, node.attributes"
+            "[condition.attribute] ?? '');",
+            "default: return Object.values(node.attributes).some((is) =>"
+            " TESTS.contains(is, String(condition.wanted).split('/').at(-1)));",
+        ),
+        Change(
+            "selectors.js",
+            "return NATIVE[app.platform][strategy](selector, app);",
+            "return (NATIVE[app.platform][strategy] ?? NATIVE[app.platform].id)"
+            "(selector, app);",
+        ),
+        Change("selectors.js", "if (strategies.includes(strategy)) return;", "return;"),
+    ),
+    "takes each invalid locator for one of all views": (
+        Change(
+            "selectors.js",
+            "if (error instanceof SyntaxError) {",
+            "if (error instanceof Error) return anywhere(); else {",
+        ),
+        Change(
+            "page-find.js",
+            "throw new Refusal('selector', `${xpath} is",
+            "return descendants(from); void (`${xpath} is",
+        ),
+        Change(
+            "page-find.js",
+            "throw new Refusal('selector', 'Last method",
+            "return [document.body]; void ('Last method",
+        ),
+        Change(
+            "elements.js",
+            "const part = !many && query.any ? query.any[0] : query;",
+            "const part = query.any ? query.any.at(-1) : query;",
+        ),
+    ),
+    "finds nothing": (
+        Change("page-find.js", "return (query.xpath ?", "return []; (query.xpath ?"),
+    ),
+    "describes each view alike": (
+        Change("page-tree.js", "class: androidClass(facts),", "class: 'x',"),
+        Change("page-tree.js", "type: iosType(facts, element),", "type: 'x',"),
+        Change("elements.js", "attributes.selected === 'true'", "true"),
+        Change("elements.js", "String(attributes[known] ?? null)", "attributes[lower]"),
+        Change("elements.js", "throw unknownAttribute(name, IOS_A", "void (IOS_A"),
+        Change("elements.js", "throw unknownAttribute(name, ANDROID_A", "return (''"),
+        Change("page-tree.js", "facts.range !== null", "false"),
+        Change("mobile.js", "const locale = localeOf(", "const locale = String("),
+        Change(
+            "page.js",
+            "answer.isStale) throw stale(element)",
+            "answer.isStale) return {}",
+        ),
+        Change("page-tree.js", "&& keyboardShown())", "&& !keyboardShown())"),
+    ),
+    "presses other buttons": (
+        Change(
+            "alerts.js",
+            "isAccepted || buttons.length === 1 ? least : least + 1",
+            "isAccepted ? 3 : least",
+        ),
+        Change(
+            "alerts.js", "isAccepted ? buttons.length - 1 : 0),", "isAccepted ? 0 : 1),"
+        ),
+        Change(
+            "alerts.js", "isAccepted ? 0 : buttons.length - 1),", "isAccepted ? 1 : 0),"
+        ),
+        Change(
+            "alerts.js",
+            "if (index < 0) throw missing(",
+            "if (index < 0) return; void (",
+        ),
+        Change(
+            "alerts.js", "if (this.platform === 'Android') throw", "if (false) throw"
+        ),
+        Change(
+            "alerts.js",
+            "if (fields !== 1) throw noField(fields);",
+            "if (fields !== 1) return;",
+        ),
+        Change(
+            "alerts.js",
+            "if (!alert) throw new errors.NoAlertOpenError();",
+            "if (!alert) return { text: '' };",
+        ),
+        Change(
+            "page-alert.js",
+            ".join('\\n'),\n    buttons: nodes",
+            ".at(0),\n    buttons: nodes",
+        ),
+        Change(
+            "page-alert.js",
+            ".join('\\n'),\n    buttons: inner",
+            ".at(0),\n    buttons: inner.slice(1)",
+        ),
+        Change("page-tree.js", "isolateAlert(body);", ";"),
+        Change(
+            "page-tree.js",
+            "return 'android:id/alertTitle'",
+            "return 'android:id/custom'",
+        ),
+        Change("page-tree.js", "return 'android:id/message'", "return ''"),
+        Change(
+            "page-tree.js", "element.dataset?.testid) return '';", "false) return '';"
+        ),
+        Change(
+            "page-press.js", "if (type !== `${IOS_PREFIX}PickerWheel`)", "if (false)"
+        ),
+        Change("mobile.js", "if (!['next', 'previous'].includes(way))", "if (false)"),
+        Change("mobile.js", "if (!(offset > 0 && offset <= 0.5))", "if (false)"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a copy of the package, whose driver may be changed."""
+    copy = tmp_path_factory.mktemp("source")
+    package = Path(pytest_device.__file__).parent
+    shutil.copytree(package, copy / "pytest_device")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def service(source: Path) -> Generator[LocalService]:
+    """Provide a service that copies the changed driver for each session."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = {"PYTHONPATH": str(source)}
+        patch.setattr(
+            "pytest_device.local.for_installers",
+            lambda environ: {**for_installers(environ), **path},
+        )
+        service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
+        yield service
+        service.close()
+
+
+def test_each_row_fails_with_a_wrong_driver(
+    service: LocalService, source: Path
+) -> None:
+    left = {(platform, row.name) for row in ROWS for platform in row.platforms}
+    for name, changes in WRONG.items():
+        failed = failures(service, source, changes)
+        print(f"{name}: {len(failed)} rows fail")
+        left -= failed
+    assert sorted(left) == []
+
+
+def failures(
+    service: LocalService, source: Path, changes: tuple[Change, ...]
+) -> set[tuple[Platform, str]]:
+    before = {
+        change.file: (source / DRIVER / change.file).read_text() for change in changes
+    }
+    after = dict(before)
+    for change in changes:
+        assert after[change.file].count(change.old) == 1, change
+        after[change.file] = after[change.file].replace(change.old, change.new)
+    try:
+        for file, text in after.items():
+            (source / DRIVER / file).write_text(text)
+        return rows_that_fail(service, ANDROID) | rows_that_fail(service, IOS)
+    finally:
+        for file, text in before.items():
+            (source / DRIVER / file).write_text(text)
+
+
+def rows_that_fail(
+    service: LocalService, platform: Platform
+) -> set[tuple[Platform, str]]:
+    named = "appium:appPackage" if platform == ANDROID else "appium:bundleId"
+    failed = set()
+    with (
+        booted(service, platform) as session,
+        driven(session, {"app": str(APP), named: APP_ID}) as driver,
+    ):
+        for row in ROWS:
+            if platform not in row.platforms:
+                continue
+            try:
+                check(driver, row)
+            except AssertionError:
+                failed.add((platform, row.name))
+    return failed
