@@ -29,7 +29,7 @@ def routes_of_row(row: Any) -> Routes:
 def test_a_url_opens_the_route_of_the_reference_case(row: Any) -> None:
     routes = routes_of_row(row)
     for url in row["output"]["matches"]:
-        match = routes.match(url["url"])
+        match = routes.match_on_server(url["url"])
         found = match and (match.kind, match.page, match.file, dict(match.raw_params))
         assert found == (
             url["kind"] and (url["kind"], url["page"], url["file"], url["raw_params"])
@@ -37,6 +37,22 @@ def test_a_url_opens_the_route_of_the_reference_case(row: Any) -> None:
     assert [one.page for one in routes.all] == [
         one["page"] for one in row["output"]["routes"]
     ]
+
+
+@pytest.mark.parametrize("row", rows("phone_routes"))
+def test_a_url_opens_the_screens_of_the_reference_case(row: Any) -> None:
+    routes = routes_of_row(row)
+    for url, wanted in row["output"]["native"].items():
+        match = routes.match(url)
+        chain = [*match.screens] if match else []
+        params = {**match.params} if match else {}
+        assert {"chain": chain, "params": params} == wanted, url
+        assert not match or match.page == "/" + "/".join(wanted["chain"])
+    for one in row["output"]["server"]:
+        match = routes.match_on_server(one["url"])
+        kind = one["kind"] and one["kind"].replace("notFound", "not_found")
+        found = match and (match.kind, match.page, match.file, dict(match.raw_params))
+        assert found == (kind and (kind, one["page"], one["file"], one["raw_params"]))
 
 
 def _arguments(link: str) -> tuple[str, dict[str, Any]]:
@@ -66,10 +82,70 @@ def test_a_link_is_accepted_or_refused_as_documented(row: Any, verdict: Any) -> 
 
 
 def test_parameters_are_decoded_and_catch_all_parameters_are_lists() -> None:
-    match = routes_of("[id]/[...rest].tsx").match("myapp://a%20b/c%2Fd/e?x=1#f")
+    routes, url = routes_of("[id]/[...rest].tsx"), "myapp://a%20b/c%2Fd/e?x=1#f"
+    match, on_server = routes.match(url), routes.match_on_server(url)
     assert match
-    assert match.params == {"id": "a b", "rest": ["c/d", "e"]}
-    assert match.raw_params == {"id": "a%20b", "rest": "c%2Fd/e"}
+    assert on_server
+    assert (
+        match.raw_params == on_server.raw_params == {"id": "a%20b", "rest": "c%2Fd/e"}
+    )
+    assert on_server.params == {"id": "a b", "rest": ["c/d", "e"]}
+    # On the phone, the value is decoded before it is split.
+    assert match.params == {"id": "a b", "rest": ["c", "d", "e"], "x": "1"}
+
+
+@pytest.mark.parametrize(
+    ("url", "params"),
+    [
+        ("/u/%FF", {"id": "%FF"}),
+        ("/u/a%20%zz", {"id": "a%20%zz"}),
+        ("/x/../u/./7?id=8&q=a&q=b&e", {"id": "7", "q": ["a", "b"], "e": ""}),
+        ("https://example.com/u/7?q=%2B#ü", {"id": "7", "#": "%C3%BC", "q": "+"}),
+        ("myapp://ada@u/7?q=%252B#f", {"id": "7", "q": " "}),  # decoded twice
+        ("u\\7", {"id": "7"}),
+    ],
+)
+def test_a_phone_reads_a_url_as_its_router_does(
+    url: str, params: dict[str, Any]
+) -> None:
+    match = routes_of("u/[id].tsx").match(url)
+    assert match
+    assert match.params == params
+
+
+@pytest.mark.parametrize(
+    ("url", "screens", "kind"),
+    [
+        ("/", ("(tabs)", "index"), "html"),
+        ("/feed/7", ("(tabs)", "feed", "[post]"), "html"),
+        ("/shop", ("shop",), "layout"),
+        ("/shop/list", ("shop", "list"), "html"),
+        ("/bob", ("[user]", "index"), "html"),
+        ("/zoo", ("(zoo)", "zoo"), "html"),  # the first screen of its group
+        ("/a%20b", ("a b",), "html"),
+        ("/ü", (), None),  # the router compares the encoded URL with the file's name
+    ],
+)
+def test_a_phone_opens_layouts_and_a_page_in_them(
+    url: str, screens: tuple[str, ...], kind: str | None
+) -> None:
+    match = routes_of(
+        "_layout.tsx",
+        "(tabs)/_layout.tsx",
+        "(tabs)/index.tsx",
+        "(tabs)/feed/_layout.tsx",
+        "(tabs)/feed/[post].tsx",
+        "shop/_layout.tsx",
+        "shop/list.tsx",
+        "[user]/_layout.tsx",
+        "[user]/index.tsx",
+        "(b)/zoo.tsx",
+        "(zoo)/_layout.tsx",
+        "(zoo)/zoo.tsx",
+        "a b.tsx",
+        "u/ü.tsx",
+    ).match("/u/ü" if url == "/ü" else url)
+    assert (match.screens if match else (), match and match.kind) == (screens, kind)
 
 
 def test_a_web_url_names_a_host_before_the_path() -> None:
@@ -98,7 +174,7 @@ def test_special_files_cannot_be_linked_to_and_match_after_pages() -> None:
     )
     assert list(routes.linkable) == ["/"]
     assert routes.layouts == ("_layout", "notes/_layout")
-    found = [routes.match(url) for url in ("/hello", "/nowhere", "/")]
+    found = [routes.match_on_server(url) for url in ("/hello", "/nowhere", "/")]
     assert [match and (match.kind, match.page) for match in found] == [
         ("api", "/hello"), ("not_found", "/+not-found"), ("html", "/index"),
     ]  # fmt: skip
@@ -187,7 +263,7 @@ def test_a_route_is_formatted_with_its_parameters(
 ) -> None:
     routes = routes_of("notes/[id].tsx", "docs/[...rest].tsx", 'a b"ü/100%.tsx')
     assert routes.href(route, params) == written
-    assert (match := routes.match(written))
+    assert (match := routes.match_on_server(written))
     assert match.route == route
 
 
@@ -263,16 +339,15 @@ def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_path(
 
 
 def test_three_catch_alls_match_a_long_url() -> None:
-    match = routes_of("[...a]/[...b]/[...c]/[d].tsx").match("/q" * 400)
-    assert match
-    assert match.page == "/[...a]/[...b]/[...c]/[d]"
-    assert {name: len(value) for name, value in match.params.items()} == {
-        "a": 1,
-        "b": 1,
-        "c": 397,
-        "d": 1,
-    }
-    match = routes_of("[...a]/x/[...b]/y/[...c]/z.tsx").match(
+    routes, url = routes_of("[...a]/[...b]/[...c]/[d].tsx"), "/q" * 400
+    for match, wanted in (
+        (routes.match(url), {"a": 397, "b": 1, "c": 1, "d": 1}),
+        (routes.match_on_server(url), {"a": 1, "b": 1, "c": 397, "d": 1}),
+    ):
+        assert match
+        assert match.page == "/[...a]/[...b]/[...c]/[d]"
+        assert {name: len(one) for name, one in match.params.items()} == wanted
+    match = routes_of("[...a]/x/[...b]/y/[...c]/z.tsx").match_on_server(
         "/q" * 400 + "/x/y/" + "q/" * 400 + "z"
     )
     assert match
@@ -290,5 +365,7 @@ def test_an_array_without_groups_is_an_ordinary_name() -> None:
 
 
 def test_an_overlong_url_is_refused() -> None:
-    with pytest.raises(ConfigError, match="8192 are the maximum"):
-        routes_of("[...all].tsx").match("/" + "a/" * 10_000)
+    routes = routes_of("[...all].tsx")
+    for match in (routes.match, routes.match_on_server):
+        with pytest.raises(ConfigError, match="8192 are the maximum"):
+            match("/" + "a/" * 10_000)

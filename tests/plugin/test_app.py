@@ -122,6 +122,35 @@ def test_a_link_without_a_route_is_a_collection_error(
     result.stderr.fnmatch_lines([f"*test_it: *{mistake.replace('[', '[[]')}*"])
 
 
+def test_an_open_url_without_a_page_is_a_warning_with_the_closest_route(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile("""
+        import pytest
+
+        build = "4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
+
+        @pytest.mark.parametrize("url", [
+            pytest.param(url, marks=pytest.mark.device(open_url=url, build_id=build))
+            for url in ("myapp://note/7?token=secret", "myapp://notes/7", "myapp://",
+                "https://example.com/x", "com.acme.app://x/y/z")
+        ])
+        def test_it(url, device_session): pass
+    """)
+    dry_run = ("--device-local", "--device-dry-run", "-W", "default")
+    result = project.runpytest_inprocess(*dry_run)
+    warning = "open_url='myapp://note/7?…' opens no page of the app: did you mean the route '/notes/[id]'?"
+    assert warning in result.stdout.str()
+    result.assert_outcomes(warnings=1)
+    error = project.runpytest_inprocess(*dry_run, "-W", "error")
+    assert error.ret == pytest.ExitCode.USAGE_ERROR
+    assert warning in error.stderr.str()
+
+    (project.path / "app/app/+native-intent.ts").touch()
+    result = project.runpytest_inprocess(*dry_run)
+    result.assert_outcomes(warnings=0)
+
+
 def test_a_dry_run_shows_what_the_project_adds_to_a_request(
     project: pytest.Pytester,
 ) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_device.app.project import Project, load_project
+from pytest_device.app.routes.names import NATIVE_INTENT
 from pytest_device.app.runtime import is_valid_scheme
 from pytest_device.errors import ConfigError
+from pytest_device.redact import shown
 
 FOREIGN = frozenset(("http", "https", "tel", "mailto", "sms"))
 """Schemes handled by the system or other apps."""
@@ -106,6 +108,27 @@ def check_url(
     if scheme in {(project.identifier(one) or "").lower() for one in platforms}:
         return  # builds also register their identifier as a scheme
     check_scheme(scheme, project.schemes(platform))
+
+
+def unmatched(url: str, project: Project) -> str | None:
+    """Return what is wrong if a link of the app opens no page of it, or None.
+
+    None also if this can't be told: for web addresses and the development client's own address, without a routes
+    directory, and if the app rewrites links.
+    """
+    scheme = urlsplit(url).scheme.lower()
+    is_address = scheme not in project.schemes() and "/--/" not in url
+    directory = project.app_directory
+    if not scheme or scheme in FOREIGN or is_address or directory is None:
+        return None
+    if any(directory.glob(f"{NATIVE_INTENT}.*")):
+        return None
+    match = project.routes.match(url)
+    if match and match.kind != "not_found":
+        return None
+    closest = project.routes.closest(url)
+    fix = f"did you mean the route {closest!r}?" if closest else "it has no routes"
+    return f"open_url={shown(url)!r} opens no page of the app: {fix}"
 
 
 def _without_effect(what: str, go: str, path: str) -> ConfigError:

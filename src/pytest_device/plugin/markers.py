@@ -276,7 +276,7 @@ def need_of(
     given = _merge(defaults or {}, given)
     # A project completes any request; without one, a route is an error.
     if settings.app_root or not _OF_ROUTE.isdisjoint(given):
-        given = opened(item.config, given)
+        given = opened(item, given)
     share, problems = _share(sharing, settings)
     sharing_key, name = _sharing_key(item, share), names.of(item, share)
     key = repr((sharing_key, name, sharing, given))

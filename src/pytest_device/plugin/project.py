@@ -98,11 +98,13 @@ def needed_project(config: pytest.Config, what: str) -> "Project":
     )
 
 
-def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
+def opened(item: pytest.Item, given: Mapping[str, Any]) -> "dict[str, Any]":
     """Fill in marker arguments from the project: the link for ``open_route``, the SDK version for ``vendor_go``.
 
-    Raises ConfigError if the link doesn't open a route.
+    Raises ConfigError if the link doesn't open a route; an ``open_url`` that opens no page is a warning, because an
+    app may also handle links without its router.
     """
+    config = item.config
     arguments, project = dict(given), project_of(config)
     route, params = (
         arguments.pop("open_route", None),
@@ -113,7 +115,7 @@ def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
     elif params is not None:
         raise ConfigError("route_params needs open_route: the route that has them")
     elif project and isinstance(arguments.get("open_url"), str):
-        _check_url(project, arguments)
+        _check_url(project, arguments, item)
     if project and project.sdk_major and arguments.get("vendor_go") is True:
         arguments.setdefault("sdk_version", str(project.sdk_major))
     return arguments
@@ -147,8 +149,10 @@ def _links(
     )
 
 
-def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
-    from pytest_device.app.link import check_url
+def _check_url(
+    project: "Project", arguments: Mapping[str, Any], item: pytest.Item
+) -> None:
+    from pytest_device.app.link import check_url, unmatched
 
     platform = arguments.get("platform")
     go = arguments.get("vendor_go") is True
@@ -158,6 +162,11 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
         platform=platform and str(platform),
         development_client=go,
     )
+    if problem := unmatched(arguments["open_url"], project):
+        try:
+            item.warn(pytest.PytestWarning(problem))
+        except pytest.PytestWarning:  # with -W error
+            raise ConfigError(problem) from None
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":

@@ -116,7 +116,7 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", route):
         return f"route {route!r} is an external address: pass it to open_url"
     if not route.startswith("/"):
-        return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
+        return f"route {route!r} must be an absolute path, such as {closest(known.routes, '/' + path.lstrip('./'))!r}"
     if path in known.special or path.rpartition("/")[2] in (
         NOT_FOUND,
         "_sitemap",
@@ -127,11 +127,12 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
     if found and found.kind == "html" and found.params:
         values = ", ".join(f"{name!r}: …" for name in found.params)
         return f"route {route!r} is a path of {found.route!r}: use {found.route!r} with params={{{values}}}"
-    return f"route {route!r} is unknown: did you mean {_closest(known, path)!r}?"
+    return f"route {route!r} is unknown: did you mean {closest(known.routes, path)!r}?"
 
 
-def _closest(known: Linkable, path: str) -> str:
-    trimmed = path.removesuffix("/index").rstrip("/") or "/"
-    if trimmed in known.routes:
+def closest(routes: Mapping[str, object], path: str) -> str | None:
+    """Return the route that looks most like a path: first as many segments as a route has, then equal letters."""
+    trimmed = "/" + path.removesuffix("/index").strip("/")
+    if trimmed in routes:
         return trimmed
-    return next(iter(difflib.get_close_matches(path, known.routes, 1, 0.0)), "/")
+    return next(iter(difflib.get_close_matches(path, routes, 1, 0.0)), None)

@@ -1,17 +1,17 @@
-"""Matching of URLs to routes."""
+"""Matching of URLs to routes, as the server of a web build does."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pytest_device.app.routes.names import Route, is_group, parameter
 from pytest_device.errors import ConfigError
 
 MAX_LENGTH: Final = 8192
 
-Kind: TypeAlias = Literal["html", "api", "not_found"]
+Kind: TypeAlias = Literal["html", "api", "not_found", "layout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Match:
     """A matched route; ``route`` is its name in links, ``page`` its path with groups and ``index``.
 
     ``params`` are decoded, with a list for a catch-all; ``raw_params`` are as in the URL, None without a segment.
+    On the phone, ``params`` also hold the query and, as ``#``, the fragment; ``screens`` are the layouts that the
+    router opens and the page in them, and the kind is ``layout`` if the URL names a layout without an index.
     """
 
     kind: Kind
@@ -27,6 +29,7 @@ class Match:
     file: str
     params: Mapping[str, str | list[str]]
     raw_params: Mapping[str, str | None]
+    screens: tuple[str, ...] = ()
 
 
 class _Step:
@@ -61,11 +64,7 @@ class Matcher:
             step.ends.append(number)
 
     def match(self, url: str) -> Match | None:
-        if len(url) > MAX_LENGTH:
-            raise ConfigError(
-                f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum"
-            )
-        path = _path(url).removeprefix("/").removesuffix("/")
+        path = path_of(url).lstrip("/").removesuffix("/")
         segments = tuple(path.split("/")) if path else ()
         best = _Search(segments).best(self._root, 0)
         if best is None:
@@ -84,12 +83,23 @@ class Matcher:
         )
 
 
-def _path(url: str) -> str:
-    """Return the path of a URL; with a custom scheme, the path starts at the host."""
+def checked_split(url: str) -> SplitResult:
+    """Split a URL. Raises ConfigError if it is none, or longer than 8,192 characters."""
+    if len(url) > MAX_LENGTH:
+        raise ConfigError(
+            f"a URL of {len(url)} characters cannot be matched: {MAX_LENGTH} are the maximum"
+        )
     try:
-        found = urlsplit(url)
+        return urlsplit(url)
     except ValueError as error:
         raise ConfigError(f"{url!r} is not a valid URL: {error}") from None
+
+
+def path_of(url: str) -> str:
+    """Return the path of a URL; with a custom scheme, the path starts at the host."""
+    found = checked_split(url)
+    if not found.scheme and found.netloc:
+        return f"//{found.netloc}{found.path}"
     if found.scheme in ("", "http", "https"):
         return found.path
     path = f"{found.netloc}{found.path}"

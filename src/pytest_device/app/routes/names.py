@@ -10,12 +10,14 @@ from typing import Final
 PLATFORMS: Final = ("android", "ios", "native", "web")
 NOT_FOUND: Final = "+not-found"
 LAYOUT: Final = "_layout"
+NATIVE_INTENT: Final = "+native-intent"
+"""A file whose code rewrites the links that open the app."""
 
 MAX_SPREAD: Final = 1_000
 """Maximum number of routes for one file."""
 
 _EXTENSION: Final = re.compile(r"\.[jt]sx?$")
-_ROOT_FILES: Final = ("+html", "+native-intent", "+middleware")
+_ROOT_FILES: Final = ("+html", NATIVE_INTENT, "+middleware")
 
 
 @dataclass(frozen=True, slots=True)

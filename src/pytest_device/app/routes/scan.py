@@ -9,7 +9,7 @@ from typing import Final
 
 from pytest_device.app.routes import href as hrefs
 from pytest_device.app.routes.declarations import typescript_declaration
-from pytest_device.app.routes.match import Match, Matcher
+from pytest_device.app.routes.match import Match, Matcher, path_of
 from pytest_device.app.routes.names import (
     PLATFORMS,
     Parameter,
@@ -20,6 +20,7 @@ from pytest_device.app.routes.names import (
     route_file,
     spread,
 )
+from pytest_device.app.routes.phone import PhoneMatcher
 from pytest_device.errors import ConfigError, ProjectError
 
 MAX_FILES: Final = 100_000
@@ -44,6 +45,8 @@ class Routes:
     layouts: tuple[str, ...] = ()
     problems: tuple[RouteProblem, ...] = ()
     vendor: str = "vendor"
+    navigators: tuple[Route, ...] = ()
+    """The layouts below the root, one for each combination of their groups."""
 
     @classmethod
     def scan(
@@ -76,19 +79,29 @@ class Routes:
         for path in sorted(files, key=_in_tree):
             if found := route_file(path):
                 tree.add(found)
-        within = frozenset(
-            tuple(name.split("/")[:-1])
-            for layout in tree.layouts
-            for name in spread(layout)
-        )
+        navigators = tuple(tree.navigators())
+        within = frozenset(one.segments for one in navigators)
         routes = sorted(tree.routes(), key=lambda route: _precedence(route, within))
         return cls(
-            directory, tuple(routes), tuple(tree.layouts), tuple(tree.problems), vendor
+            directory,
+            tuple(routes),
+            tuple(tree.layouts),
+            tuple(tree.problems),
+            vendor,
+            navigators,
         )
 
     def match(self, url: str) -> Match | None:
-        """Return the route that a path or URL opens, or None if no route matches."""
-        return self._matcher.match(url)
+        """Return the screen that a path or URL opens in the app on a phone, or None if no screen matches."""
+        return self._on_phone.match(url)
+
+    def match_on_server(self, url: str) -> Match | None:
+        """Return the route that the server of a web build answers with, or None if no route matches."""
+        return self._on_server.match(url)
+
+    def closest(self, url: str) -> str | None:
+        """Return the name of the route that looks most like a path or URL, or None without routes."""
+        return hrefs.closest(self.linkable, path_of(url))
 
     def href(
         self,
@@ -124,7 +137,11 @@ class Routes:
         return hrefs.Linkable(self.linkable, special, self.match)
 
     @cached_property
-    def _matcher(self) -> Matcher:
+    def _on_phone(self) -> PhoneMatcher:
+        return PhoneMatcher(self.all, self.navigators)
+
+    @cached_property
+    def _on_server(self) -> Matcher:
         return Matcher(self.all)
 
 
@@ -167,6 +184,7 @@ class _Tree:
 
     platform: str | None
     layouts: list[str] = field(default_factory=list[str])
+    _layout_files: dict[str, RouteFile] = field(default_factory=dict[str, RouteFile])
     problems: list[RouteProblem] = field(default_factory=list[RouteProblem])
     _found: dict[tuple[str, str], dict[str | None, RouteFile]] = field(
         default_factory=dict[tuple[str, str], dict[str | None, RouteFile]]
@@ -177,6 +195,9 @@ class _Tree:
             self.problems.append(RouteProblem(found.path, found.problem))
         elif found.kind == "layout":
             self.layouts.append(found.name)
+            best = self._layout_files.setdefault(found.name, found)
+            if self._level(found) > self._level(best):
+                self._layout_files[found.name] = found
         else:
             self._add_route(found)
 
@@ -201,6 +222,13 @@ class _Tree:
             if found.platform == "native" and self.platform in ("android", "ios")
             else -1
         )
+
+    def navigators(self) -> Iterator[Route]:
+        """Yield the layouts below the root, which no URL names."""
+        for name, found in self._layout_files.items():
+            for one in spread(name):
+                if segments := tuple(one.split("/")[:-1]):
+                    yield Route(f"./{found.path}", "layout", segments)
 
     def routes(self) -> Iterator[Route]:
         """Yield the routes; of routes with equal precedence, the deepest comes first."""
