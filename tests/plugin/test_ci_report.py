@@ -140,7 +140,13 @@ def test_a_github_job_gets_a_summary_and_annotations(
     assert verdict == "error, infrastructure"
     assert cause.startswith("the session failed")
     assert "devices: 1 created" in html.unescape(text)
-    assert "device minutes: " in html.unescape(text)
+    lines = [line for line in html.unescape(text).splitlines() if line.startswith("- ")]
+    assert [line.split(": ")[0] for line in lines] == [
+        "- devices",
+        "- device minutes",
+        "- 1 infrastructure error (not a test failure)",
+        "- infrastructure",
+    ]
 
     error, warning = annotations(result.stdout.str())
     assert error.name == "error"
@@ -307,25 +313,79 @@ def test_a_summary_that_cannot_be_written_is_a_line_and_no_failure(
     assert line == f"the job summary cannot be written: {github}: Is a directory"
 
 
-def test_secrets_are_masked(
+LATE = "learned-after-its-report-7Q2f"
+
+
+def test_secrets_are_masked_even_if_they_are_learned_later(
     pytester: pytest.Pytester, service: FaultyService, github: Path
 ) -> None:
     pytester.makepyfile(
         f"""
         import pytest
+        from pytest_device.secret_registry import SECRETS
+
+        @pytest.fixture
+        def learned_at_the_end():
+            yield
+            SECRETS.learn({LATE!r})
 
         @pytest.mark.device(platform="android")
-        @pytest.mark.parametrize("token", [{service.token!r}])
-        def test_it(device_session, token):
-            assert not token, token
+        def test_fails(device_session, learned_at_the_end):
+            assert 0, {f"{service.token} and {LATE}"!r}
         """
     )
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("--tb=no", "--no-summary")
 
-    assert service.token not in result.stdout.str()
-    assert service.token not in html.unescape(github.read_text())
-    assert "***" in html.unescape(github.read_text())
+    (annotation,) = annotations(result.stdout.str())
+    ((_, _, reason, *_),) = rows(github.read_text())
+    assert reason == "AssertionError: *** and ***"
+    assert annotation.message.startswith("AssertionError: *** and ***")
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_file_that_cannot_be_collected_is_an_error(
+    pytester: pytest.Pytester, github: Path, options: list[str]
+) -> None:
+    pytester.makepyfile(OUTCOMES, test_broken="import nothing")
+
+    result = pytester.runpytest(
+        "--continue-on-collection-errors", "-k", "quarantine", *options
+    )
+
+    text = github.read_text()
+    assert text.startswith("### Device tests: 1 error, 1 quarantined\n")
+    ((file, _, reason, *_),) = rows(text)
+    assert (file, reason) == (
+        "test_broken.py",
+        "ModuleNotFoundError: No module named 'nothing'",
+    )
+    (annotation,) = annotations(result.stdout.str())
+    assert annotation.properties["file"] == "test_broken.py"
+
+
+@pytest.mark.usefixtures("service")
+def test_the_summary_of_an_interrupted_run_says_so(
+    pytester: pytest.Pytester, github: Path
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_passes(device_session): pass
+
+        def test_is_interrupted():
+            raise KeyboardInterrupt
+        """
+    )
+
+    pytester.runpytest_subprocess()
+
+    heading, _, sentence, *_ = github.read_text().splitlines()
+    assert heading == "### Device tests: 1 passed"
+    assert sentence == "The run was interrupted."
 
 
 @pytest.mark.usefixtures("service")
