@@ -319,6 +319,20 @@ class ArgentError(ControllerError):
         self.issues: Sequence[str] = issues
 
 
+def hides_frames(error: Any) -> bool:
+    """Return whether pytest leaves this package's frames out of a traceback; a module's ``__tracebackhide__``.
+
+    They are shown only for a mistake in this package, which they explain. ``error`` is pytest's ``ExceptionInfo``.
+    """
+    if error is None or isinstance(error.value, DeviceError | TimeoutError):
+        return True
+    traceback = error.tb
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    raised_in = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    return raised_in.partition(".")[0] != "pytest_device"
+
+
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, DeviceError):
         _error.__module__ = (

@@ -1,9 +1,8 @@
 """Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
@@ -30,7 +29,6 @@ S = TypeVar("S")
 @pytest.fixture(scope="session")
 def device_app(request: pytest.FixtureRequest) -> "Project":
     """Provide the project of the app under test, from ``device_app_root``."""
-    __tracebackhide__ = True
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import needed_project
 
@@ -62,12 +60,12 @@ def device_identity_provider(
     """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
-    with _service(
-        request.config,
-        Options.identity_scope,
-        partial(IdentityProvider, **device_identity_settings),
-    ) as one:
-        yield one
+    given = _checked(
+        IdentityProvider, device_identity_settings, "device_identity_settings"
+    )
+    yield from _service(
+        request.config, Options.identity_scope, partial(IdentityProvider, **given)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +98,10 @@ def device_update_service(
     """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
-    with DeviceUpdateService(**device_update_settings) as service:
+    given = _checked(
+        DeviceUpdateService, device_update_settings, "device_update_settings"
+    )
+    with DeviceUpdateService(**given) as service:
         yield service
 
 
@@ -144,12 +145,38 @@ def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
     """Provide an in-memory notification center for the platform of the test's device or of the settings."""
+    from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 
-    return center_of(request.node, device_notification_settings)
+    given = _checked(
+        NotificationCenter,
+        device_notification_settings,
+        "device_notification_settings",
+    )
+    return center_of(request.node, given)
 
 
-@contextmanager
+def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
+    """Return the arguments that a fixture provides. Raises ConfigError for those that the class doesn't have."""
+    from inspect import signature
+
+    from pytest_device.errors import ConfigError
+    from pytest_device.spelling import unknown
+
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(given).__name__}"
+        )
+    known = signature(kind).parameters
+    if problems := [
+        f"{fixture}: {unknown('argument', name, known)}"
+        for name in cast("Mapping[str, Any]", given)
+        if name not in known
+    ]:
+        raise ConfigError(*problems)
+    return cast("Mapping[str, Any]", given)
+
+
 def _service(
     config: pytest.Config,
     breadth: Option[str],
@@ -172,3 +199,13 @@ def _service(
         )
     with shared(given[SERVICES], breadth.word, make) as service:
         yield service
+
+
+def _hides_frames(error: object) -> bool:
+    # Every run loads this module, but not that one.
+    from pytest_device.errors import hides_frames
+
+    return hides_frames(error)
+
+
+__tracebackhide__ = _hides_frames
