@@ -201,16 +201,24 @@ class LeaseTimeoutError(DeviceError):
 class SessionError(DeviceError):
     """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known).
 
-    ``reason`` is the service's explanation, empty without one. The message includes it.
+    ``reason`` is the service's explanation in one sentence, which the message includes, and ``explanation`` all of it;
+    empty without one.
     """
 
     def __init__(
-        self, message: str, *, session_id: str, url: str | None = None, reason: str = ""
+        self,
+        message: str,
+        *,
+        session_id: str,
+        url: str | None = None,
+        reason: str = "",
+        explanation: str = "",
     ) -> None:
         super().__init__(message)
         self.session_id = session_id
         self.url = url
         self.reason = reason
+        self.explanation = explanation
 
 
 class SessionFailedError(SessionError):
