@@ -490,8 +490,7 @@ class DeviceTests(TimerNotes):
             return
         error = _device_error(item, call)
         if call.excinfo.value is error and not isinstance(error, ControllerLostError):
-            if not shows_all_frames(item.config):
-                represent_briefly(call.excinfo)  # it is reported as its message
+            represent_briefly(call.excinfo)  # it is reported as its message
         elif not shows_all_frames(item.config):
             shorten(call.excinfo)
 
@@ -586,15 +585,14 @@ class DeviceTests(TimerNotes):
         error: DeviceError,
     ) -> None:
         """Report an error as a text, with the test's own error below, if that is another, or with the test's line."""
-        is_other = error is not excinfo.value
-        below = ""
-        if is_other or shows_all_frames(item.config):
+        is_lost = isinstance(excinfo.value, ControllerLostError)
+        if error is not excinfo.value or (is_lost and shows_all_frames(item.config)):
             below = str(report.longrepr)
-        place = "" if below else place_of(excinfo, item.config)
-        report.longrepr = message_only(excinfo, text, place)
-        if below:
-            title = "Error in the test" if is_other else "traceback"
-            add_section(report, title, below)
+            report.longrepr = message_only(excinfo, text)
+            add_section(report, "Error in the test", below)
+        else:
+            place = place_of(excinfo, item.config)
+            report.longrepr = message_only(excinfo, text, place)
 
     def _save_details(
         self,

@@ -23,9 +23,8 @@ _BELOW_CLIENTS: Final = frozenset({"http", "socket", "ssl"})
 
 def shows_all_frames(config: pytest.Config) -> bool:
     """Return whether the user asked for whole tracebacks."""
-    # -p no:terminal removes both.
-    style = config.getoption("tbstyle", default="auto")
-    return style == "native" or bool(config.getoption("fulltrace", default=False))
+    # -p no:terminal removes the option.
+    return bool(config.getoption("fulltrace", default=False))
 
 
 def is_of_a_client(error: BaseException) -> bool:
