@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from pytest_device.report.lines import Incident, color_of, line_of, needs_line
+from pytest_device.report.lines import (
+    Incident,
+    IncidentGroup,
+    color_of,
+    line_of,
+    needs_line,
+)
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,

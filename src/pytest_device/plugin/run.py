@@ -17,6 +17,7 @@ from pytest_device.errors import (
     DeviceError,
     NotAttemptedError,
     SessionError,
+    StatusError,
 )
 from pytest_device.escape import escaped
 from pytest_device.figures import counted
@@ -612,6 +613,8 @@ class DeviceTests(TimerNotes):
             page = error.url
             if error.explanation not in ("", error.reason):
                 files["reason.txt"] = error.explanation
+        if isinstance(error, StatusError) and error.detail not in str(error):
+            files["reason.txt"] = error.detail
         if verdict is Verdict.INFRASTRUCTURE and (log := self._service_log(item)):
             files["service.log"] = log
         if evidence is None:
