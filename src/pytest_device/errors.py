@@ -201,16 +201,24 @@ class LeaseTimeoutError(DeviceError):
 class SessionError(DeviceError):
     """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known).
 
-    ``reason`` is the service's explanation, empty without one. The message includes it.
+    ``reason`` is the service's explanation in one sentence, which the message includes, and ``explanation`` all of it;
+    empty without one.
     """
 
     def __init__(
-        self, message: str, *, session_id: str, url: str | None = None, reason: str = ""
+        self,
+        message: str,
+        *,
+        session_id: str,
+        url: str | None = None,
+        reason: str = "",
+        explanation: str = "",
     ) -> None:
         super().__init__(message)
         self.session_id = session_id
         self.url = url
         self.reason = reason
+        self.explanation = explanation
 
 
 class SessionFailedError(SessionError):
@@ -317,6 +325,20 @@ class ArgentError(ControllerError):
         super().__init__(message)
         self.code = code
         self.issues: Sequence[str] = issues
+
+
+def hides_frames(error: Any) -> bool:
+    """Return whether pytest leaves this package's frames out of a traceback; a module's ``__tracebackhide__``.
+
+    They are shown only for a mistake in this package, which they explain. ``error`` is pytest's ``ExceptionInfo``.
+    """
+    if error is None or isinstance(error.value, DeviceError | TimeoutError):
+        return True
+    traceback = error.tb
+    while traceback.tb_next:
+        traceback = traceback.tb_next
+    raised_in = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    return raised_in.partition(".")[0] != "pytest_device"
 
 
 for _error in tuple(globals().values()):

@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
     from pytest_device.asgi_server import Server
+
+__tracebackhide__ = hides_frames
 
 GRACE_SECONDS: Final = 1
 """Maximum time for requests in progress to finish when the server stops, in seconds."""

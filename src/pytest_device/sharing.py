@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from pytest_device.errors import hides_frames
 from pytest_device.redact import uses_tls
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import AppServer
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 Make: TypeAlias = Callable[[], AbstractContextManager[Any]]
 

@@ -291,7 +291,7 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
         provider.fail("jwks", "deny")
     with pytest.raises(
         AuthConfigError,
-        match=r"unknown endpoint 'tokens' \(available: discovery, authorize",
+        match=r"endpoint 'tokens': did you mean 'token'\? \(available: discovery, authorize",
     ):
         provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
     with pytest.raises(ConfigError, match="times=0 must be at least 1"):

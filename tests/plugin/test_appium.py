@@ -204,7 +204,7 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
             "Fix: *",
             "devices: 1 created, 1 stopped (confirmed); *",
             "2 app errors (not test failures)",
-            "app: *: 2 tests affected, first *",
+            "app: 2 tests affected, first *",
             "*= 1 error, 1 not attempted in *",
         ]
     )
@@ -276,8 +276,9 @@ def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
         line = message.partition("\n")[0]
         result.stdout.fnmatch_lines(
             [
+                f"app: the app crashed: {line}",
                 "-* Error in the test *-",
-                f"app: the app crashed: {line}: 2 tests affected*",
+                "app: 2 tests affected*",
             ]
         )
     result.stdout.no_fnmatch_line("*not this hook*")
@@ -301,7 +302,10 @@ def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and
 
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(
-        [f"infrastructure: Appium lost the device: {message}: 2 tests affected*"]
+        [
+            f"infrastructure: Appium lost the device: {message}",
+            "infrastructure: 2 tests affected*",
+        ]
     )
     assert service.statuses() == ["stopped", "stopped"]
 
@@ -603,8 +607,8 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
         for line in result.outlines
         if " affected, first test_it.py::test_driven[" in line
     )
-    assert reported.startswith(cause)
     assert ": 50 tests affected" in reported
+    assert any(line.startswith(cause) for line in result.outlines)
 
 
 def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
@@ -701,9 +705,7 @@ def test_a_policy_that_is_a_mapping_is_a_configuration_error_that_names_its_fixt
     reported = (
         f"{fixture} returned {{'timeout_seconds': 600}}; it must return a {needed}"
     )
-    result.stdout.fnmatch_lines(
-        [f"config: {reported}", f"config: test_it.py::test_one: {reported}"]
-    )
+    result.stdout.fnmatch_lines([f"config: {reported}", "config: test_it.py::test_one"])
 
 
 UNITTEST = """

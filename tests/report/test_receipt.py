@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from pytest_device.report.lines import Incident, color_of, line_of, needs_line
+from pytest_device.report.lines import (
+    Incident,
+    IncidentGroup,
+    color_of,
+    line_of,
+    needs_line,
+)
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
@@ -356,19 +362,31 @@ def test_an_error_is_reported_with_each_page_once_on_its_own_line() -> None:
         f"\n    {PAGE}\n    https://devices.example/sessions/two",
     )
 
-    assert Incident(
-        Verdict.INFRASTRUCTURE, "test_a.py::test_x", "infrastructure: no answer", pages
-    ).line() == (f"{test}: no answer{listed}")
-    assert (
-        Incident(
-            Verdict.INFRASTRUCTURE, "test_a.py::test_x", f"gone ({PAGE})", pages
-        ).line()
-        == f"{test}: gone{listed}"
+    for text, shown in (
+        ("infrastructure: no answer", "no answer"),
+        (f"gone ({PAGE})", "gone"),
+    ):
+        incident = Incident(Verdict.INFRASTRUCTURE, "test_a.py::test_x", text, pages)
+        assert IncidentGroup([incident], []).line() == f"{test}: {shown}{listed}"
+
+    refused = Incident(Verdict.CONFIG, "test_a.py::test_x", "forbidden")
+    group = IncidentGroup([refused], [])
+    assert group.line() == "config: test_a.py::test_x: forbidden"
+    assert group.line(with_cause=False) == "config: test_a.py::test_x"
+
+
+def test_the_cause_is_repeated_only_where_no_error_of_a_test_shows_it() -> None:
+    attempted = Incident(Verdict.CONFIG, "test_a.py::x", "config: forbidden")
+    not_attempted = Incident(
+        Verdict.CONFIG, "test_a.py::y", "not attempted: forbidden", cause="forbidden"
     )
-    assert (
-        Incident(Verdict.CONFIG, "test_a.py::test_x", "forbidden").line()
-        == "config: test_a.py::test_x: forbidden"
-    )
+
+    # On workers, either may come first.
+    for incidents in ([attempted, not_attempted], [not_attempted, attempted]):
+        line = IncidentGroup(incidents, []).line(with_cause=False)
+        assert line == "config: 2 tests affected, first test_a.py::x"
+    line = IncidentGroup([not_attempted], []).line(with_cause=False)
+    assert line == "config: test_a.py::y: forbidden"
 
 
 def test_a_test_that_is_rerun_is_counted_once_among_those_that_a_cause_affects() -> (

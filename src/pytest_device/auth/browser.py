@@ -13,7 +13,9 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_arg
 
 from pytest_device.auth.secret_values import learn_url
 from pytest_device.auth.urls import is_redirect
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
+
+__tracebackhide__ = hides_frames
 
 BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss", "locked"]
 

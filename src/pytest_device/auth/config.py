@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pytest_device.auth.secret_values import learn_sent
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
+from pytest_device.spelling import hint
+
+__tracebackhide__ = hides_frames
 
 Environment: TypeAlias = Literal["standalone", "bare", "store_client", "web"]
 GrantType: TypeAlias = Literal["authorization_code", "refresh_token"]
@@ -127,8 +130,9 @@ def read(kind: type[_T], given: object) -> _T:
     learn_sent(values)  # before any error: a traceback shows what was given
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
     if unknown := sorted(values.keys() - set(known)):
+        names = ", ".join(f"{name}{hint(name, known)}" for name in unknown)
         raise AuthConfigError(
-            f"{kind.__name__} has unknown fields: {', '.join(unknown)} (available: {', '.join(known)})"
+            f"{kind.__name__} has unknown fields: {names} (available: {', '.join(known)})"
         )
     return kind(**values)
 

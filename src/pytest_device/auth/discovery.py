@@ -8,11 +8,13 @@ from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import FORM_TYPE, get_json
 from pytest_device.auth.id_token import check_same_subject
 from pytest_device.auth.urls import check_issuer
-from pytest_device.errors import AuthConfigError, UnexpectedReplyError
+from pytest_device.errors import AuthConfigError, UnexpectedReplyError, hides_frames
 from pytest_device.redact import shown
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 

@@ -4,6 +4,9 @@ from typing import Literal, TypeAlias
 
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import form_encoded
+from pytest_device.errors import hides_frames
+
+__tracebackhide__ = hides_frames
 
 LinkPart: TypeAlias = Literal["fragment", "query"]
 

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pytest_device.auth.secret_values import learn_received, learn_sent
 from pytest_device.auth.urls import check_secure, form_encoded
 from pytest_device.body_limit import BodyLimitError, read_body
-from pytest_device.errors import AuthConfigError, TransportError, UnexpectedReplyError
+from pytest_device.errors import (
+    AuthConfigError,
+    TransportError,
+    UnexpectedReplyError,
+    hides_frames,
+)
 from pytest_device.redact import shown, uses_tls
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 MAX_BYTES: Final = 1024 * 1024
 """Maximum response size, far larger than any token response, key set or metadata."""

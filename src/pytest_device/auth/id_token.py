@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import get_json
-from pytest_device.errors import AuthConfigError, AuthError
+from pytest_device.errors import AuthConfigError, AuthError, hides_frames
 from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
     from joserfc.jwk import Key
+
+__tracebackhide__ = hides_frames
 
 LEEWAY_SECONDS: Final = 60
 """Maximum clock skew."""

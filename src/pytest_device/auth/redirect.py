@@ -9,8 +9,10 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from pytest_device.auth.config import Environment, RedirectUriOptions, read
 from pytest_device.auth.urls import form_encoded
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
 from pytest_device.spec import VENDOR
+
+__tracebackhide__ = hides_frames
 
 STORE_CLIENT_SCHEME: Final = f"{VENDOR}go"
 

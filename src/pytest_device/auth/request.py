@@ -27,11 +27,13 @@ from pytest_device.auth.urls import (
     is_redirect,
     return_params,
 )
-from pytest_device.errors import AuthConfigError, AuthError
+from pytest_device.errors import AuthConfigError, AuthError, hides_frames
 from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
 ResultType: TypeAlias = Literal["success", "error", "cancel", "dismiss", "locked"]

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, urlsplit
 
+from pytest_device.errors import hides_frames
 from pytest_device.redact import named_secrets
 from pytest_device.secret_registry import SECRETS
+
+__tracebackhide__ = hides_frames
 
 _SECRET_PARAMETERS: Final = frozenset(
     (

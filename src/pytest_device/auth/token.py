@@ -33,12 +33,19 @@ from pytest_device.auth.id_token import (
 )
 from pytest_device.auth.secret_values import learn_received
 from pytest_device.auth.urls import component
-from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
+from pytest_device.errors import (
+    AuthConfigError,
+    TokenError,
+    UnexpectedReplyError,
+    hides_frames,
+)
 from pytest_device.redact import shown
 from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 MARGIN_SECONDS: Final = -600
 """Margin that makes a token stale ten minutes before it expires, so that work in progress can finish with it."""

@@ -6,8 +6,10 @@ from typing import Final, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from pytest_device.auth.secret_values import learn_url
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
 from pytest_device.redact import is_loopback, shown
+
+__tracebackhide__ = hides_frames
 
 MAX_URL_LENGTH: Final = 256 * 1024
 """Maximum length of a returned URL in characters, which limits the parsing time; browsers truncate longer URLs."""

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final
 
+from pytest_device.errors import hides_frames
 from pytest_device.notifications.errors import NotSpecified
 from pytest_device.notifications.triggers import zone_of
+
+__tracebackhide__ = hides_frames
 
 _RANGES: Final = {
     "year": (1, 9999), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "weekdayOrdinal": (1, 5),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.channels import Channels
 from pytest_device.notifications.content import (
     DEFAULT_ACTION_IDENTIFIER,
@@ -53,6 +53,8 @@ from pytest_device.notifications.triggers import (
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 AppState: TypeAlias = Literal["foreground", "background", "closed"]
 NEEDS_CHANNEL: Final = "ERR_NOTIFICATIONS_CHANNEL_REQUIRED"

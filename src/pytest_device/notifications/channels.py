@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.triggers import Platform
+
+__tracebackhide__ = hides_frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

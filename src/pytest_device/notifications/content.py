@@ -18,8 +18,10 @@ from typing import (
     get_args,
 )
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.triggers import Platform, Trigger, parse_trigger
+
+__tracebackhide__ = hides_frames
 
 DEFAULT_ACTION_IDENTIFIER: Final = "default"
 """Action identifier of a plain tap; only the constant's name is documented, not its value."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
+from pytest_device.errors import hides_frames
 from pytest_device.notifications.apple_dates import next_match
 from pytest_device.notifications.errors import NotSpecified, TriggerError
 from pytest_device.notifications.java_calendar import JavaCalendar
@@ -22,6 +23,8 @@ from pytest_device.notifications.triggers import (
     parse_trigger,
     zone_of,
 )
+
+__tracebackhide__ = hides_frames
 
 MAX_FIRES: Final = 20_000
 """Maximum number of fires per call; a trigger that repeats every second reaches it in under 6 hours."""

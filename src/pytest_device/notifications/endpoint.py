@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from pytest_device.body_limit import BodyLimitError, read_body_async
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.tokens import PATH, PushToken
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import (
@@ -20,11 +20,14 @@ from pytest_device.serving import (
     need_extra,
 )
 from pytest_device.spec import VENDOR
+from pytest_device.spelling import unknown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+__tracebackhide__ = hides_frames
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 FIELDS: Final[Mapping[str, type]] = {
@@ -76,7 +79,7 @@ class PushEndpoint(Service[Journal]):
         """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
         if kind not in get_args(FailureKind):
             raise ConfigError(
-                f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}"
+                unknown("failure of the push endpoint", kind, get_args(FailureKind))
             )
         self._journal.add_failure(Failure(PATH, kind, times))
 

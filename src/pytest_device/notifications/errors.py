@@ -9,7 +9,9 @@ DeviceError
 
 from typing import Literal
 
-from pytest_device.errors import ConfigError, DeviceError
+from pytest_device.errors import ConfigError, DeviceError, hides_frames
+
+__tracebackhide__ = hides_frames
 
 
 class TriggerError(ConfigError, ValueError):

@@ -6,6 +6,10 @@ Source: GregorianCalendar and ZoneInfo of OpenJDK 17; `benchmarks/java_calendar.
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
+from pytest_device.errors import hides_frames
+
+__tracebackhide__ = hides_frames
+
 
 @dataclass(frozen=True, slots=True)
 class JavaCalendar:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.triggers import Platform
+
+__tracebackhide__ = hides_frames
 
 Status: TypeAlias = Literal["undetermined", "granted", "denied"]
 """Overall status; on iOS, ``ios.status`` takes precedence."""

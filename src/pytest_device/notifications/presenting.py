@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.content import (
     Notification,
     NotificationAction,
@@ -13,6 +13,8 @@ from pytest_device.notifications.content import (
     NotificationHandler,
 )
 from pytest_device.notifications.errors import NotificationError
+
+__tracebackhide__ = hides_frames
 
 NOT_HANDLED: Final = "ERR_NOTIFICATIONS_NOT_HANDLED"
 IN_BACKGROUND: Final = NotificationBehavior(

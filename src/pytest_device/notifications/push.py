@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.content import PushMessage
 from pytest_device.notifications.triggers import Platform
+
+__tracebackhide__ = hides_frames
 
 _T = TypeVar("_T")
 POLL_SECONDS: Final = 0.05

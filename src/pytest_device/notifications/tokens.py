@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from pytest_device.body_limit import BodyLimitError, read_body
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.content import checked_text
 from pytest_device.notifications.errors import NotificationError
 from pytest_device.notifications.triggers import Platform, check_platform
@@ -18,6 +18,8 @@ from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
     import httpx
+
+__tracebackhide__ = hides_frames
 
 PATH: Final = "push/getPushToken"
 MAX_REPLY_BYTES: Final = 64 * 1024

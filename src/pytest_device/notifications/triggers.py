@@ -8,8 +8,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from zoneinfo import ZoneInfo
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.errors import TriggerError
+from pytest_device.spelling import hint
+
+__tracebackhide__ = hides_frames
 
 Platform: TypeAlias = Literal["android", "ios"]
 
@@ -177,7 +180,7 @@ def parse_trigger(
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
     if not isinstance(kind, str) or kind not in _PARSERS:
         raise TriggerError(
-            f"unknown trigger type {_brief(kind)}: use {', '.join(_PARSERS)}"
+            f"unknown trigger type {_brief(kind)}{hint(kind, _PARSERS)} (available: {', '.join(_PARSERS)})"
         )
     return _PARSERS[kind](given, channel)
 

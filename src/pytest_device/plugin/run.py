@@ -17,6 +17,7 @@ from pytest_device.errors import (
     DeviceError,
     NotAttemptedError,
     SessionError,
+    StatusError,
 )
 from pytest_device.escape import escaped
 from pytest_device.figures import counted
@@ -37,8 +38,10 @@ from pytest_device.plugin.output.failure import (
     add_section,
     describe,
     message_only,
+    place_of,
     represent_briefly,
     shorten,
+    shows_all_frames,
 )
 from pytest_device.plugin.output.outcomes import Outcomes, watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
@@ -492,8 +495,7 @@ class DeviceTests(TimerNotes):
         error = _device_error(item, call)
         if call.excinfo.value is error and not isinstance(error, ControllerLostError):
             represent_briefly(call.excinfo)  # it is reported as its message
-        # Which -p no:terminal removes.
-        elif not item.config.getoption("fulltrace", default=False):
+        elif not shows_all_frames(item.config):
             shorten(call.excinfo)
 
     @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
@@ -511,12 +513,13 @@ class DeviceTests(TimerNotes):
         )
         if report.failed and call.excinfo and call.when != "teardown":
             evidence = self._evidence.take(item, self.devices.sessions(item))
-            error = self._look_up(item, report, call.excinfo.value, error)
+            error = self._look_up(item, call.excinfo.value, error)
         verdict = (
             self._blame(item, report, call.excinfo, error)
             if error and call.excinfo
             else None
         )
+        directory = self._save_details(item, report, error, verdict, evidence)
         if evidence and call.excinfo:
             more = self._evidence.write(
                 item,
@@ -528,7 +531,6 @@ class DeviceTests(TimerNotes):
                 verdict,
             )
         if report.failed and not isinstance(error, NotAttemptedError):
-            directory = evidence.directory if evidence else None
             self._add_devices(item, report, error, directory, more)
         cause = (
             self._redactor.text(error.cause)
@@ -552,7 +554,6 @@ class DeviceTests(TimerNotes):
     def _look_up(
         self,
         item: pytest.Item,
-        report: pytest.TestReport,
         raised: BaseException,
         error: DeviceError | None,
     ) -> DeviceError | None:
@@ -560,7 +561,6 @@ class DeviceTests(TimerNotes):
         problem = self.devices.failure_cause(item, raised)
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
-        report.sections.append(("Error in the test", str(report.longrepr)))
         return problem
 
     def _blame(
@@ -575,14 +575,61 @@ class DeviceTests(TimerNotes):
         # A group shows each of its errors.
         if error not in getattr(excinfo.value, "exceptions", ()):
             text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
-            report.longrepr = message_only(excinfo, self._redactor.text(text))
-        if verdict is Verdict.INFRASTRUCTURE:
-            if report.when != "teardown":
-                item.stash[_BLAMED] = error
-            # The message lacks the reason.
-            if not (isinstance(error, SessionError) and error.reason):
-                self._add_log(item, report)
+            self._say(item, report, excinfo, self._redactor.text(text), error)
+        if verdict is Verdict.INFRASTRUCTURE and report.when != "teardown":
+            item.stash[_BLAMED] = error
         return verdict
+
+    def _say(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        text: str,
+        error: DeviceError,
+    ) -> None:
+        """Report an error as a text, with the test's own error below, if that is another, or with the test's line."""
+        is_lost = isinstance(excinfo.value, ControllerLostError)
+        if error is not excinfo.value or (is_lost and shows_all_frames(item.config)):
+            below = str(report.longrepr)
+            report.longrepr = message_only(excinfo, text)
+            add_section(report, "Error in the test", below)
+        else:
+            place = place_of(excinfo, item.config)
+            report.longrepr = message_only(excinfo, text, place)
+
+    def _save_details(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        error: DeviceError | None,
+        verdict: Verdict | None,
+        evidence: Evidence | None,
+    ) -> Path | None:
+        """Save what would be too long for the message of an infrastructure error; return the test's directory."""
+        if not report.failed or report.when == "teardown":
+            return None
+
+        files: dict[str, str] = {}
+        page: str | None = None
+        if isinstance(error, SessionError):
+            page = error.url
+            if error.explanation not in ("", error.reason):
+                files["reason.txt"] = error.explanation
+        if isinstance(error, StatusError) and error.detail not in str(error):
+            files["reason.txt"] = error.detail
+        if verdict is Verdict.INFRASTRUCTURE and (log := self._service_log(item)):
+            files["service.log"] = log
+        if evidence is None:
+            evidence = self._evidence.begin(item, files, page)
+        else:
+            self._evidence.add(evidence, files)
+        # Where nothing can be written.
+        if evidence is None and "service.log" in files:
+            report.sections.append(
+                ("Captured local device service log", files["service.log"])
+            )
+        return evidence.directory if evidence else None
 
     def _add_devices(
         self,
@@ -607,15 +654,15 @@ class DeviceTests(TimerNotes):
         if text:
             add_section(report, "device", self._redactor.text(escaped(text)))
 
-    def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def _service_log(self, item: pytest.Item) -> str:
+        """Return what the local service logged about the test's sessions, empty for any other service."""
         log_path = self.devices.backend.log_path
+        if log_path is None:
+            return ""
         ids = self._log.session_ids() | {
             str(one.id) for one in self.devices.sessions(item).values()
         }
-        if log_path and (lines := log_lines(log_path, ids)):
-            report.sections.append(
-                ("Captured local device service log", escaped(lines))
-            )
+        return escaped(log_lines(log_path, ids))
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(

@@ -1,8 +1,7 @@
 """Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pytest
 
@@ -34,7 +33,6 @@ FACTORY: Final = "device_tunnel_factory"
 @pytest.fixture(scope="session")
 def device_app(request: pytest.FixtureRequest) -> "Project":
     """Provide the project of the app under test, from ``device_app_root``."""
-    __tracebackhide__ = True
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import needed_project
 
@@ -95,10 +93,9 @@ def device_identity_provider(
     """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
-    with _service(
+    yield from _service(
         request, IdentityProvider, device_identity_settings, Options.identity_scope
-    ) as one:
-        yield one
+    )
 
 
 @pytest.fixture(scope="session")
@@ -133,8 +130,7 @@ def device_update_service(
     """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
-    with _service(request, DeviceUpdateService, device_update_settings) as service:
-        yield service
+    yield from _service(request, DeviceUpdateService, device_update_settings)
 
 
 @pytest.fixture(scope="session")
@@ -152,8 +148,7 @@ def device_push_endpoint(
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
 
-    with _service(request, PushEndpoint, device_push_settings) as endpoint:
-        yield endpoint
+    yield from _service(request, PushEndpoint, device_push_settings)
 
 
 @pytest.fixture
@@ -187,22 +182,50 @@ def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
     """Provide an in-memory notification center for the platform of the test's device or of the settings."""
+    from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 
-    return center_of(request.node, device_notification_settings)
+    given = _checked(
+        NotificationCenter,
+        device_notification_settings,
+        "device_notification_settings",
+    )
+    return center_of(request.node, given)
 
 
-@contextmanager
+def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
+    """Return the arguments that a fixture provides. Raises ConfigError for those that the class doesn't have."""
+    from inspect import signature
+
+    from pytest_device.errors import ConfigError
+    from pytest_device.spelling import unknown
+
+    if not isinstance(given, Mapping):
+        raise ConfigError(
+            f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(given).__name__}"
+        )
+    known = signature(kind).parameters
+    if problems := [
+        f"{fixture}: {unknown('argument', name, known)}"
+        for name in cast("Mapping[str, Any]", given)
+        if name not in known
+    ]:
+        raise ConfigError(*problems)
+    return cast("Mapping[str, Any]", given)
+
+
 def _service(
     request: pytest.FixtureRequest,
-    make: "Callable[..., S]",
-    arguments: "Mapping[str, Any]",
+    make: "type[S]",
+    given_arguments: "Mapping[str, Any]",
     breadth: Option[str] | None = None,
 ) -> "Generator[S]":
     """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import is_remote, noted
+    from pytest_device.plugin.provider.reach import SETTINGS_OF, is_remote, noted
 
+    name = str(request.fixturename)
+    arguments = _checked(make, given_arguments, SETTINGS_OF[name])
     settings = settings_of(request.config)
     tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
     given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
@@ -215,7 +238,6 @@ def _service(
         else tunnel.opened(make, arguments)
     )
     with opened as service:
-        name = str(request.fixturename)
         is_reached = not is_remote(settings) or bool(
             arguments.get("public_url") or request.getfixturevalue(FACTORY)
         )
@@ -245,3 +267,13 @@ def _of_run(
     factory = request.getfixturevalue(FACTORY) if is_tunneled else None
     reachable = Reachable(make, arguments, factory).check()
     return shared(given[SERVICES], breadth.word, reachable)
+
+
+def _hides_frames(error: object) -> bool:
+    # Every run loads this module, but not that one.
+    from pytest_device.errors import hides_frames
+
+    return hides_frames(error)
+
+
+__tracebackhide__ = _hides_frames

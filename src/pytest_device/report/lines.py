@@ -185,11 +185,6 @@ class Incident:
     def text(self) -> str:
         return self.cause or self.error.removeprefix(f"{self.verdict}: ")
 
-    def line(self, more_pages: Sequence[str] = ()) -> str:
-        return with_pages(
-            f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages]
-        )
-
 
 class IncidentGroup(NamedTuple):
     """All incidents with one cause, and the pages of other sessions that failed alike."""
@@ -197,20 +192,24 @@ class IncidentGroup(NamedTuple):
     incidents: Sequence[Incident]
     pages: Sequence[str]
 
-    def line(self) -> str:
+    def line(self, *, with_cause: bool = True) -> str:
+        """Return a line with the tests; without the cause if the error of the first test, further up, says it."""
+        # The error of a test that was not attempted is not shown.
+        shown = [one for one in self.incidents if not one.cause]
+        first = next(iter([*shown, *self.incidents]))
+        with_cause = with_cause or not shown
         # A rerun meets the cause again.
-        first, tests = (
-            self.incidents[0],
-            {one.test for one in self.incidents},
-        )
-        pages = [page for one in self.incidents for page in one.pages]
-        if len(tests) == 1:
-            return first.line([*pages, *self.pages])
-        cause = without_pages(first.text).removesuffix(".")
+        tests = {one.test for one in self.incidents}
         affected = f"{counted(len(tests), 'test')} affected, first {first.test}"
-        return with_pages(
-            f"{first.verdict}: {cause}: {affected}", [*pages, *self.pages]
-        )
+
+        if len(tests) == 1:
+            parts = [first.verdict, first.test, first.text if with_cause else ""]
+        else:
+            cause = without_pages(first.text).removesuffix(".") if with_cause else ""
+            parts = [first.verdict, cause, affected]
+
+        pages = [page for one in self.incidents for page in one.pages]
+        return with_pages(": ".join(filter(None, parts)), [*pages, *self.pages])
 
 
 def group_incidents(

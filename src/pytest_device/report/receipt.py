@@ -213,8 +213,11 @@ class Receipt:
         over = {key for key, record in self._records.items() if record.end in OVER}
         return over | {event.name for event in self.lost}
 
-    def lines(self) -> Iterator[Line]:
-        """Yield the receipt, nothing if no session was requested and nothing went wrong."""
+    def lines(self, *, with_causes: bool = True) -> Iterator[Line]:
+        """Yield the receipt, nothing if no session was requested and nothing went wrong.
+
+        Without ``with_causes``, errors only name their tests: the output has the errors themselves.
+        """
         left, kept = self.not_stopped(), self._ended_as(State.KEPT, Kept)
         if self.has_sessions:
             color = (
@@ -243,7 +246,7 @@ class Receipt:
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
             lines = [
-                one.line()
+                one.line(with_cause=with_causes)
                 for one in groups.values()
                 if one.incidents[0].verdict == verdict
             ]

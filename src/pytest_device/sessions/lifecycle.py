@@ -152,7 +152,11 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
     )
     message = f"{what}{why} ({session.page})"
     return kind(
-        message, session_id=str(session.id), url=session.url, reason=session.reason
+        message,
+        session_id=str(session.id),
+        url=session.url,
+        reason=session.reason,
+        explanation=session.explanation,
     )
 
 
@@ -165,11 +169,9 @@ def end_error(of: SessionRef, answer: Session | ServiceError) -> SessionError | 
     why = f": {answer.reason}" if answer.reason else ""
     match answer.status:
         case Status.STOPPED:
-            return _lost(
-                SessionStoppedError, of, f"it was stopped{ran}{why}", answer.reason
-            )
+            return _lost(SessionStoppedError, of, f"it was stopped{ran}{why}", answer)
         case Status.ERRORED:
-            return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer.reason)
+            return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer)
         case _ if answer.remote_config is None and answer.incomplete_config is None:
             return _lost(
                 SessionFailedError, of, f"its status is {answer.described_status}"
@@ -189,13 +191,17 @@ def _ran(session: Session) -> str:
 
 
 def _lost(
-    kind: type[SessionError], of: SessionRef, what: str, reason: str = ""
+    kind: type[SessionError],
+    of: SessionRef,
+    what: str,
+    answer: Session | None = None,
 ) -> SessionError:
     return kind(
         f"the session is gone: {what} ({of.url})",
         session_id=of.session_id,
         url=of.url,
-        reason=reason,
+        reason=answer.reason if answer else "",
+        explanation=answer.explanation if answer else "",
     )
 
 

@@ -25,6 +25,7 @@ from pydantic.alias_generators import to_camel
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
+from pytest_device.sessions.reasons import in_one_sentence
 from pytest_device.sessions.remote_config import (
     WIRE,
     AppiumConfig,
@@ -59,7 +60,7 @@ _NEVER_NULL: Final = (
     "updated_at",
 )
 _REASONS: Final = ("error", "errorMessage", "failureReason", "reason", "message")
-_REASON_MAX_LENGTH: Final = 500
+_MAX_EXPLANATION_LENGTH: Final = 16 * 1024
 _CONFIG: Final = "remoteConfig"
 
 
@@ -205,7 +206,12 @@ class Session(BaseModel, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Return why it errored, from whichever field holds the reason; empty if none does."""
+        """Return why it errored, in one sentence, from whichever field holds it; empty if none does."""
+        return in_one_sentence(self.explanation)
+
+    @property
+    def explanation(self) -> str:
+        """Return all that the service says about why it errored, which may be a log of many lines."""
         extra = self.model_extra or {}
         nodes = [node for name in _REASONS for node in nodes_of(extra.get(name), name)]
         texts = [
@@ -215,14 +221,12 @@ class Session(BaseModel, frozen=True):
         ]
         # Beside codes and the like.
         for_people = [text for name, text in texts if MESSAGE.search(name)]
-        line = " ".join(
-            Redactor()
-            .text(next(iter([*for_people, *(text for _, text in texts)]), ""))
-            .split()
+        text = next(iter([*for_people, *(text for _, text in texts)]), "")
+        lines = Redactor().text(text)[:_MAX_EXPLANATION_LENGTH].splitlines()
+        return "\n".join(
+            "".join(char if char.isprintable() else "?" for char in line)
+            for line in (" ".join(line.split()) for line in lines)
         )
-        return "".join(char if char.isprintable() else "?" for char in line)[
-            :_REASON_MAX_LENGTH
-        ]
 
     @property
     def device_name(self) -> str:

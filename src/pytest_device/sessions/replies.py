@@ -22,6 +22,7 @@ from pytest_device.errors import (
 from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
+from pytest_device.sessions.reasons import in_one_sentence
 from pytest_device.sessions.retry_policy import (
     has_no_capacity,
     is_page,
@@ -208,7 +209,9 @@ def _refusal(
         meaning = (
             "refused by a firewall, a proxy or a login page in front of the service"
         )
-    message = f"{operation}: {meaning} (status {status}): {detail}"
+    # What the service says about a request is the fix; what it says about itself may be a stack trace.
+    said = in_one_sentence(detail) if status >= 500 or is_page(body) else detail  # noqa: PLR2004
+    message = f"{operation}: {meaning} (status {status}): {said}"
     return kind(
         message,
         status=status,

@@ -21,10 +21,12 @@ from pytest_device.app.document import Document, Json, Object, at, object_at, te
 from pytest_device.app.files import open_file
 from pytest_device.app.runtime import POLICIES, version_by_policy
 from pytest_device.app.vendor import Vendor
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ProjectError, hides_frames
 from pytest_device.spec import VENDOR
 from pytest_device.updates.settings import UpdateSettings
 from pytest_device.updates.values import Build, Update, moment_of
+
+__tracebackhide__ = hides_frames
 
 CONFIG: Final = "app.config"
 MANIFEST: Final = "app.manifest"

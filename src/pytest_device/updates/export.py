@@ -13,8 +13,10 @@ from typing import Final
 
 from pytest_device.app.document import Document, Json, at, object_at, text_at
 from pytest_device.app.files import open_file
-from pytest_device.errors import ProjectError
+from pytest_device.errors import ProjectError, hides_frames
 from pytest_device.updates.values import Asset, Signature, Update
+
+__tracebackhide__ = hides_frames
 
 METADATA: Final = "metadata.json"
 PLATFORMS: Final = ("ios", "android")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, cast
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.updates.settings import problem_of
 from pytest_device.updates.signing import have_same_key
 from pytest_device.updates.values import (
@@ -16,6 +16,8 @@ from pytest_device.updates.values import (
     Verdict,
     in_utc,
 )
+
+__tracebackhide__ = hides_frames
 
 
 def will_load(update: Update, build: Build) -> Verdict:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self, TypeAlias, TypeVar
 
+from pytest_device.errors import hides_frames
 from pytest_device.updates.loading import asset_reasons, will_load
 from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
 from pytest_device.updates.values import (
@@ -28,6 +29,8 @@ from pytest_device.updates.values import (
     Update,
     in_utc,
 )
+
+__tracebackhide__ = hides_frames
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 _Model = TypeVar("_Model", bound="LaunchModel")

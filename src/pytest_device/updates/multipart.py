@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from pytest_device.errors import hides_frames
 from pytest_device.updates.protocol import Reply
 from pytest_device.updates.values import UpdateError
+
+__tracebackhide__ = hides_frames
 
 PARTS: Final = "multipart/mixed"
 _MAX_PARTS: Final = 16

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+from pytest_device.errors import hides_frames
 from pytest_device.updates.values import Offer
+
+__tracebackhide__ = hides_frames
 
 
 @dataclass(frozen=True, slots=True)

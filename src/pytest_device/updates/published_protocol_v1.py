@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from pytest_device.app.vendor import Vendor
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
 from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
@@ -34,6 +34,8 @@ from pytest_device.updates.values import (
     UpdateError,
     in_utc,
 )
+
+__tracebackhide__ = hides_frames
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 _MAX_FIELD: Final = 8 * 1024

@@ -11,7 +11,9 @@ from pytest_device.app.document import Object, at, text_at
 from pytest_device.app.keys import typed_config
 from pytest_device.app.project import Project
 from pytest_device.app.sections import NEWEST_SDK, Updates
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
+
+__tracebackhide__ = hides_frames
 
 
 class DisabledReason(StrEnum):

@@ -4,7 +4,7 @@ import base64
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import need_extra
 from pytest_device.updates.values import CertificateError, UpdateError, in_utc
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         RSAPublicKey,
     )
     from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage
+
+__tracebackhide__ = hides_frames
 
 ALGORITHM: Final = "rsa-v1_5-sha256"
 MIN_KEY_BITS: Final = 2048

@@ -8,8 +8,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
+from pytest_device.errors import hides_frames
 from pytest_device.updates.model import LaunchModel
 from pytest_device.updates.values import Mode, UpdateError, moment_of
+
+__tracebackhide__ = hides_frames
 
 _TEXT: Final = (str, type(None))
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {

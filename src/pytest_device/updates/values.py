@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, Literal, Self, TypeAlias, cast
 
-from pytest_device.errors import ConfigError, DeviceError
+from pytest_device.errors import ConfigError, DeviceError, hides_frames
 from pytest_device.updates.settings import UpdateSettings
+
+__tracebackhide__ = hides_frames
 
 
 class UpdateError(DeviceError):

@@ -115,7 +115,7 @@ def test_an_appium_that_dies_during_startup_is_reported_with_status_and_output(
     )
     with pytest.raises(
         ControllerError,
-        match=r"Appium exited during startup with exit status 3; the end of its log:\n    no such",
+        match=r"Appium exited during startup with exit status 3\nThe end of its log:\n    no such",
     ):
         broken.run(APPIUM, fake)
     assert not stand.directory.exists()
@@ -128,7 +128,7 @@ def test_an_unresponsive_appium_is_stopped_at_the_limit(
         tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)"
     )
     with pytest.raises(
-        ControllerError, match=r"not ready within 1 s; the end of its log:"
+        ControllerError, match=r"not ready within 1 s\nThe end of its log:"
     ):
         hanging.run(replace(APPIUM, boot_limit_seconds=1), fake)
     assert not find_processes([stand.directory])

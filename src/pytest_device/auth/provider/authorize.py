@@ -16,9 +16,12 @@ from pytest_device.auth.provider.page import message_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded, is_plain
+from pytest_device.errors import hides_frames
 from pytest_device.redact import is_loopback
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import Journal
+
+__tracebackhide__ = hides_frames
 
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _OF_THE_PAGE: Final = frozenset(("user", "password", "decision"))

@@ -16,7 +16,10 @@ from pytest_device.auth.provider.page import message_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
+from pytest_device.errors import hides_frames
 from pytest_device.serving import Journal
+
+__tracebackhide__ = hides_frames
 
 CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
     "profile": (

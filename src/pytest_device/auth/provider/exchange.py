@@ -20,7 +20,10 @@ from pytest_device.auth.provider.model import Endpoint, FailureKind, SeenRequest
 from pytest_device.auth.provider.page import Page
 from pytest_device.auth.provider.state import OAuthError
 from pytest_device.body_limit import BodyLimitError, read_body_async
+from pytest_device.errors import hides_frames
 from pytest_device.serving import Failure, Journal
+
+__tracebackhide__ = hides_frames
 
 MAX_BODY_BYTES: Final = 64 * 1024
 _MISDIRECTED: Final = 421

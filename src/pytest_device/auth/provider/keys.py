@@ -11,7 +11,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, RSAKey
 
+from pytest_device.errors import hides_frames
 from pytest_device.secret_registry import SECRETS
+
+__tracebackhide__ = hides_frames
 
 _PRIVATE_PARTS: Final = ("d", "p", "q", "dp", "dq", "qi")
 """Members of a private RSA key in JSON (RFC 7518 section 6.3.2)."""

@@ -7,8 +7,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pytest_device import serving
 from pytest_device.auth.secret_values import learn_sent
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
 from pytest_device.secret_registry import SECRETS
+from pytest_device.spelling import hint, unknown
+
+__tracebackhide__ = hides_frames
 
 Endpoint: TypeAlias = Literal[
     "discovery", "authorize", "token", "revoke", "userinfo", "jwks", "end_session"
@@ -105,17 +108,16 @@ class Failure(serving.Failure):
     def __post_init__(self) -> None:
         serving.Failure.__post_init__(self)
         if self.endpoint not in ENDPOINTS:
-            raise AuthConfigError(
-                f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})"
-            )
+            raise AuthConfigError(unknown("endpoint", self.endpoint, ENDPOINTS))
         possible = [
             kind
             for kind in get_args(FailureKind)
             if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)
         ]
         if self.kind not in possible:
+            meant = hint(self.kind, possible)
             raise AuthConfigError(
-                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
+                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r}{meant} (available: {', '.join(possible)})"
             )
 
 

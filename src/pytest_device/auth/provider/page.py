@@ -5,6 +5,10 @@ from html import escape
 
 from starlette.responses import HTMLResponse
 
+from pytest_device.errors import hides_frames
+
+__tracebackhide__ = hides_frames
+
 _PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

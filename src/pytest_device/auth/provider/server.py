@@ -25,11 +25,14 @@ from pytest_device.auth.provider.sign_in import SignIn
 from pytest_device.auth.provider.state import Grants, Settings
 from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
-from pytest_device.errors import AuthConfigError, ConfigError
+from pytest_device.errors import AuthConfigError, ConfigError, hides_frames
 from pytest_device.serving import Journal, Service, app_of
+from pytest_device.spelling import closest, unknown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+__tracebackhide__ = hides_frames
 
 _T = TypeVar("_T")
 
@@ -96,10 +99,12 @@ class IdentityProvider(Service[Journal]):
     ) -> TokenResponse:
         """Sign a user in through the code flow, without a page, and return tokens, cached until stale or revoked.
 
-        The default client is the first one. Raises AuthConfigError for an unknown user or client, and the errors of the
-        code flow.
+        The default client is the first one. Raises AuthConfigError for an unknown user or client and for a misspelled
+        scope, and the errors of the code flow.
         """
-        return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
+        client = self.client(client_id)
+        _check_scopes(scopes, client)
+        return self._sign_in.tokens(self.user(user), client, scopes)
 
     @property
     def issuer(self) -> str:
@@ -232,9 +237,20 @@ def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     return found
 
 
+def _check_scopes(scopes: Sequence[str], client: Client) -> None:
+    """Raise AuthConfigError for a misspelled scope: the provider leaves out, silently, what it does not know."""
+    wanted = (
+        () if isinstance(scopes, str) else scopes
+    )  # refused later, with its own error
+    for scope in wanted:
+        if scope not in client.scopes and (near := closest(scope, client.scopes)):
+            raise AuthConfigError(
+                f"the client {client.client_id!r} has no scope {scope!r}: did you mean {near!r}? "
+                f"(available: {', '.join(client.scopes)})"
+            )
+
+
 def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
-        raise AuthConfigError(
-            f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})"
-        )
+        raise AuthConfigError(unknown(what, name, known))
     return known[name]

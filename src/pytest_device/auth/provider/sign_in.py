@@ -15,8 +15,11 @@ from pytest_device.errors import (
     TokenError,
     TransportError,
     UnexpectedReplyError,
+    hides_frames,
 )
 from pytest_device.redact import uses_tls
+
+__tracebackhide__ = hides_frames
 
 
 class SignIn:

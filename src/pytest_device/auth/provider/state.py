@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import Client, Lifetimes, ProviderClock, User
 from pytest_device.auth.request import derive_challenge
-from pytest_device.errors import AuthConfigError
+from pytest_device.errors import AuthConfigError, hides_frames
+
+__tracebackhide__ = hides_frames
 
 
 class OAuthError(Exception):

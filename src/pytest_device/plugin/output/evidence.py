@@ -161,6 +161,42 @@ class EvidenceTaker:
             item.user_properties.append(("device_artifacts", str(evidence.directory)))
         return evidence
 
+    def begin(
+        self, item: pytest.Item, files: Mapping[str, str], page: str | None
+    ) -> Evidence | None:
+        """Save files of a test that got no device, with what a local service shows about the session of ``page``.
+
+        Return None if there are none, or if they cannot be written.
+        """
+        evidence = Evidence(directory_of(item, self._settings))
+        shown: dict[str, bytes] = {}
+        if self._local_record and page:
+            shown = dict(self._local_record(page, evidence.miss))
+        if not (files or shown):
+            return None
+
+        try:
+            evidence.directory.mkdir(parents=True, exist_ok=True)
+            ignore_in_git(self._settings, item.config)
+            for name, content in shown.items():
+                self._write(evidence.directory / name, content, evidence)
+        except OSError as error:
+            self._reporter.note(not_saved(evidence.directory.parent, error))
+            return None
+
+        self.add(evidence, files)
+        item.user_properties.append(("device_artifacts", str(evidence.directory)))
+        return evidence
+
+    def add(self, evidence: Evidence, files: Mapping[str, str]) -> None:
+        """Save more files of a test, by name."""
+        try:
+            for name, text in files.items():
+                content = text.encode(errors="replace")
+                self._write(evidence.directory / name, content, evidence)
+        except OSError as error:
+            self._reporter.note(not_saved(evidence.directory.parent, error))
+
     def write(
         self,
         item: pytest.Item,

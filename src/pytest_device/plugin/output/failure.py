@@ -17,6 +17,14 @@ _CLIENTS: Final = frozenset(
     {"selenium", "appium", "urllib3", "httpx", "httpcore", _OURS}
 )
 """Packages whose frames don't help to understand a test; ``--full-trace`` shows them."""
+_BELOW_CLIENTS: Final = frozenset({"http", "socket", "ssl"})
+"""Modules of the standard library by which clients send: only their frames below one of a client are hidden."""
+
+
+def shows_all_frames(config: pytest.Config) -> bool:
+    """Return whether the user asked for whole tracebacks."""
+    # -p no:terminal removes the option.
+    return bool(config.getoption("fulltrace", default=False))
 
 
 def is_of_a_client(error: BaseException) -> bool:
@@ -32,11 +40,9 @@ def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
             frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS
         ):
             continue  # an error in this package: its frames explain it
-        one.__traceback__ = _without_clients(frames)
+        one.__traceback__ = _without_clients(frames[0][0])
         cause = one.__cause__ or one.__context__
-        if cause and _CLIENTS.issuperset(
-            package for _, package in _frames(cause.__traceback__)
-        ):
+        if cause and all(is_client for _, is_client in _marked(cause.__traceback__)):
             one.__cause__, one.__suppress_context__ = None, True
         message: object = getattr(one, "msg", None)
         if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
@@ -64,13 +70,21 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, st
         traceback = traceback.tb_next
 
 
-def _without_clients(frames: Sequence[tuple[TracebackType, str]]) -> TracebackType:
+def _marked(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, bool]]:
+    """Yield the frames, each with whether it is a client's, or of what a client sends by."""
+    is_below = False
+    for frame, package in _frames(traceback):
+        is_below = package in _CLIENTS or (is_below and package in _BELOW_CLIENTS)
+        yield frame, is_below
+
+
+def _without_clients(traceback: TracebackType) -> TracebackType:
     """Return a traceback without the frames of clients; if there are no others, keep one.
 
     Changes it in place, because pytest, its debugger and other reporters share it.
     """
-    kept = [frame for frame, package in frames if package not in _CLIENTS] or [
-        frames[0][0]
+    kept = [frame for frame, is_client in _marked(traceback) if not is_client] or [
+        traceback
     ]
     for frame, following in zip(kept, [*kept[1:], None], strict=True):
         frame.tb_next = following
@@ -87,14 +101,35 @@ def represent_briefly(error: pytest.ExceptionInfo[BaseException]) -> None:
     vars(error)["getrepr"] = brief
 
 
-def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-    """Return the error as its message only: a traceback through the plugin does not help users."""
-    message = without_pages(message)
+def message_only(
+    error: pytest.ExceptionInfo[BaseException], message: str, place: str = ""
+) -> Any:
+    """Return the error as its message only: a traceback through the plugin does not help users.
+
+    ``place`` is the line of the suite at which it was raised. The summary has the first line of the message.
+    """
+    lines = without_pages(message).splitlines()
     shown = error.getrepr(style="value", chain=False)
     if shown.reprcrash:
-        shown.reprcrash.message = message
-    shown.reprtraceback.reprentries[0].lines = message.splitlines()
+        shown.reprcrash.message = lines[0]
+    shown.reprtraceback.reprentries[0].lines = [*lines, place] if place else lines
     return shown
+
+
+def place_of(error: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> str:
+    """Return file and line of the suite's own call that raised an error; empty if the suite made none."""
+    for entry in reversed(error.traceback):
+        path, package = entry.path, _package(entry.frame.f_globals.get("__name__", ""))
+        if (
+            isinstance(path, Path)
+            and path.is_relative_to(config.rootpath)
+            and package not in _CLIENTS
+            and "site-packages" not in path.parts
+        ):
+            start = config.invocation_params.dir
+            shown = path.relative_to(start) if path.is_relative_to(start) else path
+            return f"{shown}:{entry.lineno + 1}: {error.typename}"
+    return ""
 
 
 def describe(
@@ -111,7 +146,8 @@ def describe(
     ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
     ``more`` are lines that the error does not have.
     """
-    if not (sessions or (page and has_pages)):  # nothing that its error does not say
+    # Else nothing that its error does not say.
+    if not (sessions or directory or (page and has_pages)):
         return ""
     requested = {
         name: (str(need.request.platform), str(need.request.type))

@@ -348,10 +348,20 @@ class Terminal:
     def pytest_terminal_summary(
         self, terminalreporter: "pytest.TerminalReporter"
     ) -> None:
-        """Write the receipt."""
+        """Write the receipt, which names the tests of errors that pytest has shown already."""
+        is_without = self._config.getoption("no_summary", default=False)
+        shows_errors = not is_without and self._config.getoption("tbstyle") != "no"
+        self._write_receipt(terminalreporter, with_causes=not shows_errors)
+
+    def _write_receipt(
+        self, terminalreporter: "pytest.TerminalReporter", *, with_causes: bool
+    ) -> None:
         lines: list[Line] = []
         if self._has_entries and not self._is_written:
-            lines = [*self.receipt.lines(), *self.run_report.lines()]
+            lines = [
+                *self.receipt.lines(with_causes=with_causes),
+                *self.run_report.lines(),
+            ]
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -379,7 +389,7 @@ class Terminal:
             self._config.pluginmanager.get_plugin("terminalreporter")
         )
         if reporter:
-            self.pytest_terminal_summary(reporter)
+            self._write_receipt(reporter, with_causes=True)
 
 
 class _BootTimes:

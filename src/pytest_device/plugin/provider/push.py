@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.center import NotificationCenter
 from pytest_device.notifications.content import PushMessage
 from pytest_device.notifications.push import (
@@ -21,6 +21,8 @@ from pytest_device.notifications.push import (
 from pytest_device.plugin.state import needs_of, single_value
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
+
+__tracebackhide__ = hides_frames
 
 LOCAL: Final = "chromium-cdp-"
 """UDID prefix of local devices with a notification center."""

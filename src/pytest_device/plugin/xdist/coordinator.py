@@ -1,7 +1,7 @@
 """The coordinator of a pytest-xdist run: what its workers share, their channels and their usage errors."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -207,6 +207,24 @@ class Coordinator:
         ):
             for channel in self._channels.values():
                 channel.send(Over(tuple(over)))
+
+    # Around plugins that run the test again.
+    @pytest.hookimpl(optionalhook=True, wrapper=True)
+    def pytest_handlecrashitem(
+        self, crashitem: str, report: pytest.TestReport
+    ) -> Generator[None, object, object]:
+        """Note a crash that no error reports, because the test runs again."""
+        result = yield
+        worker = escaped(str(vars(report)["node"].gateway.id))
+        if not report.failed and self._has_devices():
+            self._terminal.note(
+                f"worker {worker} crashed while running {crashitem}, which ran again"
+            )
+        return result
+
+    def _has_devices(self) -> bool:
+        plans = (channel.plan for channel in self._channels.values())
+        return any(plan and plan.has_devices() for plan in plans)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Worker) -> None:

@@ -100,7 +100,8 @@ class Program:
         self.task.cancel()
 
     def _last_output(self) -> str:
-        return f"; the end of its log:\n{self.output.tail}" if self.output.tail else ""
+        # On lines of their own: a client shows the first one, and keeps the others in a file.
+        return f"\nThe end of its log:\n{self.output.tail}" if self.output.tail else ""
 
 
 @dataclass(frozen=True, slots=True)

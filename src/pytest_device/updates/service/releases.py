@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from pytest_device.app.runtime import is_valid_runtime_version
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.updates.export import Export, ExportedFile, read_export
 from pytest_device.updates.protocol import UpdateRequest
 from pytest_device.updates.values import Update
+
+__tracebackhide__ = hides_frames
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pytest_device import serving
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import Service, app_of, check_public_url, need_extra
 from pytest_device.spec import VENDOR
+from pytest_device.spelling import unknown
 from pytest_device.updates.protocol import (
     Answer,
     Reply,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+__tracebackhide__ = hides_frames
 
 Door: TypeAlias = Literal["manifest", "asset"]
 FailureKind: TypeAlias = Literal[
@@ -80,9 +83,7 @@ class Journal(serving.Journal):
         """Make upcoming requests fail. Raises ConfigError for a failure that the endpoint doesn't support."""
         doors = _DOORS.get(kind)
         if doors is None:
-            raise ConfigError(
-                f"{kind!r} is not a failure of the update service: use one of {', '.join(_DOORS)}"
-            )
+            raise ConfigError(unknown("failure of the update service", kind, _DOORS))
         if door is not None and door not in doors:
             raise ConfigError(
                 f"{kind!r} does not apply to {door!r}: use on={doors[0]!r}"
