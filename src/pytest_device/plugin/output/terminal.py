@@ -366,9 +366,9 @@ class Terminal:
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
-            self._write_receipt(terminalreporter, lines)
+            self._write_lines(terminalreporter, lines)
 
-    def _write_receipt(
+    def _write_lines(
         self, reporter: "pytest.TerminalReporter", lines: "Sequence[Line]"
     ) -> None:
         """Write the lines of the receipt; in CI, long details are collapsed, but never what is wrong."""
