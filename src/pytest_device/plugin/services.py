@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
+    from pytest_device.app.vendor import VendorProfile
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
@@ -48,11 +49,20 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``."""
-    from pytest_device.auth.provider import Client
+def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, Any]":
+    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
 
-    return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
+    The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``.
+    """
+    from pytest_device.auth.provider import Client
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import project_of
+
+    settings_of(request.config)  # loads the project
+    project = project_of(request.config)
+    schemes = project.schemes() if project else ()
+    own = [f"{one}://{path}" for one in schemes for path in ("redirect", "")]
+    return {"clients": [Client("app", ["http://127.0.0.1/callback", *own])]}
 
 
 @pytest.fixture(scope="session")
@@ -95,21 +105,25 @@ def device_update_settings() -> "Mapping[str, Any]":
 
 @pytest.fixture
 def device_update_service(
-    device_update_settings: "Mapping[str, Any]",
+    request: pytest.FixtureRequest, device_update_settings: "Mapping[str, Any]"
 ) -> "Generator[DeviceUpdateService]":
-    """Provide a new, empty update service on this machine."""
+    """Provide a new, empty update service on this machine, for apps with the vendor's profile of the settings."""
     from pytest_device.updates.service import DeviceUpdateService
 
-    with DeviceUpdateService(**device_update_settings) as service:
+    given: dict[str, Any] = {
+        "vendor": _profile(request.config),
+        **device_update_settings,
+    }
+    with DeviceUpdateService(**given) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
-def device_push_endpoint() -> "Generator[PushEndpoint]":
+def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
 
-    with PushEndpoint() as endpoint:
+    with PushEndpoint(vendor=_profile(request.config)) as endpoint:
         yield endpoint
 
 
@@ -147,6 +161,13 @@ def device_notifications(
     from pytest_device.plugin.provider.push import center_of
 
     return center_of(request.node, device_notification_settings)
+
+
+def _profile(config: pytest.Config) -> "VendorProfile":
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import vendor_profile
+
+    return vendor_profile(settings_of(config))
 
 
 @contextmanager

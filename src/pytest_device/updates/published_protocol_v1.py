@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
@@ -53,10 +53,10 @@ def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
 
 
 class PublishedProtocolV1:
-    """The adapter; ``vendor`` is the vendor word in header names."""
+    """The adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
 
-    def __init__(self, vendor: str = VENDOR) -> None:
-        self._prefix = Vendor(vendor).word
+    def __init__(self, vendor: VendorProfile | str = VENDOR) -> None:
+        self._profile = profile_of(vendor)
 
     def request_headers(self, request: UpdateRequest) -> dict[str, str]:
         """Return the request headers that an app sends."""
@@ -170,7 +170,7 @@ class PublishedProtocolV1:
         return Signature.valid(certificate)
 
     def _name(self, name: str) -> str:
-        return f"{self._prefix}-{name}"
+        return self._profile.header(name)
 
     def _required(self, headers: Mapping[str, str], name: str) -> str:
         return headers.get(self._name(name)) or refuse(
@@ -178,8 +178,8 @@ class PublishedProtocolV1:
         )
 
 
-def published_protocol_v1(vendor: str = VENDOR) -> PublishedProtocolV1:
-    """Return the adapter; ``vendor`` is the vendor word in header names."""
+def published_protocol_v1(vendor: VendorProfile | str = VENDOR) -> PublishedProtocolV1:
+    """Return the adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
     return PublishedProtocolV1(vendor)
 
 

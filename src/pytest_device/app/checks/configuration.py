@@ -45,14 +45,12 @@ _OF_PATHS = "-._~!$&'()*+,;=:@"
 """Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
-def check_configuration(
-    project: Project, sdk: int | None, project_id_path: str = ""
-) -> Iterator[Finding]:
+def check_configuration(project: Project, sdk: int | None) -> Iterator[Finding]:
     """Yield findings about the app config, checked against an SDK version's reference."""
     version = sdk or project.sdk_major or NEWEST_SDK
     yield from _keys(project, project.config, (), version)
     yield from _whole(project)
-    yield from _identity(project, project_id_path)
+    yield from _identity(project)
     yield from _runtime_versions(project)
     yield from _updates(project, version)
     yield from _files_and_libraries(project)
@@ -150,7 +148,7 @@ def _whole(project: Project) -> Iterator[Finding]:
             "config-ignored-key",
             config_path(project),
             warning,
-            f"move them below {project.vendor.word}",
+            f"move them below {project.vendor.key}",
         )
     if project.static:
         for trail in project.static.duplicates:
@@ -173,7 +171,7 @@ def _whole(project: Project) -> Iterator[Finding]:
         )
 
 
-def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
+def _identity(project: Project) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.word)
     major = (installed or "").partition(".")[0]
     if installed and project.sdk_version not in (
@@ -190,11 +188,9 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
         fix = "use letters, digits and hyphens: it is part of URLs"
         yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
-    identifier = project.project_id(project_id_path)
-    if identifier is not None and not _is_uuid(identifier):
-        trail = tuple(
-            (project_id_path or f"extra.{project.vendor.word}.projectId").split(".")
-        )
+    identifier = project.project_id()
+    if identifier is not None and not is_uuid(identifier):
+        trail = tuple(project.vendor.project_id_path.split("."))
         yield in_config(
             project,
             "config-project-id",
@@ -204,7 +200,8 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
         )
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID in its canonical form."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:
@@ -219,7 +216,7 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
     ):
         value = at(project.config, *trail)
         if isinstance(value, str) and not is_valid_runtime_version(
-            value, vendor=project.vendor.word
+            value, vendor=project.vendor
         ):
             what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
             yield in_config(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pytest_device import serving
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError
 from pytest_device.serving import Service, app_of, need_extra
 from pytest_device.spec import VENDOR
@@ -122,8 +123,8 @@ class DeviceUpdateService(Service[Journal]):
     """An update service on this machine; use it as a context manager, or serve its ``app`` elsewhere.
 
     ``signing`` signs the replies. ``public_url`` is the address at which remote devices reach the service, for example
-    through a tunnel. ``device_header`` is the request header that identifies devices (default: ``vendor-client-id``; if
-    a request lacks it, its user agent and address).
+    through a tunnel. ``vendor`` is the vendor's profile, or only its word. ``device_header`` is the request header that
+    identifies devices (default: the profile's ``client_id_header``; if a request lacks it, its user agent and address).
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class DeviceUpdateService(Service[Journal]):
         *,
         signing: CodeSigning | None = None,
         protocol: UpdateProtocol | None = None,
-        vendor: str = VENDOR,
+        vendor: VendorProfile | str = VENDOR,
         public_url: str | None = None,
         device_header: str = "",
         port: int = 0,
@@ -146,8 +147,9 @@ class DeviceUpdateService(Service[Journal]):
             validate_certificate(signing.certificate, signing.private_key)
         super().__init__(Journal(), port)
         self._signing = signing
-        self._protocol = protocol or published_protocol_v1(vendor)
-        self._device_header = device_header or f"{vendor}-client-id"
+        profile = profile_of(vendor)
+        self._protocol = protocol or published_protocol_v1(profile)
+        self._device_header = device_header or profile.client_id_header
         self._clock = clock
         self._releases = Releases()
         self._public_url = public_url
