@@ -45,11 +45,11 @@ def test_the_services_of_a_run_answer_the_clients_of_its_vendor(
             reply = httpx.get(device_update_service.url, headers=request_["headers"])
             assert reply.status_code == 200, reply.text
             assert reply.headers["acme-protocol-version"] == "1"
-            seen = device_update_service.requests[0]
+            [seen] = device_update_service.requests
             wanted = request_["seen"]
-            assert {name: getattr(seen, name) for name in ("device", "platform", "runtime_version")} == {
-                name: wanted[name] for name in ("device", "platform", "runtime_version")
-            }
+            found = {name: getattr(seen, name) for name in wanted}
+            assert found == {**wanted, "failed_update_ids": tuple(wanted["failed_update_ids"])}
+            assert device_update_service.devices == (wanted["device"],)
 
         def test_push(device_push_endpoint):
             known = REQUESTS["push"]

@@ -69,6 +69,10 @@ class SeenRequest:
     runtime_version: str = ""
     channel: str = ""
     current_update_id: str | None = None
+    fatal_error: str = ""
+    """The error that ended the app's last launch, as the app reports it; empty if none did."""
+    failed_update_ids: tuple[str, ...] = ()
+    """The updates that recently failed to launch on the device, as the app reports them."""
     failure: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
@@ -98,6 +102,10 @@ class Journal(serving.Journal):
             for kind in _DOORS
             if (failure := self.take_failure(door, kind))
         }
+
+    def devices(self) -> tuple[str, ...]:
+        """Return the devices whose app sent a request, in the order of their first one."""
+        return tuple(dict.fromkeys(one.device for one in self.of(SeenRequest)))
 
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""
@@ -175,6 +183,11 @@ class DeviceUpdateService(Service[Journal]):
         return self._journal.of(SeenRequest)
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices whose app sent a request, each once, by the ID of its installation."""
+        return self._journal.devices()
+
+    @property
     def polling_devices(self) -> tuple[str, ...]:
         """Devices whose app polls for updates in a tight loop, which hosted services may rate-limit."""
         return self._journal.polling()
@@ -228,12 +241,48 @@ class DeviceUpdateService(Service[Journal]):
 
         ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
+        return self._wait(
+            lambda one: device in ("", one.device) and answer in ("", one.answer),
+            f"request with the answer {answer!r}" if answer else "request",
+            timeout_seconds,
+            after,
+        )
 
-        def found() -> SeenRequest | None:
-            seen = (one for one in self.requests[after:] if device in ("", one.device))
-            return next((one for one in seen if answer in ("", one.answer)), None)
+    def wait_for_crash(
+        self,
+        update_id: str = "",
+        *,
+        device: str = "",
+        timeout_seconds: float = 10.0,
+        after: int = 0,
+    ) -> SeenRequest:
+        """Wait for a request whose app reports that it crashed at launch, or that an update failed to launch.
 
-        request = self._journal.wait_until(found, timeout_seconds)
+        ``update_id`` waits for the report that this update failed. ``after`` and ``device`` are those of
+        `wait_for_request`. Raises TimeoutError listing the last requests.
+        """
+
+        def reports_crash(one: SeenRequest) -> bool:
+            if device not in ("", one.device):
+                return False
+            if update_id:
+                return update_id.lower() in map(str.lower, one.failed_update_ids)
+            return bool(one.fatal_error or one.failed_update_ids)
+
+        what = f"report that update {update_id} failed" if update_id else "crash report"
+        return self._wait(reports_crash, what, timeout_seconds, after)
+
+    def _wait(
+        self,
+        is_wanted: Callable[[SeenRequest], bool],
+        what: str,
+        timeout_seconds: float,
+        after: int,
+    ) -> SeenRequest:
+        request = self._journal.wait_until(
+            lambda: next(filter(is_wanted, self.requests[after:]), None),
+            timeout_seconds,
+        )
         if request is None:
             last = (
                 ", ".join(
@@ -242,9 +291,8 @@ class DeviceUpdateService(Service[Journal]):
                 )
                 or "nothing"
             )
-            wanted = f" with the answer {answer!r}" if answer else ""
             raise TimeoutError(
-                f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}"
+                f"no {what} within {timeout_seconds:g} s; the service last saw: {last}"
             )
         return request
 
@@ -290,6 +338,8 @@ class DeviceUpdateService(Service[Journal]):
             runtime_version=asked.runtime_version,
             channel=asked.channel or "",
             current_update_id=asked.current_update_id,
+            fatal_error=asked.fatal_error,
+            failed_update_ids=asked.failed_update_ids,
         )
         return await self._answered(seen, reply, failures)
 
