@@ -157,7 +157,7 @@ def device_notification_settings() -> "Mapping[str, Any]":
 def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
-    """Provide an in-memory notification center for the platform of the test's device or of the settings."""
+    """Provide the dates and rules of notifications on the platform of the device or settings; it runs no app."""
     from pytest_device.plugin.provider.push import center_of
 
     return center_of(request.node, device_notification_settings)

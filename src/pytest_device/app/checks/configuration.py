@@ -4,6 +4,7 @@ import difflib
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from pytest_device.app.checks.finding import (
     missing_file,
 )
 from pytest_device.app.document import Json, Object, at, object_at, text_at
-from pytest_device.app.keys import KEYS, setting
+from pytest_device.app.keys import BACKEND, KEYS, setting
 from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
 from pytest_device.app.sections import NEWEST_SDK, Key
@@ -61,13 +62,25 @@ def _keys(
 ) -> Iterator[Finding]:
     for name, value in section.items():
         trail = (*above, name)
-        key = KEYS.get(".".join(trail))
+        key = _key_at(trail)
         if key is None:
             yield from _unknown(project, trail)
+            if trail[:-1] == BACKEND and isinstance(value, dict):
+                yield from _keys(project, value, trail, sdk)
             continue
         yield from _known(project, key, value, sdk)
         if isinstance(value, dict):
             yield from _keys(project, value, trail, sdk)
+
+
+def _key_at(trail: tuple[str, ...]) -> Key | None:
+    """Return the key at a trail; the settings of the backend service are in an object of any name."""
+    key = KEYS.get(".".join(trail))
+    in_backend = len(trail) > len(BACKEND) + 1 and trail[: len(BACKEND)] == BACKEND
+    if key is None and in_backend:
+        known = KEYS.get(".".join((*BACKEND, *trail[len(BACKEND) + 1 :])))
+        return known and replace(known, name=".".join(trail))
+    return key
 
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
@@ -132,7 +145,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
             f"is deprecated, {key.deprecated}",
             _FIX_DELETE,
         )
-    elif key.older:
+    elif key.older and not key.in_new_projects:
         yield in_config(
             project,
             "config-older-key",
