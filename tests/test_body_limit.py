@@ -16,7 +16,6 @@ from pytest_device.notifications.endpoint import (
     MAX_REQUEST_BYTES,
     PushEndpoint,
 )
-from pytest_device.notifications.tokens import PATH
 
 
 async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -87,7 +86,7 @@ def test_the_push_endpoint_reads_no_request_that_is_too_large() -> None:
     request = json.dumps(fields).encode()
 
     with PushEndpoint() as endpoint:
-        url = f"{endpoint.base_url}{PATH}"
+        url = endpoint.token_url
         largest = httpx.post(url, content=request.ljust(MAX_REQUEST_BYTES))
         larger = httpx.post(url, content=request.ljust(MAX_REQUEST_BYTES + 1))
 

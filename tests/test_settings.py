@@ -17,7 +17,6 @@ _TEXTS = (
     Options.artifacts_dir,
     Options.report,
     Options.report_run,
-    Options.project_id_path,
     Options.identifier,
     Options.avd,
     Options.simulator,
@@ -102,6 +101,14 @@ GOOD = {
     "minute_rounding": ("session", "session"),
     "tunnel": ("tunnel http {port}", "tunnel http {port}"),
     "vendor": ("acme", "acme"),
+    "vendor_key": ("maker", "maker"),
+    "vendor_environment_prefix": ("MAKER_", "MAKER_"),
+    "vendor_header_prefix": ("Maker-", "Maker-"),
+    "vendor_client_id_header": ("Maker-Client-ID", "Maker-Client-ID"),
+    "vendor_client_scheme": ("mk", "mk"),
+    "vendor_push_path": ("push/token", "push/token"),
+    "vendor_push_reply_key": ("token", "token"),
+    "vendor_token_type": ("mk", "mk"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""
 

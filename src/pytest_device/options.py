@@ -393,8 +393,9 @@ class Options:
     )
     project_id_path: Option[str | None] = Option(
         None,
-        "where the app config has the project's UUID (default: extra.vendor.projectId)",
-        "text",
+        "where the app config has the project's UUID (default: extra.WORD.projectId)",
+        "vendor_field",
+        "project_id_path",
     )
     identity_scope = Option(
         "worker",
@@ -409,7 +410,59 @@ class Options:
         "tunnel",
         metavar="COMMAND",
     )
-    vendor = Option("vendor", "vendor prefix in API fields (vendorGo)", "word")
+    vendor = Option(
+        "vendor",
+        "the vendor's word: prefix of API fields (vendorGo), and default of the names below",
+        "word",
+    )
+    vendor_key: Option[str | None] = Option(
+        None,
+        "top-level key of the app config, and of its section in package.json (default: WORD)",
+        "vendor_field",
+        "key",
+    )
+    vendor_environment_prefix: Option[str | None] = Option(
+        None,
+        "prefix of the vendor's environment variables (default: WORD_, in capitals)",
+        "vendor_field",
+        "environment_prefix",
+    )
+    vendor_header_prefix: Option[str | None] = Option(
+        None,
+        "prefix of the headers of update requests (default: WORD-)",
+        "vendor_field",
+        "header_prefix",
+    )
+    vendor_client_id_header: Option[str | None] = Option(
+        None,
+        "header in which the updates library sends the ID of its installation (default: WORD-client-id)",
+        "vendor_field",
+        "client_id_header",
+    )
+    vendor_client_scheme: Option[str | None] = Option(
+        None,
+        "URL scheme of the development client (default: WORDgo)",
+        "vendor_field",
+        "client_scheme",
+    )
+    vendor_push_path: Option[str | None] = Option(
+        None,
+        "path of the request for a push token (default: push/getWordPushToken)",
+        "vendor_field",
+        "push_path",
+    )
+    vendor_push_reply_key: Option[str | None] = Option(
+        None,
+        "key of the token in the reply to that request (default: WORDPushToken)",
+        "vendor_field",
+        "push_reply_key",
+    )
+    vendor_token_type: Option[str | None] = Option(
+        None,
+        "type of the push service's tokens (default: WORD)",
+        "vendor_field",
+        "token_type",
+    )
 
 
 OPTIONS: Final[tuple[Option[Any], ...]] = tuple(

@@ -3,6 +3,7 @@
 Each raises ValueError with the rule that a text breaks, those of services' addresses ConfigError.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -19,6 +20,7 @@ from pytest_device.spec import (
     IDLE_MIN_MINUTES,
     OMITTED_VALUES,
     REQUESTABLE_SESSION_TYPES,
+    VENDOR_FIELDS,
     Platform,
     SessionType,
     Share,
@@ -199,6 +201,12 @@ def words(text: str) -> tuple[str, ...]:
 def word(text: str) -> str:
     is_word = text.isascii() and text.isalpha() and text.islower()
     return _parsed(text, "lowercase letters only", str, lambda _: is_word)
+
+
+def vendor_field(text: str, name: str) -> str:
+    """Return a field of the vendor's profile."""
+    pattern, rule = VENDOR_FIELDS[name]
+    return _parsed(text, rule, str, lambda text: re.fullmatch(pattern, text))
 
 
 def address(url: str) -> str:

@@ -2,10 +2,42 @@
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 VENDOR: Final = "vendor"
 """Vendor prefix in the document's field names (``vendorGo``); accounts may have their own, which is a setting."""
+
+
+class NameRule(NamedTuple):
+    """What a name may look like: a pattern, and the same as a rule for messages."""
+
+    pattern: str
+    rule: str
+
+
+_HEADER: Final = "letters, digits and hyphens"
+VENDOR_FIELDS: Final[Mapping[str, NameRule]] = {
+    "key": NameRule(r"[A-Za-z][\w-]*", "a key of letters, digits, _ and -"),
+    "environment_prefix": NameRule(
+        r"[A-Za-z_][A-Za-z0-9_]*_", "letters, digits and _, and end in _"
+    ),
+    "header_prefix": NameRule(r"[A-Za-z][A-Za-z0-9-]*-", f"{_HEADER}, and end in -"),
+    "client_id_header": NameRule(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?", _HEADER),
+    "client_scheme": NameRule(
+        r"[a-z][a-z0-9+.-]*",
+        "a lowercase letter, then lowercase letters, digits, +, . and -",
+    ),
+    "project_id_path": NameRule(
+        r"[\w$-]+(\.[\w$-]+)*",
+        "keys with dots between them, such as extra.acme.projectId",
+    ),
+    "push_path": NameRule(
+        r"[\w~-][\w.~-]*(/[\w~-][\w.~-]*)*", "a path without a slash at its ends"
+    ),
+    "push_reply_key": NameRule(r"[A-Za-z]\w*", "a key of letters, digits and _"),
+    "token_type": NameRule(r"[a-z]\w*", "a word that begins with a lowercase letter"),
+}
+"""The names that contain the vendor's word, or another, in the documentation of the client libraries."""
 
 
 class Platform(StrEnum):

@@ -151,7 +151,8 @@ def test_references_are_expanded(
 
 
 @pytest.mark.parametrize(
-    ("own", "value"), [("", "/p"), ("a$B", "a$B/p"), ("$A", "$A/p"), ("${B", "${B/p")]
+    ("own", "value"),
+    [("", "file/p"), ("a$B", "a$B/p"), ("$A", "$A/p"), ("${B", "${B/p")],
 )
 def test_a_variable_of_the_process_is_taken_as_it_is(
     own: str, value: str, tmp_path: Path

@@ -1,6 +1,7 @@
 """The keys of the app config: each row of the document's table, with good and bad values."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,8 +66,45 @@ def test_some_defaults_depend_on_other_values() -> None:
         == "#00000088"
     )
     assert [
-        setting({}, "updates.enableBsdiffPatchSupport", sdk) for sdk in (54, 58)
-    ] == [False, True]
+        setting({}, "updates.enableBsdiffPatchSupport", sdk)
+        for sdk in (54, 55, 56, 57, 58)
+    ] == [False, None, None, True, True]
+
+
+BACKEND: Final = {
+    "apiKey": "k",
+    "authDomain": "d",
+    "databaseURL": "u",
+    "projectId": "p",
+    "storageBucket": "s",
+    "messagingSenderId": "m",
+    "appId": "i",
+    "measurementId": "x",
+}
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_the_backend_settings_of_the_web_are_known_in_an_object_of_any_name(
+    name: str, tmp_path: Path
+) -> None:
+    config = {"web": {"config": {"backend": BACKEND}}}
+    typed = load_project(put(tmp_path, project_files(config))).app_config().web.config
+
+    attribute = re.sub(r"URL|[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    assert getattr(typed, attribute) == BACKEND[name]
+    assert "config-type" in _found(tmp_path, f"web.config.backend.{name}", 1)
+
+
+def test_a_new_project_has_no_notes_on_older_keys(tmp_path: Path) -> None:
+    config = {
+        "newArchEnabled": True,
+        "web": {"output": "static", "favicon": "f.png"},
+        "experiments": {"typedRoutes": True, "reactCompiler": True},
+    }
+
+    findings = check(load_project(put(tmp_path, project_files(config))))
+
+    assert [one.rule for one in findings if one.status == "failed"] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.app import check, load_project
+from pytest_device.app import VendorProfile, check, load_project
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
@@ -111,12 +111,13 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
 
 def test_the_project_identifier_can_be_elsewhere(tmp_path: Path) -> None:
     config = {"extra": {"vendor": {"projectId": "a"}, "mine": "b"}}
-    project = load_project(put(tmp_path, project_files(config)))
-    assert (
-        project.project_id(),
-        project.project_id("extra.mine"),
-        project.project_id("x.y"),
-    ) == ("a", "b", None)
+    put(tmp_path, project_files(config))
+
+    def found(path: str) -> str | None:
+        profile = VendorProfile(project_id_path=path)
+        return load_project(tmp_path, vendor=profile).project_id()
+
+    assert (found(""), found("extra.mine"), found("x.y")) == ("a", "b", None)
 
 
 def test_another_vendor_reads_its_own_names(tmp_path: Path) -> None:

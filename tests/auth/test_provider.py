@@ -1,5 +1,8 @@
 """The provider's interfaces: its page, its refusals, and what a test can see and control."""
 
+import base64
+from urllib.parse import quote_plus
+
 import httpx
 import pytest
 
@@ -312,3 +315,33 @@ def test_an_invalid_provider_setup_is_refused(provider: IdentityProvider) -> Non
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])
     with pytest.raises(AuthConfigError, match=r"unknown user 'eve' \(available: ada\)"):
         IdentityProvider(users=[User("ada")], clients=[], automatic_user="eve")
+
+
+SECRET = "s p~é/+%"
+"""The secret of the client ``server``."""
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        f"server:{quote_plus(SECRET)}".encode(),
+        f"server:{SECRET}".encode(),
+        f"server:{SECRET}".encode("latin-1"),
+    ],
+    ids=["encoded", "raw", "raw_latin_1"],
+)
+def test_a_client_may_send_its_secret_raw(
+    provider: IdentityProvider, http: httpx.Client, credentials: bytes
+) -> None:
+    def status(sent: bytes) -> int:
+        header = f"Basic {base64.b64encode(sent).decode()}"
+        reply = http.post(
+            f"{provider.issuer}/revoke",
+            data={"token": "unknown"},
+            headers={"Authorization": header},
+        )
+        return reply.status_code
+
+    assert status(credentials) == 200
+    assert status(credentials + b"x") == 401
+    assert status(credentials.replace(b"server", b"other")) == 401

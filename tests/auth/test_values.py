@@ -147,6 +147,35 @@ def test_tokens_in_a_redirect_are_returned_unless_it_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("1600.5", 1600.5), ("1600", 1600), ("1600.0", 1600)]
+)
+def test_a_fraction_of_the_lifetime_is_kept(given: str, seconds: float) -> None:
+    found = auth.AuthRequest(APP).parse_return_url(
+        f"myapp://redirect#access_token=a&expires_in={given}&state=s"
+    )
+
+    assert found.authentication
+    assert found.authentication.expires_in == seconds
+    assert auth.TokenResponse.is_token_fresh(
+        {"accessToken": "a", "expiresIn": float(given), "issuedAt": 0},
+        0,
+        now=seconds - 0.25,
+    )
+
+
+@pytest.mark.parametrize("given", ["abc", "nan", "1e999"])
+def test_a_malformed_response_is_a_result_of_type_error(given: str) -> None:
+    found = auth.AuthRequest(APP).parse_return_url(
+        f"myapp://redirect#access_token=a&expires_in={given}&state=s"
+    )
+
+    assert found.error
+    assert (found.type, found.authentication) == ("error", None)
+    assert found.error.code == "malformed_response"
+    assert f"expires_in {given!r}" in (found.error.description or "")
+
+
 def test_a_response_without_state_is_refused_even_if_the_request_has_none() -> None:
     result = auth.AuthRequest({**APP, "state": ""}).parse_return_url(
         "myapp://redirect?code=c"

@@ -11,6 +11,7 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 
 from pytest_device import ConfigError
+from pytest_device.app import VendorProfile
 from pytest_device.updates import (
     LaunchModel,
     Offer,
@@ -414,3 +415,60 @@ def test_the_model_follows_the_service(
     service.roll_back_to_embedded(runtime_version="1.0")
     model, _ = model.fetch(offered(model))
     assert model.reload()[0].running == model.embedded
+
+
+def test_a_crash_that_an_app_reports_can_be_waited_for(
+    service: DeviceUpdateService, http: httpx.Client
+) -> None:
+    failed = "f6a6a4a8-1f20-4e5e-8a4d-0f2f8f1f5d11"
+    ask(service, http)
+    asking = threading.Thread(
+        target=lambda: ask(
+            service,
+            http,
+            fatal_error="no bundle",
+            recent_failed_update_ids=f'"{failed}"',
+            client_id="a",
+        )
+    )
+    asking.start()
+
+    seen = service.wait_for_crash()
+    asking.join()
+
+    assert (seen.fatal_error, seen.failed_update_ids) == ("no bundle", (failed,))
+    assert service.wait_for_crash(failed.upper(), device="a") == seen
+    with pytest.raises(TimeoutError, match="no crash report within"):
+        service.wait_for_crash(device="b", timeout_seconds=0.01)
+    with pytest.raises(TimeoutError, match="no report that update x failed"):
+        service.wait_for_crash("x", timeout_seconds=0.01)
+
+
+def test_devices_are_counted_by_the_header_of_the_profile(http: httpx.Client) -> None:
+    profile = VendorProfile("acme", client_id_header="forge-client-id")
+    with DeviceUpdateService(vendor=profile) as service:
+        for device in ("a", "b", "a"):
+            headers = {
+                "acme-protocol-version": "1",
+                "acme-platform": "ios",
+                "acme-runtime-version": "1.0",
+                "Forge-Client-ID": device,
+            }
+            assert http.get(service.url, headers=headers).status_code == 200
+
+        assert service.devices == ("a", "b")
+
+
+@pytest.mark.parametrize("value", ['"a', "1, 2", "a=1", "(" * 9000])
+def test_a_malformed_list_of_failed_updates_is_refused(
+    service: DeviceUpdateService, http: httpx.Client, value: str
+) -> None:
+    assert ask(service, http, recent_failed_update_ids=value).status_code == 400
+    assert service.requests[0].status == 400
+
+
+def test_the_adapter_writes_what_it_reads_of_a_crash() -> None:
+    protocol = published_protocol_v1()
+    request = UpdateRequest("ios", "1.0", fatal_error="x", failed_update_ids=("a", "b"))
+
+    assert protocol.read_request(protocol.request_headers(request)) == request

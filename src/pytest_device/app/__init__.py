@@ -25,3 +25,4 @@ from pytest_device.app.runtime import (
 from pytest_device.app.runtime import is_valid_scheme as is_valid_scheme
 from pytest_device.app.runtime import resolve_runtime_version as resolve_runtime_version
 from pytest_device.app.sections import AppConfig as AppConfig
+from pytest_device.app.vendor import VendorProfile as VendorProfile

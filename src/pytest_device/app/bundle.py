@@ -112,8 +112,7 @@ def inspect_bundle(
 
 def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]]:
     """Return the public and the other variables of all environment files, with every value they have."""
-    word = project.vendor.word
-    modes = [load_env(project.root, mode, {}, vendor=word) for mode in MODES]
+    modes = [load_env(project.root, mode, {}, vendor=project.vendor) for mode in MODES]
     loaded = {pair for env in modes for pair in env.from_files().items()} | set(
         project.env.from_files().items()
     )

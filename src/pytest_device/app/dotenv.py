@@ -85,13 +85,16 @@ def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     Raises ConfigError for circular or unclosed references, and for values longer than a million characters.
     """
     values = dict(parsed)
+    referenced = dict(parsed)  # what a reference finds
     for name, value in parsed.items():
         own = environ.get(name)  # taken as it is, also if it is empty or contains a $
-        values[name] = (
-            _Expansion(values, environ).of(value, (name,)).replace("\\$", "$")
-            if own is None
-            else own
-        )
+        if own is None:
+            text = _Expansion(referenced, environ).of(value, (name,))
+            values[name] = referenced[name] = text.replace("\\$", "$")
+        else:
+            values[name] = own
+            # An empty variable hides its value in the files, but not from references.
+            referenced[name] = own or value
     return values
 
 

@@ -9,10 +9,11 @@ from typing import Final
 
 from pytest_device.app.dotenv import Assignment, assignments, expanded
 from pytest_device.app.files import read_existing
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError
 from pytest_device.redact import named_secrets
 from pytest_device.secret_registry import MIN_LENGTH, SECRETS
+from pytest_device.spec import VENDOR
 
 MODES: Final = ("development", "test", "production")
 
@@ -126,7 +127,7 @@ def load_env(
     mode: str | None = "development",
     environ: Mapping[str, str] | None = None,
     *,
-    vendor: str = "vendor",
+    vendor: VendorProfile | str = VENDOR,
     refused: Iterable[str] = (),
 ) -> EnvResult:
     """Return the environment of a project in a mode, without changing ``os.environ``.
@@ -135,7 +136,7 @@ def load_env(
     ProjectError for a file that can't be read.
     """
     environ = os.environ if environ is None else environ
-    names = Vendor(vendor)
+    names = profile_of(vendor)
     if environ.get(names.variable("NO_DOTENV"), "").lower() in _ON:
         return EnvResult((), (), (), dict(environ))
     files = env_files(mode)
@@ -162,7 +163,7 @@ def load_env(
     return result
 
 
-def _learn(values: Mapping[str, str], vendor: Vendor) -> None:
+def _learn(values: Mapping[str, str], vendor: VendorProfile) -> None:
     """Register the secrets among variables; public ones are in every copy of the app."""
     private = (
         (name, value)
@@ -194,25 +195,34 @@ def _unusual(mode: str | None) -> Iterator[str]:
         yield f"{given}: development code may run in production"
 
 
-def _ordered(found: Iterable[Assignment], vendor: Vendor) -> Iterator[tuple[str, str]]:
+def _ordered(
+    found: Iterable[Assignment], vendor: VendorProfile
+) -> Iterator[tuple[str, str]]:
     last = {one.name: one.value for one in found}
     return iter(
         sorted(
             last.items(),
-            key=lambda item: (not item[0].startswith(vendor.prefix), item[0]),
+            key=lambda item: (
+                not item[0].startswith(vendor.environment_prefix),
+                item[0],
+            ),
         )
     )
 
 
 def _check(
     found: Mapping[str, list[Assignment]],
-    vendor: Vendor,
+    vendor: VendorProfile,
     refused: frozenset[str],
     environ: Mapping[str, str],
 ) -> None:
     unsafe = vendor.variable("UNSAFE_DOTENV_KEYS")
     allowed = {one.strip() for one in environ.get(unsafe, "").split(",")}
-    internal = {vendor.variable("NO_DOTENV"), unsafe, f"__{vendor.prefix}ENV_LOADED"}
+    internal = {
+        vendor.variable("NO_DOTENV"),
+        unsafe,
+        f"__{vendor.environment_prefix}ENV_LOADED",
+    }
 
     def problem(file: str, one: Assignment) -> str | None:
         if "\0" in f"{one.name}{one.value}":

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from pytest_device.app.script import Scanner, Token
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
+from pytest_device.spec import VENDOR
 
 Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
@@ -41,7 +42,7 @@ def inlined_public(
     server: bool = False,
     node_module: bool = False,
     base_url: str = "",
-    vendor: str = "vendor",
+    vendor: VendorProfile | str = VENDOR,
 ) -> list[EnvRead]:
     """Return the reads of ``process.env``: ``inlined`` with the value, ``undefined`` or ``kept``.
 
@@ -49,7 +50,7 @@ def inlined_public(
     """
     if "process" not in source:
         return []
-    rules = _Rules(Vendor(vendor), values, mode, server or node_module, base_url)
+    rules = _Rules(profile_of(vendor), values, mode, server or node_module, base_url)
     starts = [0, *(found.end() for found in re.finditer("\n", source))]
     reads: list[EnvRead] = []
     for read in _reads(tuple(Scanner(source).tokens())):
@@ -79,7 +80,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    vendor: Vendor
+    vendor: VendorProfile
     values: Mapping[str, str]
     mode: str
     elsewhere: bool

@@ -82,28 +82,51 @@ def _kinds(parts: list[Any]) -> tuple[str, ...]:
                  for one in parts)  # fmt: skip
 
 
+_NO_PARENT: Final = Key()
+
+
 def _keys(
-    section: type[Section], above: str = "", *, older: bool = False
+    section: type[Section], above: str = "", parent: Key = _NO_PARENT
 ) -> Iterator[Key]:
     for one in _fields(section):
         key = replace(
-            one.key, name=f"{above}{one.key.name}", older=older or one.key.older
+            one.key,
+            name=f"{above}{one.key.name}",
+            older=parent.older or one.key.older,
+            in_new_projects=parent.in_new_projects or one.key.in_new_projects,
         )
         yield key
         if one.inner:
-            yield from _keys(one.inner, f"{key.name}.", older=key.older)
+            yield from _keys(one.inner, f"{key.name}.", key)
 
 
 KEYS: Final[Mapping[str, Key]] = {key.name: key for key in _keys(AppConfig)}
 
 
+BACKEND: Final = ("web", "config")
+"""Section with an object, of any name, that has the settings of the backend service."""
+
+_PATCHES: Final[Mapping[int, bool | None]] = {55: None, 56: None}
+"""Whether binary patches are on by default, in the SDK versions between the known references: unknown."""
+
+
+def _backend(config: Json) -> Json:
+    """Return the object in ``web.config`` with the settings of the backend service, whatever its name."""
+    section = at(config, *BACKEND)
+    inner = section.values() if isinstance(section, dict) else ()
+    return next((one for one in inner if isinstance(one, dict)), None)
+
+
 def setting(config: Json, name: str, sdk: int = NEWEST_SDK) -> Json:
     """Return a value of the configuration, or the default from an SDK version's reference."""
-    value = at(config, *name.split("."))
+    trail = name.split(".")
+    value = at(config, *trail)
+    if value is None and tuple(trail[:2]) == BACKEND:
+        value = at(_backend(config), *trail[2:])
     if value is not None or name not in KEYS:
         return value
     if name == "updates.enableBsdiffPatchSupport":
-        return sdk > OLDEST_SDK
+        return _PATCHES.get(sdk, sdk > OLDEST_SDK)
     if (
         name == "androidStatusBar.backgroundColor"
         and at(config, "androidStatusBar", "barStyle") == "light-content"

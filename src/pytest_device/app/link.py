@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 from pytest_device.app.project import Project, load_project
 from pytest_device.app.routes.names import NATIVE_INTENT
 from pytest_device.app.runtime import is_valid_scheme
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError
 from pytest_device.redact import shown
+from pytest_device.spec import VENDOR
 
 FOREIGN = frozenset(("http", "https", "tel", "mailto", "sms"))
 """Schemes handled by the system or other apps."""
@@ -27,9 +29,9 @@ class Links:
     development_address: str = ""
 
     @classmethod
-    def of_root(cls, root: Path, *, vendor: str = "vendor") -> "Links":
+    def of_root(cls, root: Path, *, vendor: VendorProfile | str = VENDOR) -> "Links":
         """Return the links of the project in a directory; the project is loaded once per process."""
-        return cls(_project(root.resolve(), vendor))
+        return cls(_project(root.resolve(), profile_of(vendor)))
 
     def __call__(
         self,
@@ -65,14 +67,14 @@ class Links:
         return wanted
 
     def _of_development_client(self, path: str, scheme: str | None) -> str:
-        go = self.project.vendor.go_scheme
+        go = self.project.vendor.client_scheme
         if scheme not in (None, go) or not self.development_address:
             raise _without_effect("a scheme", go, path)
         return f"{go}://{self.development_address}/--{path}"
 
 
 @cache
-def _project(root: Path, vendor: str) -> Project:
+def _project(root: Path, vendor: VendorProfile) -> Project:
     return load_project(root, vendor=vendor)
 
 
@@ -99,7 +101,7 @@ def check_url(
 ) -> None:
     """Raise ConfigError if the app can't open the URL; only custom schemes are checked."""
     scheme = urlsplit(url).scheme.lower()
-    go = project.vendor.go_scheme
+    go = project.vendor.client_scheme
     if not scheme or scheme in FOREIGN or (development_client and scheme == go):
         return
     if development_client:

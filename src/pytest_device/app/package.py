@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.app.document import Document, Object, at, first, object_at, text_at
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile
 from pytest_device.errors import ProjectError
 
 FILE: Final = "package.json"
@@ -34,7 +34,7 @@ class PackageConfig:
     """``package.json`` with the settings in its vendor section."""
 
     document: Document
-    vendor: Vendor
+    vendor: VendorProfile
 
     @property
     def root(self) -> Path:
@@ -63,7 +63,7 @@ class PackageConfig:
 
     @property
     def section(self) -> Object:
-        return object_at(self.content, self.vendor.word)
+        return object_at(self.content, self.vendor.key)
 
     @property
     def install_exclude(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class PackageConfig:
         return text_at(found.value, "version") if found else None
 
 
-def read_package(root: Path, vendor: Vendor) -> PackageConfig:
+def read_package(root: Path, vendor: VendorProfile) -> PackageConfig:
     """Read a project's ``package.json``. Raises ProjectError."""
     try:
         document = Document.read(root / FILE)

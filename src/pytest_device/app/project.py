@@ -30,10 +30,11 @@ from pytest_device.app.package import (
 )
 from pytest_device.app.routes.scan import Routes
 from pytest_device.app.sections import NEWEST_SDK, AppConfig
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError
 from pytest_device.redact import named_secrets
 from pytest_device.secret_registry import SECRETS
+from pytest_device.spec import VENDOR
 
 Dynamic: TypeAlias = Literal["auto", "never", "node"]
 
@@ -60,7 +61,7 @@ class Project:
     """A loaded project; ``config`` is the merged configuration, before platform overrides."""
 
     root: Path
-    vendor: Vendor
+    vendor: VendorProfile
     config: Object = field(repr=False)
     package: PackageConfig = field(repr=False)
     env: EnvResult = field(repr=False)
@@ -132,7 +133,7 @@ class Project:
     def place(self, *trail: str | int) -> Place | None:
         """Return the position of a value in the static file, below the vendor's key or at the top level."""
         return (
-            (self.static.place(self.vendor.word, *trail) or self.static.place(*trail))
+            (self.static.place(self.vendor.key, *trail) or self.static.place(*trail))
             if self.static
             else None
         )
@@ -146,11 +147,9 @@ class Project:
             return f"{key} in {self.static.path.name}"
         return f"the installed package {self.vendor.word}"
 
-    def project_id(self, path: str = "") -> str | None:
-        """Return the project ID, by default from ``extra.vendor.projectId``."""
-        return text_at(
-            self.config, *(path or f"extra.{self.vendor.word}.projectId").split(".")
-        )
+    def project_id(self) -> str | None:
+        """Return the project ID, from the path in the vendor's profile."""
+        return text_at(self.config, *self.vendor.project_id_path.split("."))
 
     @property
     def app_directory(self) -> Path | None:
@@ -174,7 +173,7 @@ def load_project(
     root: str | Path,
     *,
     mode: str | None = None,
-    vendor: str = "vendor",
+    vendor: VendorProfile | str = VENDOR,
     dynamic: Dynamic = "auto",
     public: bool = False,
     environ: Mapping[str, str] | None = None,
@@ -183,11 +182,11 @@ def load_project(
     """Load the project in a directory; a dynamic configuration runs the project's code in Node.js.
 
     ``dynamic="never"`` reads only static files: use it for a project that you don't trust. ``"node"`` omits Node's
-    permission flags. ``public`` drops the keys that
+    permission flags. ``vendor`` is the vendor's profile, or only its word. ``public`` drops the keys that
     must not ship with the app. ``mode`` selects the environment files (default: ``NODE_ENV``, else development);
     ``refused`` names further variables that they must not set. Raises ProjectError and ConfigError.
     """
-    directory, names = Path(root).absolute(), Vendor(vendor)
+    directory, profile = Path(root).absolute(), profile_of(vendor)
     if dynamic not in ("auto", "never", "node"):
         raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
     if not directory.is_dir():
@@ -195,20 +194,22 @@ def load_project(
             "is not a directory", code="MODULE_NOT_FOUND", path=directory
         )
     environ = os.environ if environ is None else environ
-    package = read_package(directory, names)
+    package = read_package(directory, profile)
     static_path, path = (
         _found(directory, names) for names in (STATIC_FILES, DYNAMIC_FILES)
     )
     static = Document.read(static_path) if static_path else None
     _check_kind(package, static, path)
-    raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
+    raw, warnings = (
+        _section(static.object, profile, static.path) if static else ({}, [])
+    )
     SECRETS.learn(*named_secrets(named_texts(raw)))
     mode = mode or environ.get("NODE_ENV") or "development"
     environ = {**environ, "NODE_ENV": mode}  # for the project's code
-    env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
+    env = load_env(directory, mode, environ, vendor=profile, refused=refused)
     project = Project(
         directory,
-        names,
+        profile,
         with_defaults(raw, package),
         package,
         env,
@@ -226,29 +227,29 @@ def _found(directory: Path, names: Iterable[str]) -> Path | None:
 def _check_kind(
     package: PackageConfig, static: Document | None, dynamic: Path | None
 ) -> None:
-    name = package.vendor.word
-    has_section = static is not None and name in static.object
+    name, key = package.vendor.word, package.vendor.key
+    has_section = static is not None and key in static.object
     if not (
         has_section or dynamic or package.mentions(name) or package.installed(name)
     ):
-        what = (
-            f"it has neither an app config with the key {name} nor the package {name}"
-        )
+        what = f"it has neither an app config with the key {key} nor the package {name}"
         raise ProjectError(
             f"is not the directory of a {name} app: {what}", path=package.root
         )
 
 
-def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
+def _section(
+    root: Object, vendor: VendorProfile, path: Path
+) -> tuple[Object, list[str]]:
     """Return the configuration in a file, from the vendor's key or the top level, and warnings about ignored keys."""
-    section = root.get(vendor.word)
+    section = root.get(vendor.key)
     if section is None:
         return root, []
     if not isinstance(section, dict):
-        raise ProjectError(f'"{vendor.word}" must be an object', path=path)
-    ignored = [f'"{key}"' for key in root if key not in (vendor.word, "$schema")]
+        raise ProjectError(f'"{vendor.key}" must be an object', path=path)
+    ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
     return section, [
-        f'ignored next to the top-level key "{vendor.word}": {", ".join(ignored)}'
+        f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'
     ] if ignored else []
 
 
@@ -274,7 +275,7 @@ def _evaluated(project: Project, path: Path, how: Dynamic) -> Project:
     }
     evaluation = Evaluation(
         path,
-        project.vendor.word,
+        project.vendor.key,
         context,
         project.env.for_programs(),
         readable,

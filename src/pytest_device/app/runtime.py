@@ -10,8 +10,9 @@ from pytest_device.app.document import Json, Object, at, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.app.sections import SCHEME, SDK, Policy
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.spec import VENDOR
 
 Workflow: TypeAlias = Literal["managed", "generic"]
 
@@ -25,9 +26,11 @@ _DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {
 }
 
 
-def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
+def is_valid_runtime_version(
+    text: str, *, vendor: VendorProfile | str = VENDOR
+) -> bool:
     """Return whether a string is a valid runtime version: up to 255 characters, or ``vendorsdk:`` and a version."""
-    prefix = Vendor(vendor).sdk_runtime_prefix
+    prefix = profile_of(vendor).sdk_runtime_prefix
     if text.startswith(prefix):
         return bool(re.fullmatch(SDK.pattern, text.removeprefix(prefix), re.ASCII))
     return bool(_VERSION.fullmatch(text))
@@ -81,7 +84,7 @@ def resolve_runtime_version(
 
 
 def version_by_policy(
-    config: Object, platform: str, policy: str, vendor: Vendor
+    config: Object, platform: str, policy: str, vendor: VendorProfile
 ) -> str | None:
     """Apply a policy other than ``fingerprint`` to an app config; return None if the value is missing."""
     if policy == "sdkVersion":

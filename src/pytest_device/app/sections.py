@@ -58,6 +58,8 @@ class Key:
     removed: int | None = None
     older: bool = False
     """Whether only the older reference contains the key."""
+    in_new_projects: bool = False
+    """Whether new projects have the key although it is older: a note would be noise. Typed routes need one of them."""
     deprecated: str = ""
     deprecated_in: int = OLDEST_SDK
     """First reference that deprecates the key."""
@@ -172,7 +174,8 @@ class Updates(Section):
     asset_patterns_to_be_bundled: tuple[str, ...] | None = None
     disable_anti_bricking_measures: bool = False
     use_native_debug: bool = False
-    enable_bsdiff_patch_support: bool = True
+    enable_bsdiff_patch_support: bool | None = True
+    """None is unknown: the references of SDK 55 and 56 don't show the default."""
     exclude_from_backup: Annotated[bool, Key(first=58)] = False
     max_updates_to_keep: Annotated[int, Key(low=1, first=58)] = 2
 
@@ -240,11 +243,25 @@ class Splash(Section):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class WebConfig(Section):
+    """Settings of the backend service. In the app config they are in an object whose name is not documented."""
+
+    api_key: Text = None
+    auth_domain: Text = None
+    database_url: Annotated[str | None, Key("databaseURL")] = None
+    project_id: Text = None
+    storage_bucket: Text = None
+    messaging_sender_id: Text = None
+    app_id: Text = None
+    measurement_id: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Web(Section):
     prefer_related_applications: object = None
     dangerous: object = None
     splash: object = None
-    config: object = None
+    config: WebConfig = WebConfig()
     bundler: Literal["webpack", "metro"] | None = None
 
 
@@ -311,7 +328,9 @@ class AppConfig(Section):
     js_engine: Annotated[
         Literal["hermes", "jsc"], Key(older=True, deprecated="there is one engine")
     ] = "hermes"
-    new_arch_enabled: Annotated[bool, Key(older=True)] = True
-    web: Annotated[Web, Key(older=True)] = Web()
-    experiments: Annotated[Experiments, Key(older=True)] = Experiments()
+    new_arch_enabled: Annotated[bool, Key(older=True, in_new_projects=True)] = True
+    web: Annotated[Web, Key(older=True, in_new_projects=True)] = Web()
+    experiments: Annotated[Experiments, Key(older=True, in_new_projects=True)] = (
+        Experiments()
+    )
     internal: Annotated[Internal, Key("_internal", older=True)] = Internal()

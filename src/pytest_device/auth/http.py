@@ -79,14 +79,16 @@ def text_of(params: Mapping[str, Any], name: str) -> str | None:
     )
 
 
-def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
+def seconds_of(params: Mapping[str, Any], name: str) -> float | None:
     """Return a parameter of a response in seconds, or None if it is absent or empty. Raises UnexpectedReplyError."""
     value: object = params.get(name)
     if value is None or value == "":
         return None
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
-            return int(float(value))
+            seconds = float(value)
+            # Whole numbers stay as they are; infinity and NaN raise an error here.
+            return int(seconds) if int(seconds) == seconds else seconds
         except (ValueError, OverflowError):
             pass
     raise UnexpectedReplyError(

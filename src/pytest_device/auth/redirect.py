@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any, Final, cast, get_args
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.auth.config import Environment, RedirectUriOptions, read
 from pytest_device.auth.urls import form_encoded
 from pytest_device.errors import AuthConfigError, hides_frames
 from pytest_device.spec import VENDOR
 
 __tracebackhide__ = hides_frames
-
-STORE_CLIENT_SCHEME: Final = f"{VENDOR}go"
 
 _IP_ADDRESS: Final = re.compile(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -30,12 +29,14 @@ def make_redirect_uri(
     config: Mapping[str, Any] | None = None,
     host_uri: str | None = None,
     current_url: str | None = None,
+    vendor: VendorProfile | str = VENDOR,
 ) -> str:
     """Return the redirect URI of an app.
 
     ``config`` is the content of the app config, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
     ``host_uri`` is the URI of the development server (``store_client``; default: ``hostUri`` of the app config),
-    ``current_url`` the URL of the page (``web``).
+    ``current_url`` the URL of the page (``web``). ``vendor`` is the vendor's profile, or only its word; it has the scheme
+    of the development client.
     Raises AuthConfigError if the configuration and the options lack a value that the environment requires.
     """
     if environment not in get_args(Environment):
@@ -52,7 +53,8 @@ def make_redirect_uri(
     if environment == "web" or platform == "web":
         url = _web_url(given, current_url)
     elif environment == "store_client":
-        url = _app_url(given, STORE_CLIENT_SCHEME, host_uri or app.get("hostUri") or "")
+        scheme = profile_of(vendor).client_scheme
+        url = _app_url(given, scheme, host_uri or app.get("hostUri") or "")
     else:
         url = _app_url(given, _scheme(given.scheme, app, platform))
     return _IP_ADDRESS.sub("localhost", url, count=1) if given.prefer_localhost else url

@@ -147,15 +147,14 @@ class AuthRequest:
         if returned.repeated:
             what = f"The response contains {' and '.join(returned.repeated)} more than once (RFC 6749 section 3.1)."
             error = _error("repeated_parameter", what)
-        has_tokens = "access_token" in params and not error
-        return AuthSessionResult(
-            "error" if error else "success",
-            url,
-            params,
-            error,
-            TokenResponse.from_query_params(params) if has_tokens else None,
-            error_code,
-        )
+        tokens: TokenResponse | None = None
+        if "access_token" in params and not error:
+            try:
+                tokens = TokenResponse.from_query_params(params)
+            except UnexpectedReplyError as problem:
+                error = _error("malformed_response", str(problem))
+        kind: ResultType = "error" if error else "success"
+        return AuthSessionResult(kind, url, params, error, tokens, error_code)
 
     def prompt(
         self,

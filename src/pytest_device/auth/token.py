@@ -78,12 +78,12 @@ class TokenResponse:
 
     access_token: str = field(default="", repr=False)
     token_type: str = "bearer"  # noqa: S105  # a token type
-    expires_in: int | None = None
+    expires_in: float | None = None
     refresh_token: str | None = field(default=None, repr=False)
     scope: str | None = None
     state: str | None = field(default=None, repr=False)
     id_token: str | None = field(default=None, repr=False)
-    issued_at: int = field(default_factory=get_current_time_in_seconds)
+    issued_at: float = field(default_factory=get_current_time_in_seconds)
     raw_response: Mapping[str, Any] | None = field(
         default=None, repr=False, compare=False
     )

@@ -147,7 +147,7 @@ def _pair(
     from pytest_device.updates import UpdateSettings
     from pytest_device.updates.builds import read_build
 
-    build = read_build(path, vendor=parsed.vendor)
+    build = read_build(path, vendor=project.vendor)
     platform = build.platform if build.platform in exports else next(iter(exports))
     ours = UpdateSettings.from_project(project, platform)
     if build.settings and not build.requires_signature:

@@ -1,4 +1,4 @@
-"""An in-memory notification center that simulates the notifications of one app, with a clock set by the test."""
+"""A model of the notifications of one app: which arrive when and which rules drop them. It runs no app."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.channels import Channels
 from pytest_device.notifications.content import (
@@ -50,6 +51,7 @@ from pytest_device.notifications.triggers import (
     milliseconds,
     zone_of,
 )
+from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
     import httpx
@@ -67,7 +69,10 @@ class _Scheduled:
 
 
 class NotificationCenter:
-    """In-memory notification center for one app on one device.
+    """Dates and rules of the notifications of one app on one device, in memory; it runs no app and asks no device.
+
+    It answers when a scheduled notification is due, and whether one is shown or dropped, by the documented rules. To
+    see what the app under test does, use `device_push`.
 
     ``clock`` returns an aware datetime; its time zone is the device's unless ``tz`` is given. ``clock`` also measures
     ``handler_timeout_seconds``, which has no default because it is not documented. Tests set ``app_state``.
@@ -82,6 +87,7 @@ class NotificationCenter:
         tz: tzinfo | str | None = None,
         android_version: int = 13,
         device_token: str = "device-token",  # noqa: S107  # a placeholder, not a secret
+        vendor: VendorProfile | str = VENDOR,
     ) -> None:
         check_platform(platform)
         given = cast("object", handler_timeout_seconds)
@@ -99,6 +105,7 @@ class NotificationCenter:
         """All notifications that arrived, in order, shown or dropped."""
         self.last_response: NotificationResponse | None = None
         self._clock, self._tz = clock, tz
+        self._profile = profile_of(vendor)
         self._timeout_seconds = handler_timeout_seconds
         self._handler: NotificationHandler | None = None
         self._device_token = DevicePushToken(device_token, platform)
@@ -293,10 +300,12 @@ class NotificationCenter:
 
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
         """Request a push token; takes the options of `PushTokenRequest` and raises the errors of its ``send``."""
-        token = self.get_device_push_token()
-        return PushTokenRequest(
-            platform=self.platform, device_push_token=token, **options
-        ).send(client)
+        known: dict[str, Any] = {
+            "platform": self.platform,
+            "device_push_token": self.get_device_push_token(),
+            "vendor": self._profile,
+        }
+        return PushTokenRequest(**known, **options).send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
         """Replace the device token and notify the listeners."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.body_limit import BodyLimitError, read_body_async
 from pytest_device.errors import ConfigError, hides_frames
-from pytest_device.notifications.tokens import PATH, PushToken
+from pytest_device.notifications.tokens import PushToken
 from pytest_device.secret_registry import SECRETS
 from pytest_device.serving import (
     Failure,
@@ -34,6 +35,9 @@ FIELDS: Final[Mapping[str, type]] = {
     "type": str, "deviceId": str, "development": bool, "appId": str, "deviceToken": str, "projectId": str,
 }  # fmt: skip
 
+_DOOR: Final = "token"
+"""Name of the only endpoint in the journal."""
+
 FailureKind: TypeAlias = Literal["server_error", "hang", "not_json", "no_token"]
 
 
@@ -48,21 +52,34 @@ class TokenRequest:
 class PushEndpoint(Service[Journal]):
     """Token endpoint, used as a context manager; an app on a device keeps its token until ``roll``.
 
+    ``vendor`` is the vendor's profile, or only its word: its apps request ``push_path`` and read ``push_reply_key``.
     ``public_url`` is the address at which devices on other machines reach the endpoint, for example through a tunnel.
     Raises ConfigError if it is no http or https URL.
     """
 
-    def __init__(self, port: int = 0, *, public_url: str | None = None) -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        public_url: str | None = None,
+        vendor: VendorProfile | str = VENDOR,
+    ) -> None:
         need_extra("PushEndpoint", "starlette", "uvicorn")
         check_public_url(public_url)
         super().__init__(Journal(), port)
         self._public_url = public_url
+        self._profile = profile_of(vendor)
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
 
     @property
     def base_url(self) -> str:
         """Base URL for token requests. Raises ConfigError if the port is in use."""
         return f"{(self._public_url or self.local_url).rstrip('/')}/"
+
+    @property
+    def token_url(self) -> str:
+        """URL to which apps send token requests."""
+        return f"{self.base_url}{self._profile.push_path}"
 
     @property
     def requests(self) -> tuple[TokenRequest, ...]:
@@ -81,7 +98,7 @@ class PushEndpoint(Service[Journal]):
             raise ConfigError(
                 unknown("failure of the push endpoint", kind, get_args(FailureKind))
             )
-        self._journal.add_failure(Failure(PATH, kind, times))
+        self._journal.add_failure(Failure(_DOOR, kind, times))
 
     def roll(self, token: PushToken | str) -> PushToken:
         """Replace a token and invalidate the old one. Raises ConfigError for an unknown token."""
@@ -101,24 +118,26 @@ class PushEndpoint(Service[Journal]):
         )
         if found is None:
             raise TimeoutError(
-                f"no app requested a push token within {timeout_seconds:g} s at {self.base_url}{PATH}"
+                f"no app requested a push token within {timeout_seconds:g} s at {self.token_url}"
             )
         return found
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:
-        self._tokens[app] = PushToken(
-            f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]"
-        )
+        profile = self._profile
+        text = f"{profile.word.title()}PushToken[{uuid.uuid4().hex[:22]}]"
+        self._tokens[app] = PushToken(text, profile.token_type)
         return self._tokens[app]
 
     def _app(self) -> "Starlette":
         from starlette.routing import Route
 
-        return app_of([Route(f"/{PATH}", self._answer, methods=["POST"])])
+        return app_of(
+            [Route(f"/{self._profile.push_path}", self._answer, methods=["POST"])]
+        )
 
     async def _answer(self, request: "Request") -> "Response":
         body = await _read(request)
-        failure = self._journal.take_failure(PATH)
+        failure = self._journal.take_failure(_DOOR)
         kind = failure.kind if failure else None
         if kind == "hang":
             # Until the client disconnects or the endpoint stops.
@@ -152,7 +171,7 @@ class PushEndpoint(Service[Journal]):
         with self._journal.changed:
             token = self._tokens.get(app) or self._new_token(app)
         return JSONResponse(
-            {"data": {} if failure else {f"{VENDOR}PushToken": token.data}}
+            {"data": {} if failure else {self._profile.push_reply_key: token.data}}
         )
 
 

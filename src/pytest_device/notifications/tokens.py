@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.body_limit import BodyLimitError, read_body
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.content import checked_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = hides_frames
 
-PATH: Final = "push/getPushToken"
 MAX_REPLY_BYTES: Final = 64 * 1024
 """Maximum size of a response in bytes; keeps quoted responses from flooding a report."""
 SERVER_ERROR: Final = "ERR_NOTIFICATIONS_SERVER_ERROR"
@@ -46,7 +46,8 @@ class PushToken:
     """Token of the vendor's push service."""
 
     data: str = field(repr=False)
-    type: Literal["vendor"] = VENDOR
+    type: str = VENDOR
+    """``token_type`` of the vendor's profile."""
 
     def __post_init__(self) -> None:
         SECRETS.learn(self.data)
@@ -56,7 +57,8 @@ class PushTokenRequest:
     """Request for a push token.
 
     ``base_url`` or ``url`` is required: there is no default push service. ``config_extra`` is ``extra`` of the app
-    config. ``development`` selects the sandbox service on iOS, as does ``apns_environment="development"``.
+    config, ``vendor`` the vendor's profile or only its word. ``development``
+    selects the sandbox service on iOS, as does ``apns_environment="development"``.
     Raises ConfigError for an invalid device token or an option of another type.
     """
 
@@ -74,6 +76,7 @@ class PushTokenRequest:
         type: str | None = None,  # noqa: A002  # the documented name
         base_url: str | None = None,
         url: str | None = None,
+        vendor: VendorProfile | str = VENDOR,
     ) -> None:
         check_platform(platform)
         texts = {
@@ -91,13 +94,14 @@ class PushTokenRequest:
         self._options = {"type": type, "url": url, "base_url": base_url}
         self._development = bool(development)
         self._application_id, self._device_id = application_id, device_id
-        self._project_id = project_id or _project_id(config_extra)
+        self._profile = profile_of(vendor)
+        self._project_id = project_id or _project_id(config_extra, self._profile)
 
     def url(self) -> str:
         """Return the request URL. Raises ConfigError without a valid ``url`` or ``base_url``."""
         base = self._options["base_url"]
         found = self._options["url"] or (
-            f"{base.removesuffix('/')}/{PATH}" if base else None
+            f"{base.removesuffix('/')}/{self._profile.push_path}" if base else None
         )
         if not found or not re.fullmatch(r"https?://[^\s/?#]\S*", found):
             raise ConfigError(
@@ -110,7 +114,7 @@ class PushTokenRequest:
         if not self._device_id:
             raise _missing("ERR_NOTIF_DEVICE_ID", "device_id", "the installation's ID")
         if not self._project_id:
-            where = f"or set extra.{VENDOR}.projectId in the app config"
+            where = f"or set {self._profile.project_id_path} in the app config"
             raise _missing("ERR_NOTIFICATIONS_NO_EXPERIENCE_ID", "project_id", where)
         if not self._application_id:
             raise _missing(
@@ -155,7 +159,8 @@ class PushTokenRequest:
             raise NotificationError(
                 f"{shown(url)} returned {status}: {_quoted(content)}", code=SERVER_ERROR
             )
-        return PushToken(_token_in(content, shown(url)))
+        key = self._profile.push_reply_key
+        return PushToken(_token_in(content, key, shown(url)), self._profile.token_type)
 
 
 def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]:
@@ -176,13 +181,12 @@ def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]
     )
 
 
-def _project_id(extra: Mapping[str, Any] | None) -> str | None:
-    section: object = (extra or {}).get(VENDOR)
-    found = (
-        cast("Mapping[str, object]", section).get("projectId")
-        if isinstance(section, Mapping)
-        else None
-    )
+def _project_id(extra: Mapping[str, Any] | None, profile: VendorProfile) -> str | None:
+    found: object = {"extra": extra}
+    for key in profile.project_id_path.split("."):
+        if not isinstance(found, Mapping):
+            return None
+        found = cast("Mapping[str, object]", found).get(key)
     return found if isinstance(found, str) else None
 
 
@@ -197,15 +201,15 @@ def _start_of(response: "httpx.Response") -> bytes:
     return bytes(content)
 
 
-def _token_in(content: bytes, url: str) -> str:
+def _token_in(content: bytes, key: str, url: str) -> str:
     try:
         reply: Any = json.loads(content)
-        token: object = reply["data"][f"{VENDOR}PushToken"]
+        token: object = reply["data"][key]
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):
         token = None
     if not isinstance(token, str) or not token:
         raise NotificationError(
-            f"{url} returned no data.{VENDOR}PushToken: {_quoted(content)}",
+            f"{url} returned no data.{key}: {_quoted(content)}",
             code=SERVER_ERROR,
         )
     return token

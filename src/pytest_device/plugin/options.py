@@ -142,7 +142,7 @@ def settings_of(config: pytest.Config) -> "Settings":
 
     if _SETTINGS not in config.stash:
         try:
-            config.stash[_SETTINGS] = _resolved(config)
+            config.stash[_SETTINGS] = _completed(config)
         except ConfigError as error:  # once: a project can take long to fail
             config.stash[_SETTINGS] = error
     found = config.stash[_SETTINGS]
@@ -151,17 +151,36 @@ def settings_of(config: pytest.Config) -> "Settings":
     return found
 
 
-def _resolved(config: pytest.Config) -> "Settings":
+def app_settings_of(config: pytest.Config) -> "Settings":
+    """Return the settings of the app's project, without loading it. Raises ConfigError.
+
+    The commands on a project use them, and must not fail for a mistake in another setting.
+    """
+    words = ("app_root", "app_dynamic", "project_id_path", "vendor")
+    options = [one for one in OPTIONS if one.word.startswith(words)]
+    names = {one.variable for one in options} & os.environ.keys()
+    return _resolved(config, options, {name: os.environ[name] for name in names})
+
+
+def _resolved(
+    config: pytest.Config,
+    options: Iterable[Option[Any]],
+    environ: Mapping[str, str],
+) -> "Settings":
     from pytest_device.settings import resolve
 
-    command_line = {option.ini: config.getoption(option.ini) for option in OPTIONS}
-    ini = dict(_in_ini_file(config))
+    command_line = {one.ini: config.getoption(one.ini) for one in options}
+    ini = dict(_in_ini_file(config, options))
 
     for option in (Options.builds_dir, Options.app_root):
         if text := ini.get(option.ini):
             ini[option.ini] = str(config.rootpath / text)  # as pytest's own paths
 
-    settings = resolve(_as_texts(command_line), os.environ, ini)
+    return resolve(_as_texts(command_line), environ, ini)
+
+
+def _completed(config: pytest.Config) -> "Settings":
+    settings = _resolved(config, OPTIONS, os.environ)
     if settings.app_root is None:
         return settings
 
@@ -200,12 +219,17 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
         "inicfg", {}
     )
+    names = [option.ini for option in OPTIONS]
     for key in given:
-        near = get_close_matches(
-            key, [option.ini for option in OPTIONS], n=1, cutoff=0.8
-        )
-        if near and near[0] != key and not _is_declared(config, key):
+        if _is_declared(config, key):
+            continue
+        near = get_close_matches(key, names, n=1, cutoff=0.8)
+        if near:
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
+        # No other plugin has options with this beginning.
+        elif key.startswith(f"{Options.vendor.ini}_"):
+            fields = ", ".join(one for one in names if one.startswith("device_vendor_"))
+            yield f"{key} in the ini file is not an option: use {fields}"
 
 
 def _is_declared(config: pytest.Config, key: str) -> bool:

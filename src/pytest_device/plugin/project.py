@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Dynamic, Project
+    from pytest_device.app.vendor import VendorProfile
     from pytest_device.settings import Settings
 
 _PROJECT: Final = pytest.StashKey["Project"]()
@@ -36,13 +37,13 @@ def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Se
     how = cast("Dynamic", settings.app_dynamic)
     try:
         project = config.stash[_PROJECT] = load_project(
-            app_root, vendor=settings.vendor, dynamic=how
+            app_root, vendor=vendor_profile(settings), dynamic=how
         )
     except ConfigError as error:
         raise ConfigError(
             *(f"{settings.source('app_root')}: {problem}" for problem in error.problems)
         ) from None
-    identifier = project.project_id(settings.project_id_path or "")
+    identifier = project.project_id()
     is_set = settings.app_id not in (None, LOCAL_APP_ID)
     config.stash[_IS_ITS_APP] = (
         identifier is None or not is_set or str(settings.app_id) == identifier.lower()
@@ -55,6 +56,24 @@ def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Se
         raise ConfigError(
             f"{project.root}: the project identifier {identifier!r} must be {error}"
         ) from None
+
+
+def vendor_profile(settings: "Settings") -> "VendorProfile":
+    """Return the vendor's profile in the settings, of which each field has an option."""
+    from pytest_device.app.vendor import VendorProfile
+
+    return VendorProfile(
+        settings.vendor,
+        key=settings.vendor_key or "",
+        environment_prefix=settings.vendor_environment_prefix or "",
+        header_prefix=settings.vendor_header_prefix or "",
+        client_id_header=settings.vendor_client_id_header or "",
+        client_scheme=settings.vendor_client_scheme or "",
+        project_id_path=settings.project_id_path or "",
+        push_path=settings.vendor_push_path or "",
+        push_reply_key=settings.vendor_push_reply_key or "",
+        token_type=settings.vendor_token_type or "",
+    )
 
 
 def project_of(config: pytest.Config) -> "Project | None":
@@ -184,7 +203,7 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
         if "open_url" in one
     ]
     addresses = [
-        url.netloc for url in opened_first if url.scheme == project.vendor.go_scheme
+        url.netloc for url in opened_first if url.scheme == project.vendor.client_scheme
     ]
     return _links(
         project,

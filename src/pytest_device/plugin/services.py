@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
+    from pytest_device.app.vendor import VendorProfile
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
@@ -77,11 +78,20 @@ def _device_tunnel(
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``."""
-    from pytest_device.auth.provider import Client
+def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, Any]":
+    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
 
-    return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
+    The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``.
+    """
+    from pytest_device.auth.provider import Client
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import project_of
+
+    settings_of(request.config)  # loads the project
+    project = project_of(request.config)
+    schemes = project.schemes() if project else ()
+    own = [f"{one}://{path}" for one in schemes for path in ("redirect", "")]
+    return {"clients": [Client("app", ["http://127.0.0.1/callback", *own])]}
 
 
 @pytest.fixture(scope="session")
@@ -127,10 +137,15 @@ def device_update_service(
     device_update_settings: "Mapping[str, Any]",
     _device_tunnel: "Tunnel",
 ) -> "Generator[DeviceUpdateService]":
-    """Provide a new, empty update service on this machine."""
+    """Provide a new, empty update service on this machine, for apps with the vendor's profile of the settings."""
     from pytest_device.updates.service import DeviceUpdateService
 
-    yield from _service(request, DeviceUpdateService, device_update_settings)
+    yield from _service(
+        request,
+        DeviceUpdateService,
+        device_update_settings,
+        vendor=_profile(request.config),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -148,7 +163,12 @@ def device_push_endpoint(
     """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
 
-    yield from _service(request, PushEndpoint, device_push_settings)
+    yield from _service(
+        request,
+        PushEndpoint,
+        device_push_settings,
+        vendor=_profile(request.config),
+    )
 
 
 @pytest.fixture
@@ -181,7 +201,7 @@ def device_notification_settings() -> "Mapping[str, Any]":
 def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
-    """Provide an in-memory notification center for the platform of the test's device or of the settings."""
+    """Provide the dates and rules of notifications on the platform of the device or settings; it runs no app."""
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 
@@ -214,18 +234,26 @@ def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
     return cast("Mapping[str, Any]", given)
 
 
+def _profile(config: pytest.Config) -> "VendorProfile":
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import vendor_profile
+
+    return vendor_profile(settings_of(config))
+
+
 def _service(
     request: pytest.FixtureRequest,
     make: "type[S]",
     given_arguments: "Mapping[str, Any]",
     breadth: Option[str] | None = None,
+    **defaults: object,
 ) -> "Generator[S]":
     """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.provider.reach import SETTINGS_OF, is_remote, noted
 
     name = str(request.fixturename)
-    arguments = _checked(make, given_arguments, SETTINGS_OF[name])
+    arguments = {**defaults, **_checked(make, given_arguments, SETTINGS_OF[name])}
     settings = settings_of(request.config)
     tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
     given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)

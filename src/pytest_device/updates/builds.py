@@ -20,7 +20,7 @@ from pytest_device.app.bundle import BROKEN_ARCHIVE
 from pytest_device.app.document import Document, Json, Object, at, object_at, text_at
 from pytest_device.app.files import open_file
 from pytest_device.app.runtime import POLICIES, version_by_policy
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ProjectError, hides_frames
 from pytest_device.spec import VENDOR
 from pytest_device.updates.settings import UpdateSettings
@@ -52,7 +52,7 @@ _LINE: Final = 64
 """Characters in a line of PEM (RFC 7468 section 2)."""
 
 
-def read_build(path: Path, *, vendor: str = VENDOR) -> Build:
+def read_build(path: Path, *, vendor: VendorProfile | str = VENDOR) -> Build:
     """Read a build: an .apk, .app or .ipa, as a directory or archive, or a JSON file.
 
     JSON may contain ``platform``, ``runtimeVersion``, ``updates``, ``sdkVersion``, ``running`` (``id``, ``createdAt``),
@@ -62,7 +62,9 @@ def read_build(path: Path, *, vendor: str = VENDOR) -> Build:
     if not path.exists():
         raise ProjectError("does not exist", path=path)
     return (
-        _of_json(path) if path.suffix == ".json" else _of_archive(path, Vendor(vendor))
+        _of_json(path)
+        if path.suffix == ".json"
+        else _of_archive(path, profile_of(vendor))
     )
 
 
@@ -118,7 +120,7 @@ def _text(facts: Object, name: str, path: Path) -> str | None:
     return value
 
 
-def _of_archive(path: Path, vendor: Vendor) -> Build:
+def _of_archive(path: Path, vendor: VendorProfile) -> Build:
     try:
         found = _found(path)
     except BROKEN_ARCHIVE as error:
@@ -146,7 +148,7 @@ def _of_archive(path: Path, vendor: Vendor) -> Build:
 
 
 def _runtime_version(
-    config: Object, platform: str, vendor: Vendor, fingerprint: str | None
+    config: Object, platform: str, vendor: VendorProfile, fingerprint: str | None
 ) -> str | None:
     wanted = at(config, platform, "runtimeVersion") or config.get("runtimeVersion")
     if wanted is None or isinstance(wanted, str):

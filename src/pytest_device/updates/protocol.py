@@ -25,6 +25,10 @@ class UpdateRequest:
     """Scope of the app; not sent."""
     takes_parts: bool = True
     """Whether the app accepts multipart replies, which rollbacks require."""
+    fatal_error: str = ""
+    """The error that ended the app's last launch; empty if none did."""
+    failed_update_ids: tuple[str, ...] = ()
+    """The updates that recently failed to launch on the device, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

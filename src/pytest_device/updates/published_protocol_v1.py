@@ -5,11 +5,11 @@ Header names contain the vendor word. Structured fields follow RFC 8941.
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import need_extra
 from pytest_device.spec import VENDOR
@@ -40,6 +40,8 @@ __tracebackhide__ = hides_frames
 MAX_BYTES: Final = 8 * 1024 * 1024
 _MAX_FIELD: Final = 8 * 1024
 """Maximum length of a structured field: eight times the longest signature, as the time of parsing grows faster."""
+_MAX_ERROR: Final = 1024
+"""Maximum length of the error in a request: servers limit the size of headers."""
 _JSON: Final = "application/json"
 _DEFAULT_KEY: Final = "root"
 _OK: Final = 200
@@ -55,10 +57,10 @@ def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
 
 
 class PublishedProtocolV1:
-    """The adapter; ``vendor`` is the vendor word in header names."""
+    """The adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
 
-    def __init__(self, vendor: str = VENDOR) -> None:
-        self._prefix = Vendor(vendor).word
+    def __init__(self, vendor: VendorProfile | str = VENDOR) -> None:
+        self._profile = profile_of(vendor)
 
     def request_headers(self, request: UpdateRequest) -> dict[str, str]:
         """Return the request headers that an app sends."""
@@ -70,6 +72,8 @@ class PublishedProtocolV1:
             "current-update-id": request.current_update_id,
             "embedded-update-id": request.embedded_update_id,
             "expect-signature": request.keyid and _serialized(request.keyid),
+            "fatal-error": request.fatal_error[:_MAX_ERROR],
+            "recent-failed-update-ids": _listed(request.failed_update_ids),
         }
         accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
         return {
@@ -96,6 +100,10 @@ class PublishedProtocolV1:
             if expected is None
             else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
             takes_parts=_takes_parts(headers.get("accept", "*/*")),
+            fatal_error=headers.get(self._name("fatal-error"), ""),
+            failed_update_ids=_texts(
+                headers.get(self._name("recent-failed-update-ids"), "")
+            ),
         )
 
     def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
@@ -172,7 +180,7 @@ class PublishedProtocolV1:
         return Signature.valid(certificate)
 
     def _name(self, name: str) -> str:
-        return f"{self._prefix}-{name}"
+        return self._profile.header(name)
 
     def _required(self, headers: Mapping[str, str], name: str) -> str:
         return headers.get(self._name(name)) or refuse(
@@ -180,8 +188,8 @@ class PublishedProtocolV1:
         )
 
 
-def published_protocol_v1(vendor: str = VENDOR) -> PublishedProtocolV1:
-    """Return the adapter; ``vendor`` is the vendor word in header names."""
+def published_protocol_v1(vendor: VendorProfile | str = VENDOR) -> PublishedProtocolV1:
+    """Return the adapter; ``vendor`` is the vendor's profile, or only its word, for the names of headers."""
     return PublishedProtocolV1(vendor)
 
 
@@ -198,16 +206,39 @@ def _serialized(keyid: str, *, sig: str | bool = True) -> str:
 
 
 def _dictionary(value: str) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", _parsed(value, "dictionary"))
+
+
+def _parsed(value: str, kind: str) -> object:
+    """Parse a structured field of a kind."""
     if len(value) > _MAX_FIELD:
         refuse(f"a structured field is longer than {_MAX_FIELD} characters")
     need_extra("the update protocol", "http_sf")
     import http_sf
 
     try:
-        found = http_sf.parse(value.encode(), tltype="dictionary")
+        return http_sf.parse(value.encode(), tltype=kind)
     except (ValueError, http_sf.StructuredFieldError):
         refuse("a structured field is malformed")
-    return cast("Mapping[str, Any]", found)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """Return a list of strings as a structured field; empty for none."""
+    if not texts:
+        return ""
+    need_extra("the update protocol", "http_sf")
+    import http_sf
+
+    return http_sf.ser([(text, {}) for text in texts])
+
+
+def _texts(value: str) -> tuple[str, ...]:
+    """Return the strings in a structured field that is a list of them."""
+    found = cast("list[Any]", _parsed(value, "list")) if value else []
+    texts = tuple(item[0] for item in found)
+    if not all(isinstance(text, str) for text in texts):
+        refuse("the items of a structured field must be strings")
+    return texts
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str) -> str:

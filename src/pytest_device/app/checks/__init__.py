@@ -11,6 +11,7 @@ from pytest_device.app.checks.packages import (
     install_check,
 )
 from pytest_device.app.checks.sources import check_routes, check_secrets, check_sources
+from pytest_device.app.checks.vendor import check_profile
 from pytest_device.app.project import Project
 
 
@@ -20,7 +21,6 @@ def check(
     sdk: int | None = None,
     versions: Mapping[str, str] | None = None,
     directory: Mapping[str, str] | None = None,
-    project_id_path: str = "",
     declaration: str | None = None,
     include: Sequence[str] | None = None,
 ) -> list[Finding]:
@@ -32,7 +32,8 @@ def check(
     ``include`` lists the ``tsconfig.json`` entries that it needs.
     """
     findings = [
-        *check_configuration(project, sdk, project_id_path),
+        *check_configuration(project, sdk),
+        *check_profile(project),
         *check_notifications(project),
         *app_config_fields_not_synced(project),
         *install_check(project, versions),

@@ -4,6 +4,7 @@ import difflib
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from pytest_device.app.checks.finding import (
     missing_file,
 )
 from pytest_device.app.document import Json, Object, at, object_at, text_at
-from pytest_device.app.keys import KEYS, setting
+from pytest_device.app.keys import BACKEND, KEYS, setting
 from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
 from pytest_device.app.sections import NEWEST_SDK, Key
@@ -45,14 +46,12 @@ _OF_PATHS = "-._~!$&'()*+,;=:@"
 """Signs, with letters and digits, that need no escape in the path of a URL (RFC 3986 section 3.3)."""
 
 
-def check_configuration(
-    project: Project, sdk: int | None, project_id_path: str = ""
-) -> Iterator[Finding]:
+def check_configuration(project: Project, sdk: int | None) -> Iterator[Finding]:
     """Yield findings about the app config, checked against an SDK version's reference."""
     version = sdk or project.sdk_major or NEWEST_SDK
     yield from _keys(project, project.config, (), version)
     yield from _whole(project)
-    yield from _identity(project, project_id_path)
+    yield from _identity(project)
     yield from _runtime_versions(project)
     yield from _updates(project, version)
     yield from _files_and_libraries(project)
@@ -63,13 +62,25 @@ def _keys(
 ) -> Iterator[Finding]:
     for name, value in section.items():
         trail = (*above, name)
-        key = KEYS.get(".".join(trail))
+        key = _key_at(trail)
         if key is None:
             yield from _unknown(project, trail)
+            if trail[:-1] == BACKEND and isinstance(value, dict):
+                yield from _keys(project, value, trail, sdk)
             continue
         yield from _known(project, key, value, sdk)
         if isinstance(value, dict):
             yield from _keys(project, value, trail, sdk)
+
+
+def _key_at(trail: tuple[str, ...]) -> Key | None:
+    """Return the key at a trail; the settings of the backend service are in an object of any name."""
+    key = KEYS.get(".".join(trail))
+    in_backend = len(trail) > len(BACKEND) + 1 and trail[: len(BACKEND)] == BACKEND
+    if key is None and in_backend:
+        known = KEYS.get(".".join((*BACKEND, *trail[len(BACKEND) + 1 :])))
+        return known and replace(known, name=".".join(trail))
+    return key
 
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
@@ -134,7 +145,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
             f"is deprecated, {key.deprecated}",
             _FIX_DELETE,
         )
-    elif key.older:
+    elif key.older and not key.in_new_projects:
         yield in_config(
             project,
             "config-older-key",
@@ -150,7 +161,7 @@ def _whole(project: Project) -> Iterator[Finding]:
             "config-ignored-key",
             config_path(project),
             warning,
-            f"move them below {project.vendor.word}",
+            f"move them below {project.vendor.key}",
         )
     if project.static:
         for trail in project.static.duplicates:
@@ -173,7 +184,7 @@ def _whole(project: Project) -> Iterator[Finding]:
         )
 
 
-def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
+def _identity(project: Project) -> Iterator[Finding]:
     installed = project.package.installed_version(project.vendor.word)
     major = (installed or "").partition(".")[0]
     if installed and project.sdk_version not in (
@@ -190,11 +201,9 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
     if quote(slug, safe=_OF_PATHS, errors="replace") != slug:
         fix = "use letters, digits and hyphens: it is part of URLs"
         yield in_config(project, "config-value", ("slug",), "must be URL-friendly", fix)
-    identifier = project.project_id(project_id_path)
-    if identifier is not None and not _is_uuid(identifier):
-        trail = tuple(
-            (project_id_path or f"extra.{project.vendor.word}.projectId").split(".")
-        )
+    identifier = project.project_id()
+    if identifier is not None and not is_uuid(identifier):
+        trail = tuple(project.vendor.project_id_path.split("."))
         yield in_config(
             project,
             "config-project-id",
@@ -204,7 +213,8 @@ def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
         )
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID in its canonical form."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:
@@ -219,7 +229,7 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
     ):
         value = at(project.config, *trail)
         if isinstance(value, str) and not is_valid_runtime_version(
-            value, vendor=project.vendor.word
+            value, vendor=project.vendor
         ):
             what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
             yield in_config(

@@ -34,6 +34,10 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     ),
     "config-sdk-version": ("warning", "sdkVersion must match the installed package"),
     "config-project-id": ("error", "the project identifier must be a UUID"),
+    "vendor-profile": (
+        "warning",
+        "the vendor's profile must have the names that the project and its libraries use",
+    ),
     "config-missing-file": ("error", "a file that the configuration names must exist"),
     "config-missing-library": (
         "warning",

@@ -185,7 +185,7 @@ def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> s
             timeout=PATTERN_SECONDS,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        trail = (project.vendor.word, "doctor", "reactNativeDirectoryCheck", "exclude")
+        trail = (project.vendor.key, "doctor", "reactNativeDirectoryCheck", "exclude")
         place = project.package.document.place(*trail) or Place(0, 0)
         problem = f"{'.'.join(trail[1:])} has a pattern that takes more than {PATTERN_SECONDS:g} s: simplify it"
         path = project.package.document.path

@@ -132,7 +132,7 @@ def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
 def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
     server = "+api." in path.name
     for read in inlined_public(
-        text, project.env.values, server=server, vendor=project.vendor.word
+        text, project.env.values, server=server, vendor=project.vendor
     ):
         public = read.name.startswith(project.vendor.public_prefix)
         place = Place(read.line, read.column)

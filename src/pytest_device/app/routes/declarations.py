@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pytest_device.app.routes.names import Parameter, unique
-from pytest_device.app.vendor import Vendor
+from pytest_device.app.vendor import VendorProfile, profile_of
+from pytest_device.spec import VENDOR
 
 _TAKEN = ("route", "params", "query", "scheme", "platform")
 
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, overload
 
-from pytest_device.app import Links
+from pytest_device.app import {names}
 
 Segments: TypeAlias = list[str] | list[int] | list[str | int] | tuple[str | int, ...]
 ROOT: Final = Path(__file__).parent / {root}
@@ -41,16 +42,18 @@ _QUERY = "${`?${string}` | `#${string}` | ''}"
 
 
 def python_module(
-    routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor: str = "vendor"
+    routes: Mapping[str, tuple[Parameter, ...]],
+    root: str,
+    vendor: VendorProfile | str = VENDOR,
 ) -> str:
     """Return the source of the module; ``root`` is the project directory relative to the module's."""
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(unique(parameters), []).append(name)
-    head = _HEAD.format(root=_quoted(root))
-    tail = _TAIL.format(
-        vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}"
-    )
+    profile = profile_of(vendor)
+    names = "Links, VendorProfile" if profile.own() else "Links"
+    head = _HEAD.format(root=_quoted(root), names=names)
+    tail = _TAIL.format(vendor=_vendor_argument(profile))
     overloads = [
         text
         for number, group in enumerate(groups.items())
@@ -123,6 +126,15 @@ def _type(parameter: Parameter) -> str:
     return "Segments" if parameter.catch_all else "str | int"
 
 
+def _vendor_argument(profile: VendorProfile) -> str:
+    """Return the argument by which the generated module loads the same project."""
+    word = _quoted(profile.word)
+    if own := profile.own():
+        rest = "".join(f", {name}={_quoted(one)}" for name, one in own.items())
+        return f", vendor=VendorProfile({word}{rest})"
+    return "" if profile.word == VENDOR else f", vendor={word}"
+
+
 def _quoted(text: str) -> str:
     """Quote a string independently of the Python version."""
     return json.dumps(text, ensure_ascii=False)
@@ -132,7 +144,8 @@ def typescript_declaration(
     routes: Mapping[str, tuple[Parameter, ...]], vendor: str
 ) -> str:
     """Return the declaration: static routes as strings, dynamic routes with exactly their parameters."""
-    router, namespace = Vendor(vendor).package("router"), f"{vendor.capitalize()}Router"
+    router = VendorProfile(vendor).package("router")
+    namespace = f"{vendor.capitalize()}Router"
     inputs = _union(
         _object(name, found, "string | number") for name, found in routes.items()
     )

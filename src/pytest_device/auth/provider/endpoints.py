@@ -231,15 +231,20 @@ class Endpoints:
                 raise OAuthError(
                     "invalid_request", "the client must authenticate in one way"
                 )
-            client_id, secret = _basic(exchange.authorization)
-        client = self.settings.clients.get(client_id)
-        if client is None:
+            pairs = _basic(exchange.authorization)
+        else:
+            pairs = [(client_id, secret or "")]
+
+        clients = self.settings.clients
+        known = [
+            (client, secret) for name, secret in pairs if (client := clients.get(name))
+        ]
+        if not known:
             raise OAuthError("invalid_client", "the client is unknown", 401)
-        if not hmac.compare_digest(
-            (client.secret or "").encode(), (secret or "").encode()
-        ):
-            raise OAuthError("invalid_client", "the client secret is wrong", 401)
-        return client
+        for client, sent in known:
+            if hmac.compare_digest((client.secret or "").encode(), sent.encode()):
+                return client
+        raise OAuthError("invalid_client", "the client secret is wrong", 401)
 
 
 def _bearer(exchange: Exchange) -> str:
@@ -251,14 +256,23 @@ def _bearer(exchange: Exchange) -> str:
     return token if scheme.lower() == "bearer" else in_form
 
 
-def _basic(authorization: str) -> tuple[str, str]:
+def _basic(authorization: str) -> list[tuple[str, str]]:
+    """Return the credentials in a header: as RFC 6749 section 2.3.1 encodes them, and as they are.
+
+    Many clients send them without that encoding, so that a ``+`` or ``%`` in a secret means itself, and characters
+    outside of ASCII in UTF-8 or, as browsers' ``btoa`` does, in Latin-1.
+    """
     scheme, _, encoded = authorization.partition(" ")
     try:
-        client_id, colon, secret = (
-            base64.b64decode(encoded, validate=True).decode().partition(":")
-        )
+        content = base64.b64decode(encoded, validate=True)
     except ValueError:
-        colon = client_id = secret = ""
-    if scheme.lower() != "basic" or not colon:
+        content = b""
+    if scheme.lower() != "basic" or b":" not in content:
         raise OAuthError("invalid_client", "Basic credentials are malformed", 401)
-    return unquote_plus(client_id), unquote_plus(secret)
+
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    client_id, _, secret = text.partition(":")
+    return [(unquote_plus(client_id), unquote_plus(secret)), (client_id, secret)]

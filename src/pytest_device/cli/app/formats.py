@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
@@ -63,7 +63,8 @@ def _text(
     findings: "Sequence[Finding]", _: Mapping[str, str], facts: Mapping[str, object]
 ) -> None:
     for name, value in facts.items():
-        print(f"{name.replace('_', ' ')}: {_listed(value)}")
+        for line in _lines(value):
+            print(f"{name.replace('_', ' ')}: {line}")
     for one in _failed(findings):
         print(
             f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}"
@@ -83,6 +84,15 @@ def _text(
 def _counted(noun: str, count: int) -> str:
     first, _, rest = noun.partition(" ")
     return f"{count} {first}{'' if count == 1 else 's'} {rest}".rstrip()
+
+
+def _lines(value: object) -> "Iterator[str]":
+    """Yield the lines of a fact: one for each record in a list of them."""
+    if not isinstance(value, list):
+        yield _listed(value)
+        return
+    for record in cast("list[Mapping[str, str]]", value):
+        yield " ".join(record.values()).replace(" :", ":").rstrip()
 
 
 def _listed(value: object) -> str:

@@ -2,10 +2,15 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_device.errors import ConfigError
+from pytest_device.options import Option, Options
+from pytest_device.spec import VENDOR
 
 if TYPE_CHECKING:
     from pytest_device.app.project import Dynamic, Project
+    from pytest_device.settings import Settings
 
 
 def statuses(failed: str = "") -> dict[int, str]:
@@ -19,24 +24,31 @@ def statuses(failed: str = "") -> dict[int, str]:
 
 def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     """Add the options for loading a project; ``option`` replaces the positional argument for its directory."""
-    what = "directory of the project (default: the current one)"
+    root = Options.app_root
+    what = f"directory of the project (default: {root.variable} or {root.ini}, else the current one)"
     if option:
-        parser.add_argument(option, dest="path", metavar="PATH", default=".", help=what)
+        parser.add_argument(option, dest="path", metavar="PATH", help=what)
     else:
-        parser.add_argument("path", nargs="?", default=".", help=what)
+        parser.add_argument("path", nargs="?", help=what)
     parser.add_argument(
         "--mode",
         help="mode of the environment files (default: NODE_ENV, else development)",
     )
     parser.add_argument(
         "--vendor",
-        default="vendor",
-        help="vendor word in the project's files (default: vendor)",
+        metavar="WORD",
+        help="vendor word in the project's files (default: "
+        f"{Options.vendor.variable} or {Options.vendor.ini}, else {VENDOR})",
+    )
+    parser.add_argument(
+        "--project-id-path",
+        metavar="PATH",
+        help="where the app config has the project's UUID (default: "
+        f"{Options.project_id_path.variable} or {Options.project_id_path.ini}, else extra.WORD.projectId)",
     )
     parser.add_argument(
         "--dynamic",
         choices=("auto", "never", "node"),
-        default="auto",
         help="how to evaluate app.config.js and .ts, which run with your rights: with Node's permission flags, "
         "which are no protection (auto); without them (node); not at all, for a project that you don't trust (never)",
     )
@@ -52,13 +64,52 @@ def add_include(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def settings_of(parsed: argparse.Namespace) -> "Settings":
+    """Return the settings of a run in this directory, with the options of the command before them.
+
+    Raises ConfigError for an invalid value.
+    """
+    from pytest_device.cli.app.settings import app_settings
+    from pytest_device.settings import Settings
+
+    settings = app_settings()
+    if settings is None:
+        print(
+            "note: pytest does not start here, so that its ini file and environment variables have no effect",
+            file=sys.stderr,
+        )
+    given: dict[Option[Any], str | None] = {
+        Options.vendor: parsed.vendor,
+        Options.project_id_path: parsed.project_id_path,
+        Options.app_dynamic: parsed.dynamic,
+    }
+    values = {
+        option.word: _parsed(option, text)
+        for option, text in given.items()
+        if text is not None
+    }
+    return (settings or Settings()).replace("vendor", **values)
+
+
+def _parsed(option: Option[Any], text: str) -> object:
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{option.word} {text!r} must be {error}") from None
+
+
 def project_of(parsed: argparse.Namespace) -> "Project":
     """Load the project, printing its notes and warnings to standard error. Raises ConfigError."""
     from pytest_device.app import load_project
+    from pytest_device.plugin.project import vendor_profile
 
-    how = cast("Dynamic", parsed.dynamic)
+    settings = settings_of(parsed)
+    how = cast("Dynamic", settings.app_dynamic)
     project = load_project(
-        parsed.path, mode=parsed.mode, vendor=parsed.vendor, dynamic=how
+        parsed.path or settings.app_root or ".",
+        mode=parsed.mode,
+        vendor=vendor_profile(settings),
+        dynamic=how,
     )
     for line in (*project.notes, *project.warnings, *project.env.warnings):
         print(f"note: {line}", file=sys.stderr)

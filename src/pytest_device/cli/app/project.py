@@ -39,15 +39,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         help="generated declaration (default: vendor-env.d.ts)",
     )
     add_include(parser)
-    parser.add_argument(
-        "--project-id-path", default="", metavar="PATH", help="where the app config has the project's UUID "
-        "(default: extra.vendor.projectId)",
-    )  # fmt: skip
 
 
 def _check(parsed: argparse.Namespace) -> int:
     from pytest_device.app import check
     from pytest_device.app.checks.finding import RULES
+    from pytest_device.app.checks.vendor import profile_entries
 
     project = project_of(parsed)
     findings = check(
@@ -57,10 +54,12 @@ def _check(parsed: argparse.Namespace) -> int:
         directory=_table(parsed.directory),
         declaration=parsed.declaration,
         include=parsed.include,
-        project_id_path=parsed.project_id_path,
     )
     return report(
-        findings, parsed.format, {name: rule for name, (_, rule) in RULES.items()}
+        findings,
+        parsed.format,
+        {name: rule for name, (_, rule) in RULES.items()},
+        profile=[one.to_dict() for one in profile_entries(project)],
     )
 
 

@@ -72,7 +72,7 @@ def _wanted(
 
     if path := parsed.write:
         root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
-        yield path, python_module(project.routes.linkable, root, project.vendor.word)
+        yield path, python_module(project.routes.linkable, root, project.vendor)
     if path := parsed.typescript:
         yield path, project.routes.typescript_declaration()
         name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()

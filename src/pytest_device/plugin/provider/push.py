@@ -18,6 +18,8 @@ from pytest_device.notifications.push import (
     PushDelivery,
     PushDevice,
 )
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.project import vendor_profile
 from pytest_device.plugin.state import needs_of, single_value
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
@@ -61,7 +63,11 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
     """Return a notification center for a test. Raises ConfigError for missing settings."""
-    known: dict[str, Any] = {"clock": lambda: datetime.now(UTC), **settings}
+    known: dict[str, Any] = {
+        "clock": lambda: datetime.now(UTC),
+        "vendor": vendor_profile(settings_of(item.config)),
+        **settings,
+    }
     if "platform" not in known and needs_of(item):
         need = single_value(
             needs_of(item), "device_notifications", "device_notification_settings"

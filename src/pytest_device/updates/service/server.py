@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pytest_device import serving
+from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.serving import Service, app_of, check_public_url, need_extra
 from pytest_device.spec import VENDOR
@@ -70,6 +71,10 @@ class SeenRequest:
     runtime_version: str = ""
     channel: str = ""
     current_update_id: str | None = None
+    fatal_error: str = ""
+    """The error that ended the app's last launch, as the app reports it; empty if none did."""
+    failed_update_ids: tuple[str, ...] = ()
+    """The updates that recently failed to launch on the device, as the app reports them."""
     failure: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
@@ -98,6 +103,10 @@ class Journal(serving.Journal):
             if (failure := self.take_failure(door, kind))
         }
 
+    def devices(self) -> tuple[str, ...]:
+        """Return the devices whose app sent a request, in the order of their first one."""
+        return tuple(dict.fromkeys(one.device for one in self.of(SeenRequest)))
+
     def polling(self) -> tuple[str, ...]:
         """Return the devices whose app polls for updates in a tight loop."""
         checks: dict[str, list[datetime]] = {}
@@ -122,8 +131,8 @@ class DeviceUpdateService(Service[Journal]):
     """An update service on this machine; use it as a context manager, or serve its ``app`` elsewhere.
 
     ``signing`` signs the replies. ``public_url`` is the address at which remote devices reach the service, for example
-    through a tunnel. ``device_header`` is the request header that identifies devices (default: ``vendor-client-id``; if
-    a request lacks it, its user agent and address).
+    through a tunnel. ``vendor`` is the vendor's profile, or only its word. ``device_header`` is the request header that
+    identifies devices (default: the profile's ``client_id_header``; if a request lacks it, its user agent and address).
     """
 
     def __init__(
@@ -131,7 +140,7 @@ class DeviceUpdateService(Service[Journal]):
         *,
         signing: CodeSigning | None = None,
         protocol: UpdateProtocol | None = None,
-        vendor: str = VENDOR,
+        vendor: VendorProfile | str = VENDOR,
         public_url: str | None = None,
         device_header: str = "",
         port: int = 0,
@@ -143,8 +152,9 @@ class DeviceUpdateService(Service[Journal]):
             validate_certificate(signing.certificate, signing.private_key)
         super().__init__(Journal(), port)
         self._signing = signing
-        self._protocol = protocol or published_protocol_v1(vendor)
-        self._device_header = device_header or f"{vendor}-client-id"
+        profile = profile_of(vendor)
+        self._protocol = protocol or published_protocol_v1(profile)
+        self._device_header = device_header or profile.client_id_header
         self._clock = clock
         self._releases = Releases()
         self._public_url = public_url
@@ -158,6 +168,11 @@ class DeviceUpdateService(Service[Journal]):
     def requests(self) -> tuple[SeenRequest, ...]:
         """Requests received so far, with their answers."""
         return self._journal.of(SeenRequest)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices whose app sent a request, each once, by the ID of its installation."""
+        return self._journal.devices()
 
     @property
     def polling_devices(self) -> tuple[str, ...]:
@@ -213,12 +228,48 @@ class DeviceUpdateService(Service[Journal]):
 
         ``after`` skips that many requests; ``device`` filters by device. Raises TimeoutError listing the last requests.
         """
+        return self._wait(
+            lambda one: device in ("", one.device) and answer in ("", one.answer),
+            f"request with the answer {answer!r}" if answer else "request",
+            timeout_seconds,
+            after,
+        )
 
-        def found() -> SeenRequest | None:
-            seen = (one for one in self.requests[after:] if device in ("", one.device))
-            return next((one for one in seen if answer in ("", one.answer)), None)
+    def wait_for_crash(
+        self,
+        update_id: str = "",
+        *,
+        device: str = "",
+        timeout_seconds: float = 10.0,
+        after: int = 0,
+    ) -> SeenRequest:
+        """Wait for a request whose app reports that it crashed at launch, or that an update failed to launch.
 
-        request = self._journal.wait_until(found, timeout_seconds)
+        ``update_id`` waits for the report that this update failed. ``after`` and ``device`` are those of
+        `wait_for_request`. Raises TimeoutError listing the last requests.
+        """
+
+        def reports_crash(one: SeenRequest) -> bool:
+            if device not in ("", one.device):
+                return False
+            if update_id:
+                return update_id.lower() in map(str.lower, one.failed_update_ids)
+            return bool(one.fatal_error or one.failed_update_ids)
+
+        what = f"report that update {update_id} failed" if update_id else "crash report"
+        return self._wait(reports_crash, what, timeout_seconds, after)
+
+    def _wait(
+        self,
+        is_wanted: Callable[[SeenRequest], bool],
+        what: str,
+        timeout_seconds: float,
+        after: int,
+    ) -> SeenRequest:
+        request = self._journal.wait_until(
+            lambda: next(filter(is_wanted, self.requests[after:]), None),
+            timeout_seconds,
+        )
         if request is None:
             last = (
                 ", ".join(
@@ -227,9 +278,8 @@ class DeviceUpdateService(Service[Journal]):
                 )
                 or "nothing"
             )
-            wanted = f" with the answer {answer!r}" if answer else ""
             raise TimeoutError(
-                f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}"
+                f"no {what} within {timeout_seconds:g} s; the service last saw: {last}"
             )
         return request
 
@@ -275,6 +325,8 @@ class DeviceUpdateService(Service[Journal]):
             runtime_version=asked.runtime_version,
             channel=asked.channel or "",
             current_update_id=asked.current_update_id,
+            fatal_error=asked.fatal_error,
+            failed_update_ids=asked.failed_update_ids,
         )
         return await self._answered(seen, reply, failures)
 

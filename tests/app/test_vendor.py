@@ -1,0 +1,210 @@
+"""The vendor's profile: what follows from the word, what is refused, and what real clients need of it."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.app import VendorProfile, load_project
+from pytest_device.app.checks import check
+from pytest_device.app.checks.vendor import profile_entries
+from pytest_device.auth.redirect import make_redirect_uri
+from pytest_device.notifications import PushTokenRequest
+from pytest_device.notifications.endpoint import PushEndpoint
+from tests.app.rows import DATA, put
+
+REQUESTS: Final[dict[str, Any]] = json.loads(
+    (DATA / "client_requests.json").read_text(encoding="utf-8")
+)
+"""Requests of the vendor's own libraries, with other words, and the profile that they need."""
+PROFILE: Final = VendorProfile(**REQUESTS["profile"])
+PROJECT_ID: Final = REQUESTS["push"]["body"]["projectId"]
+UPDATES: Final = "node_modules/acme-updates/"
+
+
+def project_files(**more: object) -> dict[str, object]:
+    """Return the files of a project whose vendor has several words."""
+    return {
+        "package.json": {"name": "notes", "dependencies": {"acme": "^58.0.0"}},
+        "node_modules/acme/package.json": {"name": "acme", "version": "58.0.0"},
+        "app.json": {
+            "acme": {
+                "scheme": "notes",
+                "extra": {"forge": {"projectId": PROJECT_ID}},
+            }
+        },
+        "app/index.tsx": "",
+        "app/notes/[id].tsx": "",
+        **more,
+    }
+
+
+LIBRARIES: Final = {
+    f"{UPDATES}package.json": {"name": "acme-updates"},
+    f"{UPDATES}android/Loader.kt": '.header("Acme-Protocol-Version", "1")\n.header("Forge-Client-ID", id)',
+    "node_modules/acme-router/package.json": {"name": "acme-router"},
+    "node_modules/acme-router/path.js": "// acm://192.168.1.2:19000/--/",
+    "node_modules/acme-notifications/package.json": {"name": "acme-notifications"},
+    "node_modules/acme-notifications/token.js": """
+        const url = `${baseUrl}push/getAcmePushToken`;
+        return {type: 'acme', data: reply.data.acmePushToken};
+    """,
+}
+"""Parts of the vendor's libraries that show its names."""
+
+
+def test_all_names_follow_from_the_word() -> None:
+    assert dataclasses.asdict(VendorProfile("acme")) == {
+        "word": "acme",
+        "key": "acme",
+        "environment_prefix": "ACME_",
+        "header_prefix": "acme-",
+        "client_id_header": "acme-client-id",
+        "client_scheme": "acmego",
+        "project_id_path": "extra.acme.projectId",
+        "push_path": "push/getAcmePushToken",
+        "push_reply_key": "acmePushToken",
+        "token_type": "acme",
+    }
+    assert VendorProfile().push_path == "push/getPushToken"
+
+
+def test_a_profile_is_immutable_and_equal_to_one_with_the_same_names() -> None:
+    profile = VendorProfile("acme", header_prefix="Acme-")
+
+    assert profile == VendorProfile("acme")
+    assert dataclasses.replace(profile, client_scheme="acm").own() == {
+        "client_scheme": "acm"
+    }
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        profile.key = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("word", "Acme Inc", "one lowercase word"),
+        ("key", "a.b", "a key of letters"),
+        ("environment_prefix", "ACME", "end in _"),
+        ("header_prefix", "acme", "end in -"),
+        ("client_id_header", "client id", "letters, digits and hyphens"),
+        ("client_scheme", "Acme", "a lowercase letter"),
+        ("project_id_path", "extra..id", "keys with dots"),
+        ("push_path", "/push", "without a slash at its ends"),
+        ("push_reply_key", "a-b", "letters, digits and _"),
+        ("token_type", "A", "begins with a lowercase letter"),
+        ("key", 5, "a key of letters"),
+    ],
+)
+def test_a_value_that_breaks_its_rule_is_refused(
+    field: str, value: Any, rule: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{value!r} must be .*{rule}"):
+        VendorProfile(**{field: value})
+
+
+def test_an_unknown_field_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"'scheme' .*: did you mean client_scheme"):
+        VendorProfile("acme", scheme="acm")  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"'x' .*: use word, key, .*token_type"):
+        VendorProfile(x="y")  # type: ignore[call-arg]
+
+
+def test_the_profile_has_the_scheme_of_redirects_to_the_development_client() -> None:
+    assert (
+        make_redirect_uri(
+            {"path": "redirect"},
+            environment="store_client",
+            host_uri="10.0.0.2:8081",
+            vendor=PROFILE,
+        )
+        == "acm://10.0.0.2:8081/--/redirect"
+    )
+
+
+def test_the_endpoint_answers_a_client_with_the_profiles_names() -> None:
+    known = REQUESTS["push"]
+    with PushEndpoint(vendor=PROFILE) as endpoint:
+        reply = httpx.post(f"{endpoint.base_url}{known['path']}", json=known["body"])
+
+        assert reply.status_code == 200
+        assert endpoint.tokens[0].type == known["type"]
+        assert reply.json()["data"][known["reply_key"]] == endpoint.tokens[0].data
+        other = httpx.post(f"{endpoint.base_url}push/getPushToken", json=known["body"])
+        assert other.status_code == 404
+
+
+def test_a_token_request_uses_the_profiles_names() -> None:
+    body = REQUESTS["push"]["body"]
+    with PushEndpoint(vendor=PROFILE) as endpoint, httpx.Client() as http:
+        token = PushTokenRequest(
+            platform="android",
+            device_push_token={"type": "android", "data": body["deviceToken"]},
+            application_id=body["appId"],
+            device_id=body["deviceId"],
+            config_extra={"forge": {"projectId": PROJECT_ID}},
+            base_url=endpoint.base_url,
+            vendor=PROFILE,
+        ).send(http)
+
+        assert endpoint.requests[0].body == body
+        assert (token.type, token.data) == ("acme", endpoint.tokens[0].data)
+
+
+def entries(root: Path, profile: VendorProfile) -> dict[str, str]:
+    project = load_project(root, vendor=profile)
+    return {one.field: f"{one.status} {one.where}" for one in profile_entries(project)}
+
+
+def test_the_check_says_what_the_profile_found_and_what_it_did_not(
+    tmp_path: Path,
+) -> None:
+    root = put(tmp_path, project_files(**LIBRARIES, **{".env": "ACME_PUBLIC_URL=x"}))
+
+    assert entries(root, PROFILE) == {
+        "key": "found in app.json",
+        "project_id_path": "found in the app config",
+        "environment_prefix": "found in the environment files: ACME_PUBLIC_URL",
+        "header_prefix": "found in acme-updates",
+        "client_id_header": "found in acme-updates",
+        "client_scheme": "found in acme-router",
+        "push_path": "found in acme-notifications",
+        "push_reply_key": "found in acme-notifications",
+        "token_type": "found in acme-notifications",
+    }
+    found = entries(root, VendorProfile("acme"))
+    assert found["project_id_path"].endswith("which has extra.forge.projectId")
+    assert found["client_id_header"].endswith("which has forge-client-id")
+    assert found["client_scheme"].endswith("which has acm")
+
+
+def test_a_name_that_the_project_spells_otherwise_is_a_finding_with_its_fix(
+    tmp_path: Path,
+) -> None:
+    root = put(tmp_path, project_files(**LIBRARIES))
+
+    def fixes(profile: VendorProfile) -> set[str]:
+        findings = check(load_project(root, vendor=profile))
+        return {
+            one.fix
+            for one in findings
+            if one.id == "vendor-profile" and one.status == "failed"
+        }
+
+    assert fixes(PROFILE) == set()
+    assert fixes(VendorProfile("acme")) == {
+        "set device_project_id_path to extra.forge.projectId",
+        "set device_vendor_client_id_header to forge-client-id",
+        "set device_vendor_client_scheme to acm",
+    }
+
+
+def test_without_libraries_their_names_are_unknown(tmp_path: Path) -> None:
+    found = entries(put(tmp_path, project_files()), PROFILE)
+
+    assert found["header_prefix"] == "unknown : acme-updates is not installed"
+    assert found["environment_prefix"] == "unknown : they set nothing"

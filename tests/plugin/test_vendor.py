@@ -1,0 +1,143 @@
+"""The vendor's profile in a run: one set of options for the project, links and services, and for the command line."""
+
+import json
+
+import pytest
+
+from pytest_device.cli import main
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.project import links_of
+from tests.app.rows import put
+from tests.app.test_vendor import LIBRARIES, PROJECT_ID, REQUESTS, project_files
+
+INI = """
+[pytest]
+device_app_root = app
+device_vendor = acme
+device_vendor_client_id_header = Forge-Client-ID
+device_vendor_client_scheme = acm
+device_project_id_path = extra.forge.projectId
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    put(pytester.path / "app", project_files(**LIBRARIES))
+    pytester.makeini(INI)
+    (pytester.path / "requests.json").write_text(json.dumps(REQUESTS))
+    return pytester
+
+
+def test_the_services_of_a_run_answer_the_clients_of_its_vendor(
+    project: pytest.Pytester,
+) -> None:
+    project.makepyfile("""
+        import json
+        import pathlib
+
+        import httpx
+        import pytest
+
+        REQUESTS = json.loads(pathlib.Path("requests.json").read_text())
+
+        @pytest.mark.parametrize("request_", REQUESTS["updates"], ids=lambda one: one["name"])
+        def test_updates(device_update_service, request_):
+            reply = httpx.get(device_update_service.url, headers=request_["headers"])
+            assert reply.status_code == 200, reply.text
+            assert reply.headers["acme-protocol-version"] == "1"
+            [seen] = device_update_service.requests
+            wanted = request_["seen"]
+            found = {name: getattr(seen, name) for name in wanted}
+            assert found == {**wanted, "failed_update_ids": tuple(wanted["failed_update_ids"])}
+            assert device_update_service.devices == (wanted["device"],)
+
+        def test_push(device_push_endpoint):
+            known = REQUESTS["push"]
+            url = f"{device_push_endpoint.base_url}{known['path']}"
+            reply = httpx.post(url, json=known["body"])
+            assert reply.json()["data"][known["reply_key"]].startswith("AcmePushToken[")
+
+        def test_sign_in(device_identity_provider, device_link):
+            from pytest_device.auth import AuthRequest
+            assert device_link("/notes/[id]", id="7") == "notes://notes/7"
+            uris = device_identity_provider.client().redirect_uris
+            assert {"notes://redirect", "notes://"} <= set(uris)
+    """)
+
+    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+
+
+def test_links_and_the_app_id_follow_the_profile(project: pytest.Pytester) -> None:
+    config = project.parseconfig()
+    settings = settings_of(config)
+    from pytest_device.plugin.project import project_of
+
+    app = project_of(config)
+
+    assert app is not None
+    assert settings.app_id == PROJECT_ID
+    marker = {"vendor_go": True, "open_url": "acm://192.168.1.5:8081"}
+    assert (
+        links_of(app, {"": marker})("/notes/[id]", id="7")
+        == "acm://192.168.1.5:8081/--/notes/7"
+    )
+
+
+@pytest.mark.usefixtures("project")
+def test_the_command_line_reads_the_settings_of_a_run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def profile(*arguments: str) -> dict[str, tuple[str, str]]:
+        main(["app", "check", "--format=json", *arguments])
+        found = json.loads(capsys.readouterr().out)["profile"]
+        return {one["field"]: (one["value"], one["status"]) for one in found}
+
+    assert profile()["client_scheme"] == ("acm", "found")
+    assert profile()["project_id_path"] == ("extra.forge.projectId", "found")
+    assert profile("--project-id-path=extra.x")["project_id_path"] == (
+        "extra.x",
+        "not found",
+    )
+
+    monkeypatch.setenv("DEVICE_VENDOR_CLIENT_SCHEME", "other")
+    assert profile()["client_scheme"] == ("other", "not found")
+
+
+@pytest.mark.usefixtures("project")
+def test_an_invalid_name_is_one_line_with_its_source(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEVICE_VENDOR_HEADER_PREFIX", "acme")
+
+    assert main(["app", "check"]) == 2
+
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert "DEVICE_VENDOR_HEADER_PREFIX='acme' must be" in line
+    assert "end in -" in line
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("device_vendor_client_schema", "did you mean device_vendor_client_scheme?"),
+        ("device_vendor_zzzzzzzzz", "use device_vendor_key, device_vendor_env"),
+    ],
+)
+def test_an_unknown_field_in_the_ini_file_is_reported_before_a_device_is_requested(
+    project: pytest.Pytester, key: str, hint: str
+) -> None:
+    project.makeini(f"{INI}{key} = x\ndevice_local = true\n")
+    project.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="ios")
+        def test_x(device_session):
+            pass
+    """)
+
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{key} in the ini file is not an option: {hint}*"])
