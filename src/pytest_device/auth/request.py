@@ -27,7 +27,12 @@ from pytest_device.auth.urls import (
     is_redirect,
     return_params,
 )
-from pytest_device.errors import AuthConfigError, AuthError, hides_frames
+from pytest_device.errors import (
+    AuthConfigError,
+    AuthError,
+    UnexpectedReplyError,
+    hides_frames,
+)
 from pytest_device.secret_registry import SECRETS
 
 if TYPE_CHECKING:
