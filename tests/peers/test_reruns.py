@@ -1,6 +1,7 @@
 """Tests that pytest-rerunfailures runs again."""
 
 import json
+from typing import Final
 
 import pytest
 
@@ -191,6 +192,47 @@ def test_attempts_are_retries_in_the_report_and_the_test_is_flaky(
         )
     ]
     assert attempts == [(0, "failed"), (1, "passed")]
+
+
+CRASHING: Final = """
+import os, pathlib, pytest
+
+@pytest.mark.device(platform="android")
+def test_crashes(device_session):
+    once = pathlib.Path("crashed")
+    if not once.exists():
+        once.touch()
+        os._exit(1)
+"""
+
+
+@pytest.mark.usefixtures("service")
+def test_a_crash_of_a_worker_is_named_although_the_rerun_passed(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=CRASHING)
+
+    result = pytester.runpytest("--reruns=1", "-n1")
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "*= devices =*",
+            "worker gw0 crashed while running test_it.py::test_crashes, which ran again",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("service")
+def test_a_crash_that_is_a_failure_is_named_there_only(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=CRASHING)
+
+    result = pytester.runpytest("-n1")
+
+    assert result.parseoutcomes() == {"failed": 1}
+    result.stdout.no_fnmatch_line("*which ran again*")
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]])

@@ -667,6 +667,33 @@ def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_serve
     result.stdout.no_fnmatch_line("*at a line*")
 
 
+@pytest.mark.parametrize("options", [(), ("--full-trace",)])
+def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clients(
+    pytester: pytest.Pytester, far: Controller, options: tuple[str, ...]
+) -> None:
+    usual = appium()
+
+    def hang_up(call: str) -> Answer:
+        if call.endswith("/element"):
+            raise ConnectionResetError
+        return usual(call)
+
+    far.answer = hang_up
+    suite(pytester, ONE, body="device_driver.find_element('id', 'title')")
+
+    result = pytester.runpytest(*options)
+
+    result.assert_outcomes(failed=1)
+    output = result.stdout.str()
+    assert ("http/client.py" in output) == ("urllib3/" in output) == bool(options)
+    _, _, after = output.partition(" test_one _")
+    error, _, _ = after.partition(" device -")
+    assert "RemoteDisconnected" in error
+    assert (len(error.splitlines()) < 12) != bool(options)
+    if not options:
+        result.stdout.fnmatch_lines([">*find_element('id', 'title')", "E *"])
+
+
 @pytest.mark.parametrize("style", ["short", "long", "line", "native"])
 def test_no_traceback_style_shows_frames_of_clients(
     pytester: pytest.Pytester, far: Controller, style: str
