@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from zipfile import ZipFile
 import pytest
 from selenium.webdriver import Chrome
 
+from pytest_device.service.programs.toolchain import Node
 from pytest_device.testing import FaultyService
 from pytest_device.trace.viewer import served
 from tests.cli.running import run
@@ -34,6 +36,10 @@ return performance.getEntriesByType('resource')
   .filter((name) => !/^(data|blob):/.test(name))
 """
 STEP = "//*[contains(@class, 'tree-item-title')][contains(., '{}')]"
+
+
+def shows(chrome: Chrome, text: str) -> bool:
+    return text in chrome.execute_script(TEXT)
 
 
 @contextmanager
@@ -123,7 +129,7 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert "assert count == 2" in shown
     for title, part in (("Set up", "Wait for device"), ("Test", "Look for the count")):
         chrome.find_element("xpath", STEP.format(title)).click()
-        eventually(lambda part=part: part in chrome.execute_script(TEXT), 20)
+        eventually(partial(shows, chrome, part), 20)
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
     eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)
@@ -134,9 +140,31 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
         eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
         chrome.find_element("partial link text", "View Trace").click()
         eventually(lambda: "Look for the count" in chrome.execute_script(TEXT), 20)
-        requested = chrome.execute_script(REQUESTED)
+        requested: list[str] = chrome.execute_script(REQUESTED)
         assert requested
         assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}
+
+
+def test_without_playwright_the_command_that_needs_only_node_is_named(
+    tmp_path: Path, node: Node
+) -> None:
+    with ZipFile(tmp_path / "run.zip", "w") as archive:
+        metadata = {"method": "onBlobReportMetadata", "params": {"version": 2}}
+        archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
+
+    done = run(
+        *("report", "--format=html,junit", str(tmp_path)),
+        PATH=f"{node.executable.parent}:{os.environ['PATH']}",
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+        npm_config_registry="http://127.0.0.1:9",
+        npm_config_fetch_retries="0",
+    )
+
+    assert done.returncode == 2
+    assert "could not be installed" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith(
+        ": npx playwright merge-reports --reporter=html,junit DIR"
+    )
 
 
 def test_bad_arguments_are_one_clear_line(

@@ -21,6 +21,7 @@ from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import CHROMIUM, PLAYWRIGHT, Node, Toolbox
 from pytest_device.trace.viewer import VIEWER, served
 from tests.cli.running import call
+from tests.plugin.test_device_report import blobs, of_method
 from tests.waiting import eventually
 
 HERE: Final = Path(__file__).parent
@@ -303,6 +304,23 @@ def test_a_tap_is_shown_where_it_was(red: Red) -> None:
     assert tap["box"] == button["box"]
     middle = button["box"]["x"] + button["box"]["width"] / 2
     assert tap["point"]["x"] == pytest.approx(middle)
+
+
+def test_commands_of_devices_are_steps_of_the_report(red: Red) -> None:
+    (blob,) = blobs(red.directory / "device-report")
+    begun = [params["step"] for params in of_method(blob, "onStepBegin")]
+    ended = {
+        params["step"]["id"]: params["step"] for params in of_method(blob, "onStepEnd")
+    }
+    by_id = {step["id"]: step for step in begun}
+    (failed,) = [step for step in begun if step["title"] == 'Tap label="Remove"']
+
+    assert "Selector did not match" in ended[failed["id"]]["error"]["message"]
+    assert failed["category"] == "pw:api"
+    assert failed["location"]["file"] == "red.py"
+    while failed["parentStepId"]:
+        failed = by_id[failed["parentStepId"]]
+    assert failed["title"] == "Test"
 
 
 def test_the_terminal_names_the_trace_and_the_command_that_opens_it(red: Red) -> None:

@@ -225,13 +225,13 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
 
     Raises ConfigError with the cause, and the command that does the same by hand.
     """
+    by_hand = f"npx playwright merge-reports --reporter={','.join(formats)} DIR"
     try:
         from pytest_device.service.programs.guard import Guard
         from pytest_device.service.programs.toolchain import PLAYWRIGHT, Toolbox
     except ImportError:
         raise ConfigError(
-            "merging needs pip install 'pytest-device[local]', or run: npx playwright merge-reports "
-            f"--reporter={','.join(formats)} DIR"
+            f"merging needs pip install 'pytest-device[local]', or run: {by_hand}"
         ) from None
 
     cache = cache_directory(os.environ, Path.home())
@@ -240,6 +240,10 @@ def _playwright(formats: Sequence[str]) -> tuple[Path, Path]:
         tools = asyncio.run(
             Toolbox(guard, os.environ, cache).get(PLAYWRIGHT, _progress)
         )
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}\nOr run, where Node.js is installed: {by_hand}"
+        ) from None
     finally:
         guard.close()
     return tools.node, tools.script
