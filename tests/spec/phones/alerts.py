@@ -28,6 +28,7 @@ from tests.spec.phones.row import (
     Row,
     Script,
     Source,
+    Then,
     Turn,
     server,
 )
@@ -154,9 +155,9 @@ ANDROID_ROWS: Final = (
         "a-named-button",
         "A button is found by its text.",
         HELPERS,
-        THREE.replace("document.body.innerHTML = '<p>heard Later</p>'", ""),
-        example=Script("mobile: dismissAlert", {"buttonLabel": "Later"}),
-        answer=None,
+        THREE,
+        example=Then(Script("mobile: dismissAlert", {"buttonLabel": "Later"}), HEARD),
+        answer="heard Later",
     ),
     row(
         "a-dialog-without-an-alert-title",
@@ -280,8 +281,11 @@ IOS_ROWS: Final = (
         "A text is typed into the only field of an alert.",
         WDA_ALERT,
         alert("Cancel", more=FIELD),
-        example=Command("POST", "/alert/text", {"text": "me", "value": ["m", "e"]}),
-        answer=None,
+        example=Then(
+            Command("POST", "/alert/text", {"text": "me", "value": ["m", "e"]}),
+            Find(*VIEW, "value"),
+        ),
+        answer="me",
     ),
     row(
         "typing-into-an-alert-without-a-field",

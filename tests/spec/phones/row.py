@@ -115,6 +115,18 @@ class OfAlert:
 
 
 @dataclass(frozen=True)
+class Then:
+    """Do something, and return the answer to something else."""
+
+    first: Example
+    then: Example
+
+    def __call__(self, driver: Remote) -> object:
+        self.first(driver)
+        return self.then(driver)
+
+
+@dataclass(frozen=True)
 class Turn:
     """Turn an element as a picker wheel."""
 

@@ -33,7 +33,7 @@ const pairs = (method, paths) => paths.map((path) => [method, new RegExp(`${SESS
 /** The commands executed here in every context; the rest is forwarded to chromedriver. */
 const OWN = ['GET', 'POST']
   .flatMap((method) => pairs(method, ['/appium/.*', '/(context|contexts|orientation|rotation|location|timeouts)']))
-  .concat(pairs('GET', ['/se/log/types']))
+  .concat(pairs('GET', ['', '/se/log/types']))
   .concat(pairs('POST', ['/se/log', '/execute/sync', '(/element/[^/]+)?/elements?']));
 /** The commands executed here in the native context. */
 const OWN_IN_APP = [

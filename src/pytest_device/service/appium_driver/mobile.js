@@ -83,6 +83,7 @@ const DEVICE = {
   getPermissions: (driver, args) => permissionsOf(driver, args),
   setPermission: (driver, { access }) => setPermission(driver, access),
   getPermission: (driver, { service }) => permissionOf(driver, service),
+  resetPermission: (driver, { service }) => driver.allow(permissionNamed(service), 'prompt'),
   startLogsBroadcast: refuse('logs can only be polled, not broadcast'),
   shell: refuse('a browser has no shell'),
   execEmuConsoleCommand: refuse('it is not an emulator'),

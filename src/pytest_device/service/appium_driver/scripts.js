@@ -95,6 +95,7 @@ const SCRIPTS = {
   pushNotification: ios(REFUSED),
   queryAppState: app(),
   removeApp: app('timeout? keepData?'),
+  resetPermission: ios('service'),
   scroll: {
     Android: 'strategy selector elementId? maxSwipes?',
     iOS: 'name|direction|predicateString|toVisible distance? elementId?',
