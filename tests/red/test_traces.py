@@ -68,7 +68,12 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
             *("--device-trace-pictures=actions", "--device-video=retain-on-failure"),
         ],
         cwd=directory,
-        env={**os.environ, "PYTEST_ADDOPTS": "", "MY_TOKEN": "f3a9c1d27b58e6", "NOTES_APP": str(page.parent)},
+        env={
+            **os.environ,
+            "PYTEST_ADDOPTS": "",
+            "MY_TOKEN": "f3a9c1d27b58e6",
+            "NOTES_APP": str(page.parent),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -252,9 +257,7 @@ def test_the_viewer_shows_output_and_requests(shown: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["test_agent_device", "test_argent", "test_films"])
-def test_the_viewer_shows_what_the_app_logged(
-    shown: dict[str, Any], name: str
-) -> None:
+def test_the_viewer_shows_what_the_app_logged(shown: dict[str, Any], name: str) -> None:
     assert "a note is saved" in shown[name]["Console"]
 
 

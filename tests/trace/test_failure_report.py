@@ -229,7 +229,8 @@ def test_the_terminal_shows_the_first_missing_piece_unless_the_verdict_says_it()
     report = replace(REPORT, missing=missing)
 
     assert (
-        report.missing_line() == "no screenshot.png of the device: status 502 (and 1 more)"
+        report.missing_line()
+        == "no screenshot.png of the device: status 502 (and 1 more)"
     )
     assert replace(report, missing=missing[:1]).missing_line() == missing[0]
     assert replace(report, verdict="infrastructure").missing_line() == ""

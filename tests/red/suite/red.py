@@ -67,9 +67,7 @@ def test_argent(device_argent: Argent) -> None:
     assert "Notes: 9" in device_argent.describe()
 
 
-@pytest.mark.device(
-    platform="android", type="appium", device_identifier="chromium"
-)
+@pytest.mark.device(platform="android", type="appium", device_identifier="chromium")
 def test_films(device_driver: WebDriver) -> None:
     device_driver.find_element(ID, "Text").send_keys("buy milk")
     device_driver.find_element(ID, "Add").click()
