@@ -165,7 +165,9 @@ def session_record(
     """Yield what a local service shows about a session, by file name: its pages end with the run.
 
     ``session.html`` is the page, with its style and without its script, ``timeline.json`` its content for programs,
-    ``controller.log`` the output of the controller, ``console.txt`` the console lines of its device. ``missing`` is called with a line for each that can't be read.
+    ``controller.log`` the output of the controller, ``console.txt`` the console lines of its device.
+
+    ``missing`` is called with a line for each that can't be read.
     """
     for name, path in (
         ("session.html", ""),

@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.faults.acts import KILL, at_once, in_test, sends, service_fault
 from tests.faults.room import Room
-from tests.faults.row import Row
+from tests.faults.row import Act, Row
 from tests.faults.suites import files, suite
 
 _GO: Final = "while not (ROOM / 'go').exists(): time.sleep(0.05)"
@@ -50,7 +50,7 @@ _MAKES_THE_TRACE: Final = suite(
 )
 
 
-def _controller(effect: str, **options: object) -> "object":
+def _controller(effect: str, **options: float) -> Act:
     """Strike the controller of a test that goes on to fail."""
     strike = service_fault("controller", effect, times=None, **options)
 
@@ -80,7 +80,7 @@ ROWS: Final = (
     ),
     Row(
         "the controller hangs while evidence is collected",
-        "Bounded: 20 s for a picture, 45 s for all; then the run goes on.",
+        "Bounded: after 20 s the controller is asked nothing more; the test keeps its error.",
         _FAILS,
         when=in_test,
         fault=_controller("delay", seconds=_HANGS_SECONDS),

@@ -49,6 +49,8 @@ from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import Action
 
 if TYPE_CHECKING:
+    from appium.webdriver.webdriver import WebDriver
+
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.reporter import Reporter
     from pytest_device.settings import Settings
@@ -283,23 +285,7 @@ class EvidenceTaker:
         left = max(0.0, until - self._clock())
         driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
         if driver is not None:
-            from pytest_device.controllers.appium.evidence import evidence_of
-
-            clock = self._clock_of(None)
-            for file, content in evidence_of(
-                driver, seconds=left, missing=evidence.miss
-            ):
-                if file == "app.json":
-                    clock = self._clock_of(json.loads(content).get("time"))
-                elif file.endswith(".txt"):
-                    evidence.log += _since_last_action(
-                        name,
-                        file,
-                        content.decode(),
-                        clock,
-                        evidence,
-                    )
-                yield file, content
+            yield from self._driver_pieces(name, driver, left, evidence)
 
         use = item.stash[USES].get(name) if USES in item.stash else None
         if use is not None:
@@ -313,13 +299,42 @@ class EvidenceTaker:
                 missing=evidence.miss,
             )
 
+        for file, content in self._local_pieces(session, evidence):
+            if file == CONSOLE:
+                # An Appium driver has the same lines as logs.
+                if driver is not None:
+                    continue
+                self._add_console(item, name, session, content.decode(), evidence)
+            yield file, content
+
+    def _driver_pieces(
+        self, name: str, driver: "WebDriver", seconds: float, evidence: Evidence
+    ) -> Iterator[tuple[str, bytes]]:
+        from pytest_device.controllers.appium.evidence import evidence_of
+
+        clock = self._clock_of(None)
+        for file, content in evidence_of(
+            driver, seconds=seconds, missing=evidence.miss
+        ):
+            if file == "app.json":
+                clock = self._clock_of(json.loads(content).get("time"))
+            elif file.endswith(".txt"):
+                evidence.log += _since_last_action(
+                    name,
+                    file,
+                    content.decode(),
+                    clock,
+                    evidence,
+                )
+            yield file, content
+
+    def _local_pieces(
+        self, session: "Session", evidence: Evidence
+    ) -> Iterator[tuple[str, bytes]]:
+        """Yield what the run's own service shows about a session; no console without lines."""
         if self._local_record and session.url:
             for file, content in self._local_record(session.url, evidence.miss):
-                if file != CONSOLE:
-                    yield file, content
-                # An Appium driver has the same lines as logs.
-                elif content and driver is None:
-                    self._add_console(item, name, session, content.decode(), evidence)
+                if content or file != CONSOLE:
                     yield file, content
 
     def _add_console(

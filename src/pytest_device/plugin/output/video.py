@@ -110,12 +110,13 @@ def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
     recordings: dict[str, Callable[[], bytes]] = {}
 
     none: dict[str, Any] = {}
+    no_uses: dict[str, Use] = {}
 
     for name, driver in item.stash.get(DRIVERS, none).items():
         if _tried(partial(_start_driver, driver)) is not None:
             recordings[name] = partial(_stop_driver, driver)
 
-    uses: Mapping[str, Use] = item.stash.get(USES, none)
+    uses = item.stash.get(USES, no_uses)
     for name, use in uses.items():
         if use.client and _tried(partial(_start_client, use.client)) is not None:
             recordings[name] = partial(_stop_client, use.client)
