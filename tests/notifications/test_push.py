@@ -174,7 +174,7 @@ def test_a_missing_adb_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             AppiumPush(Recorder()),
             ANDROID,
-            "the android device: Appium delivers push messages to iOS simulators only",
+            "the android device: Android apps get broadcasts under an action of their own",
         ),
         (
             AppiumPush(Recorder()),
@@ -244,7 +244,8 @@ def test_the_suites_function_gets_message_and_device() -> None:
 
     assert got == [(sent, replace(IPHONE, application_id="com.other"))]
     with pytest.raises(
-        ConfigError, match="the iPhone: reading notifications requires the local device"
+        ConfigError,
+        match="the iPhone: reading notifications requires an Appium session",
     ):
         push.wait_shown()
 

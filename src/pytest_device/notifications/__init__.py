@@ -50,6 +50,8 @@ from pytest_device.notifications.dates import next_trigger_date as next_trigger_
 from pytest_device.notifications.errors import NotificationError as NotificationError
 from pytest_device.notifications.errors import NotSpecified as NotSpecified
 from pytest_device.notifications.errors import TriggerError as TriggerError
+from pytest_device.notifications.lists import NotificationList as NotificationList
+from pytest_device.notifications.lists import Shown as Shown
 from pytest_device.notifications.permissions import (
     AndroidPermissions as AndroidPermissions,
 )
@@ -77,7 +79,6 @@ from pytest_device.notifications.push import DevicePush as DevicePush
 from pytest_device.notifications.push import LocalPush as LocalPush
 from pytest_device.notifications.push import PushDelivery as PushDelivery
 from pytest_device.notifications.push import PushDevice as PushDevice
-from pytest_device.notifications.push import Shown as Shown
 from pytest_device.notifications.tokens import DevicePushToken as DevicePushToken
 from pytest_device.notifications.tokens import PushToken as PushToken
 from pytest_device.notifications.tokens import PushTokenRequest as PushTokenRequest

@@ -2,20 +2,18 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.content import PushMessage
+from pytest_device.notifications.lists import NotificationList, Shown, waited
 from pytest_device.notifications.triggers import Platform
 
 __tracebackhide__ = hides_frames
 
-_T = TypeVar("_T")
-POLL_SECONDS: Final = 0.05
 LOCAL_SCRIPT: Final = "mobile: localNotifications"
 """Appium script that controls the notification center of the local device."""
 
@@ -51,18 +49,6 @@ class Commands(Protocol):
     """Interface of an agent-device client: command execution."""
 
     def command(self, command: str, *positionals: str) -> Mapping[str, Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Notification in the notification list of a device."""
-
-    key: str
-    title: str
-    body: str = ""
-    data: Any = None
-    actions: tuple[str, ...] = ()
-    tag: str = ""
 
 
 def apns_payload(message: PushMessage) -> dict[str, Any]:
@@ -117,22 +103,43 @@ class AgentDevicePush:
 
 @dataclass(frozen=True, slots=True)
 class AppiumPush:
-    """Delivery via Appium's ``mobile: pushNotification``, iOS simulators only. Not tested on physical devices."""
+    """Delivery via Appium: a broadcast to a receiver of an Android app, or a simulated push to an iOS simulator.
+
+    ``action`` is that of the receiver, and ``receiver`` its class if it is not exported under the action. Tested with
+    recorded replies, not on devices.
+    """
 
     driver: Script
+    action: str = ""
+    receiver: str = ""
 
     def deliver(self, message: PushMessage, device: PushDevice) -> None:
         """Deliver a message."""
-        if device.platform != "ios":
+        if device.platform == "android" and not self.action:
             raise device.refuse(
-                "Appium delivers push messages to iOS simulators only: use device_push_delivery"
+                "Android apps get broadcasts under an action of their own: return "
+                "AppiumPush(device_driver, action=…) from device_push_delivery"
             )
         _check_app(device)
+        if device.platform == "android":
+            self._broadcast(message, device.application_id)
+            return
         arguments = {
             "bundleId": device.application_id,
             "payload": apns_payload(message),
         }
         self.driver.execute_script("mobile: pushNotification", arguments)
+
+    def _broadcast(self, message: PushMessage, package: str) -> None:
+        extras = [
+            ["s", name, _quoted(value)]
+            for name, value in broadcast_extras(message).items()
+        ]
+        receiver = {"component": f"{package}/{self.receiver}"} if self.receiver else {}
+        target = receiver or {"package": package}
+        self.driver.execute_script(
+            "mobile: broadcast", {"action": self.action, "extras": extras, **target}
+        )
 
 
 def _run(command: Sequence[str]) -> str:
@@ -272,6 +279,9 @@ class DevicePush:
     device: PushDevice
     reason: str = "it cannot receive push messages: use device_push_delivery"
     """Reason reported when ``delivery`` is None."""
+    list_of: Callable[[Sequence[PushMessage]], NotificationList] | None = None
+    """Returns the device's notification list, for the messages sent so far; None if it can't be read."""
+    _sent: list[PushMessage] = field(default_factory=list[PushMessage])
 
     def send(
         self,
@@ -290,25 +300,34 @@ class DevicePush:
             application_id or self.device.application_id,
         )
         self.delivery.deliver(known, to)
+        self._sent.append(known)
         return known
+
+    def shown(self) -> tuple[Shown, ...]:
+        """Return the notifications that the device shows, oldest first."""
+        return self._list().shown()
 
     def wait_shown(
         self, title: str | None = None, *, timeout_seconds: float = 10.0
     ) -> Shown:
         """Wait for a notification, optionally with a title, and return the newest. Raises TimeoutError."""
-        local = self._local()
+        notifications = self._list()
 
         def find() -> Shown | None:
             return next(
-                (one for one in reversed(local.shown()) if title in (None, one.title)),
+                (
+                    one
+                    for one in reversed(notifications.shown())
+                    if title in (None, one.title)
+                ),
                 None,
             )
 
         what = f"no notification {title!r}" if title else "no notification"
-        return _waited(
+        return waited(
             find,
             timeout_seconds,
-            lambda: f"{what}, shown: {[one.title for one in local.shown()]}",
+            lambda: f"{what}, shown: {[one.title for one in notifications.shown()]}",
         )
 
     def wait_opened(self, path: str, *, timeout_seconds: float = 10.0) -> str:
@@ -323,7 +342,7 @@ class DevicePush:
                 else None
             )
 
-        return _waited(
+        return waited(
             find,
             timeout_seconds,
             lambda: f"{path} was not opened, current page: {local.address()[:200]}",
@@ -336,30 +355,28 @@ class DevicePush:
         action: str | None = None,
         text: str | None = None,
     ) -> None:
-        """Tap a notification, by default the newest, or one of its actions, entering text if the action takes it."""
-        local = self._local()
-        local.answer((notification or self.wait_shown()).key, action, text)
+        """Tap a notification, by default the newest, or one of its actions, entering text if the action takes it.
+
+        ``action`` is an identifier on the local device, and the title of a button on Android and iOS.
+        """
+        key = (notification or self.wait_shown()).key
+        self._list().answer(key, action, text)
 
     def dismiss(self, notification: Shown | None = None) -> None:
         """Dismiss a notification, by default the newest."""
-        local = self._local()
-        local.dismiss((notification or self.wait_shown()).key)
+        key = (notification or self.wait_shown()).key
+        self._list().dismiss(key)
+
+    def _list(self) -> NotificationList:
+        if isinstance(self.delivery, LocalPush):
+            return self.delivery
+        if self.list_of is None:
+            raise self.device.refuse("reading notifications requires an Appium session")
+        return self.list_of(self._sent)
 
     def _local(self) -> LocalPush:
         if not isinstance(self.delivery, LocalPush):
-            reason = (
-                "reading notifications requires the local device in an Appium session"
+            raise self.device.refuse(
+                "only the local device tells which page is open: check the screen with the driver"
             )
-            raise self.device.refuse(reason)
         return self.delivery
-
-
-def _waited(
-    find: Callable[[], _T | None], timeout_seconds: float, problem: Callable[[], str]
-) -> _T:
-    deadline = time.monotonic() + timeout_seconds
-    while (found := find()) is None:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"timed out after {timeout_seconds:g} s: {problem()}")
-        time.sleep(POLL_SECONDS)
-    return found

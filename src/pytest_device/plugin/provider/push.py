@@ -1,7 +1,9 @@
 """Push clients and notification centers for tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from pytest_device.errors import ConfigError, hides_frames
 from pytest_device.notifications.center import NotificationCenter
 from pytest_device.notifications.content import PushMessage
+from pytest_device.notifications.lists import NotificationList
 from pytest_device.notifications.push import (
     AgentDevicePush,
     AppiumPush,
@@ -18,6 +21,7 @@ from pytest_device.notifications.push import (
     PushDelivery,
     PushDevice,
 )
+from pytest_device.notifications.shade import AndroidShade, IosCenter
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import vendor_profile
 from pytest_device.plugin.state import needs_of, single_value
@@ -40,16 +44,24 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
         f"the {platform} device of session {session.id}",
     )
     if own is not None:
-        return DevicePush(CallablePush(own) if callable(own) else own, device)
+        delivery = CallablePush(own) if callable(own) else own
+        if isinstance(own, AppiumPush):
+            device = replace(device, application_id=_app_of(own.driver))
+        shade = (
+            partial(_list_of, fixture, device)
+            if session.type == SessionType.APPIUM
+            else None
+        )
+        return DevicePush(delivery, device, list_of=shade)
     match session.type:
         case SessionType.APPIUM:
             driver = fixture("device_driver")
-            given: Mapping[str, Any] = driver.capabilities
-            if str(given.get("udid", "")).startswith(LOCAL):
+            if _is_local(driver):
                 return DevicePush(LocalPush(driver), device)
-            app = str(given.get("bundleId") or given.get("appPackage") or "")
             return DevicePush(
-                AppiumPush(driver), PushDevice(device.platform, device.name, app)
+                AppiumPush(driver),
+                replace(device, application_id=_app_of(driver)),
+                list_of=partial(_list_of, fixture, device),
             )
         case SessionType.AGENT_DEVICE:
             return DevicePush(AgentDevicePush(fixture("device_agent_device")), device)
@@ -59,6 +71,27 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
                 device,
                 f"sessions of type {other} can't receive push messages: use device_push_delivery",
             )
+
+
+def _list_of(
+    fixture: Callable[[str], Any], device: PushDevice, sent: Sequence[PushMessage]
+) -> NotificationList:
+    """Return the notification list of an Appium session's device."""
+    driver = fixture("device_driver")
+    if _is_local(driver):
+        return LocalPush(driver)
+    if device.platform == "ios":
+        return IosCenter(driver, sent)
+    return AndroidShade(driver, _app_of(driver))
+
+
+def _is_local(driver: Any) -> bool:
+    return str(driver.capabilities.get("udid", "")).startswith(LOCAL)
+
+
+def _app_of(driver: Any) -> str:
+    given: Mapping[str, Any] = driver.capabilities
+    return str(given.get("bundleId") or given.get("appPackage") or "")
 
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
