@@ -45,8 +45,6 @@ LEAN: Final = (
 """Leaves out what no row is about: a third of the time that a run needs to start."""
 ENDED: Final = frozenset({"stopped", "errored"})
 _SETTINGS: Final = {
-    # The rows say which runs fail; tests/plugin/test_exit_status.py tests the status by verdict.
-    "DEVICE_EXIT_STATUS": "pytest",
     "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
     "DEVICE_WAIT_TIMEOUT_SECONDS": "20",
     "DEVICE_STOP_TIMEOUT_SECONDS": "15",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.faults.acts import service_fault, trick
 from tests.faults.network import (
     endless_chunks,
@@ -34,7 +35,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", huge),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "get returns 10 MB",
@@ -43,7 +44,7 @@ ROWS: Final = (
         network=True,
         arm=trick("get", huge, times=100),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "stop returns 10 MB",
@@ -61,7 +62,7 @@ ROWS: Final = (
         arm=trick("create", _REDIRECT, times=100),
         reported="infrastructure: create",
         sessions=0,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "get redirects forever",
@@ -70,7 +71,7 @@ ROWS: Final = (
         network=True,
         arm=trick("get", _REDIRECT, times=100),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "stop redirects twice",
@@ -90,7 +91,7 @@ ROWS: Final = (
             "DEVICE_STOP_TIMEOUT_SECONDS": "2",
         },
         reported="1 unknown|NOT CONFIRMED",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns an invalid ID",
@@ -99,7 +100,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": "../../v2/me"}),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns another platform and type",
@@ -109,14 +110,14 @@ ROWS: Final = (
             "create", "change", fields={"platform": "ios", "type": "argent"}
         ),
         reported=r"1 stopped \(confirmed\)",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "get returns another session's ID",
         "Rejected; the session is stopped.",
         PASSES,
         arm=service_fault("get", "change", fields={"id": _STRANGER}, times=None),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "stop returns another session's ID, twice",
@@ -162,7 +163,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", endless_chunks),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "get returns an endless body",
@@ -171,7 +172,7 @@ ROWS: Final = (
         network=True,
         arm=trick("get", endless_chunks, times=100),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "stop returns an endless body",
@@ -188,7 +189,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", endless_header),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "get returns endless headers",
@@ -197,7 +198,7 @@ ROWS: Final = (
         network=True,
         arm=trick("get", endless_header, times=100),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create responds byte by byte",
@@ -208,7 +209,7 @@ ROWS: Final = (
         arm=trick("create", trickling),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
         limit=90,
     ),
     Row(
@@ -218,7 +219,7 @@ ROWS: Final = (
         network=True,
         arm=trick("get", trickling, times=100),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
         limit=90,
     ),
     Row(
@@ -258,7 +259,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", saying("200 OK", _DEEP)),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "stop returns bytes that are not text",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.faults.acts import (
     CONT,
     INT,
@@ -133,7 +134,7 @@ ROWS: Final = (
         arm=boots_for_ever,
         when=while_booting,
         fault=at_once(sends_group(STOP), waits(2.5), sends_group(CONT)),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "SIGSTOP in a test, then SIGKILL",

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY, NO_TEST_FAILED
 from pytest_device.sessions.states import Phase
 from tests.faults.acts import (
     KILL,
@@ -217,7 +218,7 @@ ROWS: Final = (
         promise=Promise.NONE,
         reported="config: .*cannot be written.*--device-state-dir",
         sessions=0,
-        status=1,
+        status=NO_TEST_FAILED,
     ),
     Row(
         "the disk becomes full in a test",
@@ -285,7 +286,7 @@ ROWS: Final = (
         fault=at_once(_state_becomes_a_file, touches("go")),
         reported="config: .*cannot be written.*--device-state-dir",
         sessions=1,
-        status=1,
+        status=NO_TEST_FAILED,
     ),
     Row(
         "the machine's clock is set forward by a day in a test",
@@ -307,7 +308,7 @@ ROWS: Final = (
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         when=while_booting,
         fault=touches("go"),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "every clock jumps forward by an hour while the device boots",
@@ -316,7 +317,7 @@ ROWS: Final = (
         arm=boots_for_ever,
         when=while_booting,
         fault=touches("go"),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "every clock jumps back by an hour in a test",
@@ -358,6 +359,6 @@ ROWS: Final = (
         promise=Promise.NONE,
         reported="config: .*reaper process.*DEVICE_REQUIRE_LEDGER is set",
         sessions=0,
-        status=1,
+        status=NO_TEST_FAILED,
     ),
 )

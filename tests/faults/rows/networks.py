@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.faults.acts import (
     KILL,
     at_once,
@@ -120,7 +121,7 @@ ROWS: Final = (
         when=while_booting,
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "3"},
         fault=at_once(network_becomes("refused"), waits(5.0), network_becomes("up")),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "the network is down before the first create",
@@ -131,7 +132,7 @@ ROWS: Final = (
         arm=network_becomes("refused"),
         reported="infrastructure: create",
         sessions=0,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create takes effect, then the connection is reset",
@@ -141,7 +142,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", carried_out_then_reset),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "the connection is reset before create takes effect",
@@ -152,7 +153,7 @@ ROWS: Final = (
         arm=trick("create", refused_by_reset),
         reported=_LOST,
         sessions=0,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns half of a response",
@@ -161,7 +162,7 @@ ROWS: Final = (
         network=True,
         arm=trick("create", cut_in_half),
         reported=r"1 stopped \(confirmed\)",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns the first bytes of a response",
@@ -171,7 +172,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", cut_in_head),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create takes effect and never responds",
@@ -182,7 +183,7 @@ ROWS: Final = (
         arm=trick("create", never),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         reported="1 unknown",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
         limit=80,
     ),
     Row(
@@ -203,7 +204,7 @@ ROWS: Final = (
         arm=trick("create", late(24.0)),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         reported="no response to the create call yet: .* the reaper waits for the response",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
         limit=60,
     ),
     Row(
@@ -214,7 +215,7 @@ ROWS: Final = (
         arm=trick("create", late(8.0)),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         reported="the response to a create call arrived after . s, when its test had given up: .*: stopped",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
         limit=40,
     ),
     Row(

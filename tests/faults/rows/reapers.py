@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.faults.acts import (
     INT,
     KILL,
@@ -78,7 +79,7 @@ ROWS: Final = (
         when=network_strikes,
         fault=sends_reapers(KILL),
         reported="1 unknown",
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "the reaper is killed inside stop",

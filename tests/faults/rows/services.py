@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY, NO_TEST_FAILED
 from tests.faults.acts import (
     at_once,
     boots_for_ever,
@@ -55,7 +56,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=service_fault("create", "reply", status=504, carried_out=True),
         reported=_LOST,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "two create calls lose their responses",
@@ -65,7 +66,7 @@ ROWS: Final = (
         arm=service_fault("create", "lose-answer", times=2),
         reported=r"a session named '.* · 2' may be running",
         sessions=2,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "a session becomes errored after its test",
@@ -85,7 +86,7 @@ ROWS: Final = (
         arm=service_fault("create", "reply", status=503),
         reported=_LOST,
         sessions=0,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns 429, twice",
@@ -109,7 +110,7 @@ ROWS: Final = (
         arm=service_fault("create", "reply", status=503, body=_PAGE, times=2),
         reported=r"3 created, 3 stopped \(confirmed\), 2 unknown",
         sessions=3,
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "create returns a gateway's page with 404, twice",
@@ -140,7 +141,7 @@ ROWS: Final = (
         many(12, "pass"),
         arm=service_fault("create", "reply", status=401, body="{}", skip=1, times=None),
         reported="11 tests affected",
-        status=1,
+        status=NO_TEST_FAILED,
     ),
     Row(
         "create returns 400",
@@ -150,7 +151,7 @@ ROWS: Final = (
         arm=service_fault("create", "reply", status=400, body='{"errors": ["no"]}'),
         reported="config: create",
         sessions=0,
-        status=1,
+        status=NO_TEST_FAILED,
     ),
     Row(
         "stop returns 500, three times",
@@ -268,14 +269,14 @@ ROWS: Final = (
         PASSES,
         arm=boots_for_ever,
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "the session becomes errored while the run waits",
         "An infrastructure error; the session is also stopped, to be safe.",
         PASSES,
         arm=service_fault("boot", "fail", seconds=0.5),
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
     Row(
         "the session reaches its limit in a test",
@@ -338,6 +339,6 @@ ROWS: Final = (
         PASSES,
         arm=service_fault("get", "reply", status=401, body="{}", times=None),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        status=1,
+        status=INFRASTRUCTURE_ONLY,
     ),
 )

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pytest_device.plugin.output.exit_status import NO_TEST_FAILED
 from tests.faults.acts import (
     INT,
     KILL,
@@ -294,7 +295,7 @@ ROWS: Final = (
         ),
         reported=stopped(2),
         sessions=2,
-        status=1,
+        status=NO_TEST_FAILED,
     ),
     Row(
         "Ctrl-C while a boot is retried",
