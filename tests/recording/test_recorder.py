@@ -1,0 +1,200 @@
+"""What the recorder hands over, and what becomes of it in a trace: order, waits, the clock, limits, and leftovers."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from pytest_device.redact import Redactor
+from pytest_device.trace import playwright
+from pytest_device.trace.playwright import (
+    ARCHIVE,
+    PlaywrightTrace,
+    archive,
+    left_over,
+)
+from pytest_device.trace.recorder import Command, DeviceRecorder, Recorder
+from pytest_device.trace.recording import Recording
+from pytest_device.trace.values import Device, Failure
+
+TAP = Command("Device", "tap", "Tap {element}", {"element": "id 'pay'"}, is_acting=True)
+PHONE = Device("device-1", "", "android", "appium")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, clock: Clock) -> Recorder:
+    return Recorder(tmp_path, Redactor(), clock=clock)
+
+
+@pytest.fixture
+def trace(tmp_path: Path, recorder: Recorder) -> PlaywrightTrace:
+    return following(tmp_path / "a-test", recorder)
+
+
+def following(directory: Path, recorder: Recorder) -> PlaywrightTrace:
+    trace = PlaywrightTrace(
+        directory,
+        playwright.TestInfo("a test"),
+        now=recorder.now(),
+        source_of=lambda _name: "",
+    )
+    recorder.follow(trace)
+    return trace
+
+
+def events(path: Path, name: str) -> list[Mapping[str, Any]]:
+    """Return the events of a finished trace."""
+    with ZipFile(path) as zipped:
+        return [json.loads(line) for line in zipped.read(name).splitlines()]
+
+
+def tap(recorder: Recorder, send: Callable[[], object] = dict[str, str]) -> None:
+    DeviceRecorder(recorder, PHONE).record(TAP, "/tap", send)
+
+
+def test_a_command_is_below_the_step_around_it(
+    recorder: Recorder, trace: PlaywrightTrace
+) -> None:
+    with recorder.step("pay"):
+        tap(recorder)
+
+    path = trace.finish()
+    (step,) = [one for one in events(path, "test.trace") if one["type"] == "before"]
+    (call,) = [one for one in events(path, "0-trace.trace") if one["type"] == "before"]
+    assert call["parentId"] == step["stepId"]
+
+
+def test_a_failed_command_is_the_action_that_failed_the_test(
+    recorder: Recorder,
+) -> None:
+    recording = Recording()
+    recorder.follow(recording)
+
+    def fails() -> None:
+        raise LookupError("no such element")
+
+    with pytest.raises(LookupError):
+        tap(recorder, fails)
+
+    failing = recorder.failing_action(Failure("LookupError", "no such element"), [])
+    assert failing.key == recording.actions[-1].key
+    other = recorder.failing_action(Failure("AssertionError", "1 == 2"), [])
+    assert other.method == "fail"
+
+
+def test_the_error_of_a_command_that_reads_evidence_is_none_of_the_test(
+    recorder: Recorder,
+) -> None:
+    recording = Recording()
+    recorder.follow(recording)
+    recorder.collects_evidence = True
+
+    def fails() -> None:
+        raise LookupError("no screenshot")
+
+    with pytest.raises(LookupError):
+        tap(recorder, fails)
+
+    assert recording.actions[-1].error is None
+    failing = recorder.failing_action(Failure("LookupError", "no screenshot"), [])
+    assert failing.method == "fail"
+
+
+def test_the_clock_stands_still_while_a_test_waits_for_its_device(
+    recorder: Recorder, clock: Clock
+) -> None:
+    before = recorder.now()
+    clock.seconds += 60
+
+    recorder.skip(60)
+
+    assert recorder.now() == before
+
+
+def test_nobody_is_told_of_a_test_that_has_ended(recorder: Recorder) -> None:
+    recording = Recording()
+    recorder.follow(recording)
+    recorder.unfollow(recording)
+
+    tap(recorder)
+
+    assert not recorder.is_active
+    assert not list(recording.actions)
+
+
+def test_of_a_trace_that_is_full_only_steps_and_errors_follow(
+    recorder: Recorder, trace: PlaywrightTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playwright, "MAX_EVENTS", 10)
+    for _ in range(20):
+        tap(recorder)
+    with recorder.step("the end"):
+        pass
+    recorder.error(Failure("AssertionError", "1 == 2"), [])
+
+    path = trace.finish()
+    assert len(events(path, "0-trace.trace")) < 15
+    of_test = events(path, "test.trace")
+    said = [one["text"] for one in of_test if one["type"] == "stderr"]
+    assert len(said) == 1
+    assert said[0].startswith("The trace ends here: ")
+    assert "the end" in [one.get("title") for one in of_test]
+    assert of_test[-1]["message"] == "AssertionError: 1 == 2"
+
+
+def test_each_line_is_on_the_disk_at_once(
+    recorder: Recorder, trace: PlaywrightTrace
+) -> None:
+    tap(recorder)
+
+    written = (trace.lines / "0-trace.trace").read_text().splitlines()
+
+    assert [json.loads(line)["type"] for line in written] == [
+        "context-options",
+        "before",
+        "after",
+    ]
+    trace.discard()
+
+
+def test_a_trace_that_is_being_written_is_no_leftover(
+    tmp_path: Path, recorder: Recorder, trace: PlaywrightTrace
+) -> None:
+    tap(recorder)
+    assert not list(left_over(tmp_path))
+
+    trace.close()  # as the system does for a process that is killed
+
+    assert list(left_over(tmp_path)) == [trace.lines]
+
+
+def test_a_line_that_was_cut_off_is_left_out(
+    recorder: Recorder, trace: PlaywrightTrace
+) -> None:
+    tap(recorder)
+    trace.close()
+    with (trace.lines / "0-trace.trace").open("a") as file:
+        file.write('{"type":"bef')
+
+    path = archive(trace.lines, trace.path)
+
+    assert events(path, "0-trace.trace")[-1]["type"] == "after"
+    assert not trace.lines.exists()
+    assert path.name == ARCHIVE
