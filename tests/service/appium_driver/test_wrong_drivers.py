@@ -117,6 +117,7 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
             "answer.isStale) return {}",
         ),
         Change("page-tree.js", "&& keyboardShown())", "&& !keyboardShown())"),
+        Change("page-fields.js", "factsOf(element).kind !== 'wheel'", "false"),
     ),
     "presses other buttons": (
         Change(
