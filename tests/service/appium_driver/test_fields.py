@@ -23,7 +23,6 @@ def driver(request: pytest.FixtureRequest) -> Remote:
     [
         ("day", "2026-11-22"),
         ("hour", "14:30"),
-        ("colour", "green"),
         ("hour", "14:30:15"),
     ],
 )
@@ -60,7 +59,6 @@ def test_a_slider_takes_values_in_the_platforms_range(
         ),
         ("volume", "loud", "not 'loud'"),
         ("volume", "300", "not '300'"),
-        ("colour", "blue", "has no option 'blue': its options are 'red', 'green'"),
     ],
 )
 def test_an_invalid_value_for_a_field_is_refused(

@@ -141,6 +141,17 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class Keys:
+    """Send keys to an element."""
+
+    locator: tuple[str, str]
+    text: str
+
+    def __call__(self, driver: Remote) -> object:
+        return driver.find_element(*self.locator).send_keys(self.text)
+
+
+@dataclass(frozen=True)
 class Rendered:
     """Find an element, alone or as one of several, and render it again; return its text."""
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import (
+    InvalidElementStateException,
     StaleElementReferenceException,
     WebDriverException,
 )
@@ -20,6 +21,7 @@ from tests.spec.phones.row import (
     Error,
     Find,
     FindAll,
+    Keys,
     Rendered,
     Row,
     Script,
@@ -46,6 +48,7 @@ WDA_TYPES: Final = Source(
 
 CHECKED: Final = '<input type="checkbox" role="switch" aria-label="Loud" checked>'
 VIEW: Final = (By.XPATH, "//*[@resource-id='view' or @name='view']")
+LIST: Final = '<select data-testid="view"><option>red<option>green</select>'
 FIELD: Final = '<input data-testid="view" placeholder="Name">'
 
 RENDER: Final = (By.XPATH, "//*[@text='Render' or @label='Render']")
@@ -212,6 +215,15 @@ def ios_rows() -> tuple[Row, ...]:
             answer=False,
         ),
         Row(
+            name="a-list-takes-no-keys",
+            platforms=(IOS,),
+            rule="Keys for a view that takes no text are an invalid state.",
+            source=WDA_ELEMENT,
+            page=LIST,
+            example=Keys(VIEW, "green"),
+            answer=Error(InvalidElementStateException),
+        ),
+        Row(
             name="the-value-of-a-selected-button",
             platforms=(IOS,),
             rule="A selected button has the value 1.",
@@ -334,6 +346,15 @@ def android_rows() -> tuple[Row, ...]:
             page=FIELD,
             example=Find(*VIEW, "value"),
             answer=Error(WebDriverException, "Only the following attributes"),
+        ),
+        Row(
+            name="a-list-takes-no-keys",
+            platforms=(ANDROID,),
+            rule="Keys for a view that takes no text are an invalid state.",
+            source=server("handler/SendKeysToElement.java", "2e904aca"),
+            page=LIST,
+            example=Keys(VIEW, "green"),
+            answer=Error(InvalidElementStateException, "Cannot set the element to"),
         ),
         Row(
             name="the-text-of-a-slider",

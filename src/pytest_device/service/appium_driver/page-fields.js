@@ -21,7 +21,7 @@ function filled(element, text, platform) {
   const value = text.replace(KEYS, '');
   refuseFile(element);
   if (!value) return true;
-  if (type === 'select') return chosen(element, value);
+  if (type === 'select') return chosen(element, value, platform);
   if (type in PICKED) return set(element, picked(element, value));
   if (type === 'range') return set(element, slid(element, value, platform));
   const { kind } = factsOf(element);
@@ -60,7 +60,12 @@ function slid(element, value, platform) {
   return String(platform === 'Android' ? number : least + number * (most - least));
 }
 
-function chosen(element, value) {
+/** Keys choose an option on a picker wheel only, not on a list that is closed. */
+function chosen(element, value, platform) {
+  if (factsOf(element).kind !== 'wheel') {
+    const instead = platform === 'Android' ? 'tap an option of the list that opens' : 'send the keys to the picker wheel that opens';
+    throw new Refusal('state', `Cannot set the element to '${value}'. Note: it is a selection list: tap it, and ${instead}`);
+  }
   const options = [...element.options];
   const option = options.find((one) => one.text === value);
   if (!option) {
