@@ -312,6 +312,15 @@ class Options:
         "text",
         metavar="ID",
     )
+    ci = Option(
+        "auto",
+        "report to the CI service in its own form: auto (if one is detected), off, github or gitlab",
+        "choice",
+        "auto",
+        "off",
+        "github",
+        "gitlab",
+    )
     trace = Option(
         "retain-on-failure",
         "when to keep the trace of a test's devices: off, on, retain-on-failure or on-first-retry",

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import pytest_device
+from pytest_device.plugin.output.exit_status import INFRASTRUCTURE_ONLY
 from tests.cli.running import CODE, call, run
 
 TEMPLATES = Path(pytest_device.__file__).parent / "cli" / "suite"
@@ -170,6 +171,7 @@ def test_the_job_for_github_has_the_token_from_a_secret_a_cache_and_artifacts(
         in steps["exec"]["run"]
     )
     assert steps["actions/upload-artifact"]["if"] == "always()"
+    assert " --device-report=artifacts/report " in steps["exec"]["run"]
 
 
 def test_the_job_for_gitlab_has_no_token_a_cache_and_artifacts(suite: Path) -> None:
@@ -183,3 +185,5 @@ def test_the_job_for_gitlab_has_no_token_a_cache_and_artifacts(suite: Path) -> N
         f"--device-artifacts-dir={job['artifacts']['paths'][0]} " in job["script"][-1]
     )
     assert job["artifacts"]["when"] == "always"
+    assert " --device-report=artifacts/report " in job["script"][-1]
+    assert job["retry"] == {"max": 1, "exit_codes": INFRASTRUCTURE_ONLY}

@@ -12,6 +12,7 @@ PEERS = (
     "pyfakefs",
     "pytest_asyncio",
     "pytest_bdd",
+    "pytest_github_actions_annotate_failures",
     "pytest_httpx",
     "pytest_playwright",
     "pytest_rerunfailures",

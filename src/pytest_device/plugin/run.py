@@ -25,6 +25,7 @@ from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.options import usage_error, will_run
 from pytest_device.plugin.output.carriers import DeviceCarriers, note_devices
+from pytest_device.plugin.output.ci_report import CI_REPORT, report_to_ci
 from pytest_device.plugin.output.device_report import (
     RECORDER,
     describe_test,
@@ -93,6 +94,7 @@ _PLUGINS = (
     "device-carriers",
     "device-videos",
     RECORDER,
+    CI_REPORT,
 )
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """A test's infrastructure error that hooks were not notified of yet."""
@@ -151,6 +153,7 @@ class DeviceRun:
             watch_outcomes(self._config, self._terminal)
             if will_run(self._config):
                 record_tests(self._config, self.settings, self._terminal)
+                report_to_ci(self._config, self.settings, self._terminal)
 
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reports the end of collection
     def pytest_collection_finish(self, session: pytest.Session) -> None:

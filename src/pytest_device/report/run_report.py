@@ -121,6 +121,10 @@ class RunReport:
         """Yield the retried and quarantined tests and the minutes for the summary."""
         yield from listed(list(self._retried()), "yellow")
         yield from listed(list(self._quarantined()), "yellow")
+        yield from self.minute_lines()
+
+    def minute_lines(self) -> Iterator[Line]:
+        """Yield where the minutes went, and what they cost; nothing if there was no session."""
         if not self._receipt.has_sessions:
             return
         minutes = self.minutes()

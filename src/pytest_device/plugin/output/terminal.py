@@ -21,6 +21,7 @@ from pytest_device.verdict import Verdict
 
 # A distributed run without devices has a terminal, too, but no events.
 if TYPE_CHECKING:
+    from pytest_device.report.ci_log import LogSection
     from pytest_device.report.fold import Entry, Fold
     from pytest_device.report.receipt import Line, Receipt
     from pytest_device.report.run_report import RunReport
@@ -39,6 +40,8 @@ WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
 """Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
+_MOST_DETAILS: Final = 5
+"""More lines of details are collapsed in the log of a CI service."""
 
 
 def attach(
@@ -78,6 +81,8 @@ class Terminal:
         """Seconds that unfinished tests have taken so far, by worker and node ID."""
         self._missing: set[Net] = set()
         """The nets that the user knows to be missing."""
+        self.section: Callable[[str], LogSection] | None = None
+        """Makes a section of the log that a CI service collapses, None outside of CI."""
 
     def show(self, text: str, color: str = "", *, even_if_quiet: bool = False) -> None:
         """Write one line now, bypassing pytest's capturing; under ``-q`` only if the run waits for the user."""
@@ -354,8 +359,22 @@ class Terminal:
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
-            for line in lines:
-                terminalreporter.write_line(escaped(line.text), **_markup(line.color))
+            self._write_receipt(terminalreporter, lines)
+
+    def _write_receipt(
+        self, reporter: "pytest.TerminalReporter", lines: "Sequence[Line]"
+    ) -> None:
+        """Write the lines of the receipt; in CI, long details are collapsed, but never what is wrong."""
+        details = [line for line in lines[1:] if line.color != "red"]
+        if self.section is None or len(details) <= _MOST_DETAILS:
+            _write_lines(reporter, lines)
+            return
+
+        _write_lines(reporter, [line for line in lines if line not in details])
+        section = self.section(f"details of devices ({len(details)} lines)")
+        reporter.write_line(section.begin)
+        _write_lines(reporter, details)
+        reporter.write_line(section.end)
 
     def pytest_unconfigure(self) -> None:
         """Write the receipt, too, after pytest.exit or an internal error, when pytest writes no summary."""
@@ -400,6 +419,11 @@ def _shows_length(report: pytest.TestReport) -> bool:
         or hasattr(report, "wasxfail")
     )
     return ran and VERDICT not in vars(report)
+
+
+def _write_lines(reporter: "pytest.TerminalReporter", lines: "Iterable[Line]") -> None:
+    for line in lines:
+        reporter.write_line(escaped(line.text), **_markup(line.color))
 
 
 def _end_line(reporter: Any) -> None:

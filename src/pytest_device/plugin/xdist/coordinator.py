@@ -173,9 +173,12 @@ class Coordinator:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
         if channel.plan and channel.plan.has_devices():
+            from pytest_device.plugin.output.ci_report import report_to_ci
             from pytest_device.plugin.output.device_report import record_tests
 
-            record_tests(self._config, settings_of(self._config), self._terminal)
+            settings = settings_of(self._config)
+            record_tests(self._config, settings, self._terminal)
+            report_to_ci(self._config, settings, self._terminal)
         if (
             self._assigns
             or self._left

@@ -1,0 +1,235 @@
+"""Reports a run with devices to the CI service that it runs on: job summary, annotations, collapsible log sections."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_device.plugin.output.carriers import DEVICE
+from pytest_device.plugin.output.outcomes import phase_of
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.state import SESSION_URL
+from pytest_device.report.attempts import Location
+from pytest_device.report.ci_log import (
+    LogSection,
+    annotations,
+    github_section,
+    gitlab_section,
+)
+from pytest_device.report.job_summary import MAX_BYTES, RunSummary, summary
+from pytest_device.report.test_result import REPEATED, TestResult
+from pytest_device.trace.playwright import ARCHIVE
+
+if TYPE_CHECKING:
+    from pytest_device.settings import Settings
+
+CI_REPORT: Final = "device-ci-report"
+"""Name of the plugin."""
+GITHUB: Final = "github"
+GITLAB: Final = "gitlab"
+_DETECTED_BY: Final = {"GITHUB_ACTIONS": GITHUB, "GITLAB_CI": GITLAB}
+"""Variables that are ``true`` in the jobs of a service."""
+_ANNOTATES: Final = "pytest_github_actions_annotate_failures"
+"""A plugin that annotates failed tests itself: each would have two annotations, of the ten that are shown."""
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def report_to_ci(
+    config: pytest.Config, settings: "Settings", terminal: Terminal
+) -> None:
+    """Report to the CI service from now on, if there is one."""
+    service = service_of(settings.ci, os.environ)
+    if service is None or config.pluginmanager.has_plugin(CI_REPORT):
+        return
+    report = CiReport(config, settings, terminal, service)
+    config.pluginmanager.register(report, CI_REPORT)
+    terminal.section = report.section
+    terminal.at_end.append(report.save)
+
+
+def service_of(setting: str, environ: Mapping[str, str]) -> str | None:
+    """Return the CI service that a run reports to, None without one."""
+    if setting in {GITHUB, GITLAB}:
+        return setting
+    if setting == "off":
+        return None
+    found = (
+        service
+        for variable, service in _DETECTED_BY.items()
+        if environ.get(variable) == "true"
+    )
+    return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a run keeps its files."""
+
+    start: Path
+    """Where pytest was started: relative paths in tracebacks begin here."""
+    root: Path
+    """The root directory of the tests."""
+    repository: Path
+
+    def in_repository(self, path: str | Path, line: int) -> Location | None:
+        """Return a line relative to the repository, as the service links it; None outside of it."""
+        resolved = (self.start / path).resolve()
+        if not resolved.is_relative_to(self.repository):
+            return None
+        return Location(resolved.relative_to(self.repository).as_posix(), line)
+
+    def of_suite(self, path: str | Path, line: int) -> Location | None:
+        """Return a line of the user's own files, else None."""
+        resolved = (self.start / path).resolve()
+        if not _INSTALLED.isdisjoint(resolved.parts):
+            return None
+        return self.in_repository(resolved, line)
+
+    def failing_line(self, report: pytest.TestReport) -> Location | None:
+        """Return the innermost line of the suite in a traceback, else where the test begins."""
+        found = (self.of_suite(path, line) for path, line in _frames(report.longrepr))
+        path, line, _ = report.location
+        return next(filter(None, found), None) or self.in_repository(
+            self.root / path, (line or 0) + 1
+        )
+
+
+def _frames(error: Any) -> Iterator[tuple[str, int]]:
+    """Yield the places of an error that pytest represents, innermost first."""
+    traceback = getattr(error, "reprtraceback", None)
+    for entry in reversed(getattr(traceback, "reprentries", ())):
+        if place := getattr(entry, "reprfileloc", None):
+            yield place.path, place.lineno
+    if crash := getattr(error, "reprcrash", None):
+        yield crash.path, crash.lineno
+
+
+class CiReport:
+    """Registered in the process that has the terminal, once a run has tests with devices."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: "Settings",
+        terminal: Terminal,
+        service: str,
+    ) -> None:
+        self._config, self._settings, self._terminal = config, settings, terminal
+        self._service = service
+        self._mask: Callable[[str], str] = redactor_of(config).text
+        # Now: a test may change the environment.
+        self._summary_path = os.environ.get("GITHUB_STEP_SUMMARY", "")
+        start = config.invocation_params.dir
+        repository = os.environ.get("GITHUB_WORKSPACE") or config.rootpath
+        self._places = _Places(start, config.rootpath, Path(repository).resolve())
+        self._results: dict[str, TestResult] = {}
+        """By node ID."""
+        self._is_interrupted = False
+        self._is_annotated = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a test's last attempt came to."""
+        phase = phase_of(report)
+        result = self._results.get(report.nodeid)
+        if result is None or (report.when == "setup" and result.outcome in REPEATED):
+            repeated = result.repeated if result else []
+            result = TestResult(report.nodeid, repeated=repeated)
+            self._results[report.nodeid] = result
+        self._describe(result, report)
+        if phase.outcome == "passed" or result.outcome != "passed":
+            return
+
+        result.outcome, result.verdict = phase.outcome, phase.verdict
+        crash = getattr(report.longrepr, "reprcrash", None)
+        result.message = str(crash.message) if crash and report.failed else phase.error
+        result.place = self._places.failing_line(report)
+        if phase.outcome in REPEATED:
+            result.repeated.append(phase.error)
+
+    def _describe(self, result: TestResult, report: pytest.TestReport) -> None:
+        """Take over what the report says of the devices; the last report of an attempt says all."""
+        said = {name: str(value) for name, value in report.user_properties}
+        result.device = said.get(DEVICE) or said.get("device_platform", "")
+        result.minutes = said.get("device_minutes", "")
+        if not self._settings.local:  # pages of the local service end with the run
+            result.page = said.get(SESSION_URL, "")
+        if directory := said.get("device_artifacts"):
+            result.files = self._files(Path(directory))
+
+    def _files(self, directory: Path) -> str:
+        traces = sorted(directory.rglob(ARCHIVE)) if directory.is_dir() else []
+        path = traces[0] if traces else directory
+        start = self._places.start
+        shown = path.relative_to(start) if path.is_relative_to(start) else path
+        return shown.as_posix()
+
+    @pytest.hookimpl(tryfirst=True)  # before the report is saved
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Note whether all tests could run."""
+        self._is_interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+
+    def save(self) -> str | None:
+        """Append the summary to the file of the job; return a note if that is not possible, else None."""
+        if self._service != GITHUB or not self._summary_path:
+            return None
+        path = Path(self._summary_path)
+        try:
+            with path.open("a", encoding="utf-8", errors="replace") as file:
+                used = file.tell()
+                gap = "\n" if used else ""
+                text = summary(self._run(), MAX_BYTES - used - len(gap), self._mask)
+                file.write(gap + text if text else "")
+        except OSError as error:
+            return f"the job summary cannot be written: {path}: {error.strerror}"
+        if not text:
+            return f"the job summary has no room: {path} has {used} bytes"
+        return None
+
+    def _run(self) -> RunSummary:
+        """Return the run. The receipt counts sessions; causes are in the reasons of the tests."""
+        receipt = self._terminal.receipt
+        lines = [line.text for line in self._terminal.run_report.minute_lines()]
+        if receipt.has_sessions:
+            lines.insert(0, receipt.counted())
+        return RunSummary(
+            list(self._results.values()),
+            lines,
+            self._settings.shard or "",
+            self._is_interrupted,
+        )
+
+    def section(self, title: str) -> LogSection:
+        """Return a section of the log that the service collapses."""
+        if self._service == GITHUB:
+            return github_section(title)
+        now = time.time_ns()
+        name = f"pytest_device_{os.getpid()}_{now}"
+        return gitlab_section(title, name, now // 1_000_000_000)
+
+    @pytest.hookimpl(trylast=True)  # below the lines about devices
+    def pytest_terminal_summary(
+        self, terminalreporter: "pytest.TerminalReporter"
+    ) -> None:
+        """Write the annotations."""
+        if self._is_annotated or self._service != GITHUB:
+            return
+        self._is_annotated = True
+        if self._config.pluginmanager.has_plugin(_ANNOTATES):
+            return
+        results: Sequence[TestResult] = list(self._results.values())
+        for annotation in annotations(results, self._terminal.receipt.incidents):
+            terminalreporter.ensure_newline()
+            terminalreporter.write_line(annotation.command(self._mask))
+
+    def pytest_unconfigure(self) -> None:
+        """Write them, too, after pytest.exit or an internal error, when pytest writes no summary."""
+        reporter: pytest.TerminalReporter | None = (
+            self._config.pluginmanager.get_plugin("terminalreporter")
+        )
+        if reporter:
+            self.pytest_terminal_summary(reporter)

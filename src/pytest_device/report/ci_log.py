@@ -1,0 +1,119 @@
+"""What CI services read in the log of a job: annotations and collapsible sections."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_device.escape import escaped
+from pytest_device.figures import counted
+from pytest_device.report.attempts import Location
+from pytest_device.report.lines import Incident, group_incidents
+from pytest_device.report.test_result import FAILED, TestResult
+from pytest_device.verdict import Verdict
+
+MOST_ANNOTATIONS: Final = 10
+"""GitHub shows that many errors of a step, and as many warnings, and drops the others without a word."""
+_MAX_TITLE: Final = 200
+_MAX_MESSAGE: Final = 4000
+_MAX_MESSAGE_LINES: Final = 10
+_DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message at a line of the repository; ``level`` is ``error`` or ``warning``."""
+
+    level: str
+    title: str
+    message: str
+    place: Location | None = None
+
+    def command(self, mask: Callable[[str], str]) -> str:
+        """Return the command for GitHub: one line, in which no text can end a value or begin another command."""
+        values = {"title": _cut(mask(self.title), _MAX_TITLE)}
+        if self.place:
+            values = {
+                "file": self.place.file,
+                "line": str(self.place.line),
+                **values,
+            }
+        properties = ",".join(
+            f"{name}={_encoded(value, _PROPERTY)}" for name, value in values.items()
+        )
+        message = _encoded(_cut(mask(self.message), _MAX_MESSAGE), _DATA)
+        return f"::{self.level} {properties}::{message}"
+
+
+def annotations(
+    results: Sequence[TestResult], incidents: Iterable[Incident]
+) -> Iterator[Annotation]:
+    """Yield an annotation for each test that failed itself, and for each cause of the other errors, at most ten of a level.
+
+    A failure of the infrastructure is a warning: an error in the diff would ask for a change of that line.
+    """
+    errors = [
+        Annotation("error", one.test, _described(one), one.place)
+        for one in results
+        if one.outcome in FAILED and not one.verdict
+    ]
+    places = {one.test: one.place for one in results}
+    warnings: list[Annotation] = []
+    for group in group_incidents(incidents, []).values():
+        first = group.incidents[0]
+        is_passing = first.verdict is Verdict.INFRASTRUCTURE
+        level = "warning" if is_passing else "error"
+        title = f"{first.verdict}: {first.test}"
+        annotation = Annotation(level, title, group.line(), places.get(first.test))
+        (warnings if is_passing else errors).append(annotation)
+
+    for of_level in (errors, warnings):
+        yield from _limited(of_level)
+
+
+def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
+    if len(all_annotations) <= MOST_ANNOTATIONS:
+        yield from all_annotations
+        return
+    shown = MOST_ANNOTATIONS - 1
+    yield from all_annotations[:shown]
+    level = all_annotations[0].level
+    more = counted(len(all_annotations) - shown, f"more {level}")
+    yield Annotation(level, more, f"{more}: see the summary of the job, or its log")
+
+
+def _described(one: TestResult) -> str:
+    lines = one.message.strip().splitlines()[:_MAX_MESSAGE_LINES] or [one.reason]
+    facts = {"device": one.device, "session page": one.page, "files": one.files}
+    lines += [f"{name}: {value}" for name, value in facts.items() if value]
+    return "\n".join(lines)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _encoded(text: str, signs: Mapping[int, str]) -> str:
+    return escaped(text).translate(signs)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """The lines around a part of the log that the service collapses."""
+
+    begin: str
+    end: str
+
+
+def github_section(title: str) -> LogSection:
+    return LogSection(f"::group::{_encoded(title, _DATA)}", "::endgroup::")
+
+
+def gitlab_section(title: str, name: str, seconds: int) -> LogSection:
+    """Return a section of GitLab; ``name`` must be unique in the job, ``seconds`` are those of the epoch."""
+    clear = "\x1b[0K"
+    line = " ".join(escaped(title).split())
+    return LogSection(
+        f"{clear}section_start:{seconds}:{name}[collapsed=true]\r{clear}{line}",
+        f"{clear}section_end:{seconds}:{name}\r{clear}",
+    )
