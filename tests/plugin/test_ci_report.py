@@ -307,25 +307,55 @@ def test_a_summary_that_cannot_be_written_is_a_line_and_no_failure(
     assert line == f"the job summary cannot be written: {github}: Is a directory"
 
 
-def test_secrets_are_masked(
+LATE = "learned-after-its-report-7Q2f"
+
+
+def test_secrets_are_masked_even_if_they_are_learned_later(
     pytester: pytest.Pytester, service: FaultyService, github: Path
 ) -> None:
     pytester.makepyfile(
         f"""
         import pytest
+        from pytest_device.secret_registry import SECRETS
 
         @pytest.mark.device(platform="android")
-        @pytest.mark.parametrize("token", [{service.token!r}])
-        def test_it(device_session, token):
-            assert not token, token
+        def test_fails(device_session):
+            assert 0, {f"{service.token} and {LATE}"!r}
+
+        def test_learns():
+            SECRETS.learn({LATE!r})
         """
     )
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("--tb=no", "--no-summary")
 
-    assert service.token not in result.stdout.str()
-    assert service.token not in html.unescape(github.read_text())
-    assert "***" in html.unescape(github.read_text())
+    (annotation,) = annotations(result.stdout.str())
+    ((_, _, reason, *_),) = rows(github.read_text())
+    assert reason == "AssertionError: *** and ***"
+    assert annotation.message.startswith("AssertionError: *** and ***")
+
+
+@pytest.mark.usefixtures("service")
+def test_the_summary_of_an_interrupted_run_says_so(
+    pytester: pytest.Pytester, github: Path
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_passes(device_session): pass
+
+        def test_is_interrupted():
+            raise KeyboardInterrupt
+        """
+    )
+
+    pytester.runpytest_subprocess()
+
+    heading, _, sentence, *_ = github.read_text().splitlines()
+    assert heading == "### Device tests: 1 passed"
+    assert sentence == "The run was interrupted."
 
 
 @pytest.mark.usefixtures("service")
