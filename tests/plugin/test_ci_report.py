@@ -318,12 +318,14 @@ def test_secrets_are_masked_even_if_they_are_learned_later(
         import pytest
         from pytest_device.secret_registry import SECRETS
 
-        @pytest.mark.device(platform="android")
-        def test_fails(device_session):
-            assert 0, {f"{service.token} and {LATE}"!r}
-
-        def test_learns():
+        @pytest.fixture
+        def learned_at_the_end():
+            yield
             SECRETS.learn({LATE!r})
+
+        @pytest.mark.device(platform="android")
+        def test_fails(device_session, learned_at_the_end):
+            assert 0, {f"{service.token} and {LATE}"!r}
         """
     )
 
