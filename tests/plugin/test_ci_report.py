@@ -140,7 +140,13 @@ def test_a_github_job_gets_a_summary_and_annotations(
     assert verdict == "error, infrastructure"
     assert cause.startswith("the session failed")
     assert "devices: 1 created" in html.unescape(text)
-    assert "device minutes: " in html.unescape(text)
+    lines = [line for line in html.unescape(text).splitlines() if line.startswith("- ")]
+    assert [line.split(": ")[0] for line in lines] == [
+        "- devices",
+        "- device minutes",
+        "- 1 infrastructure error (not a test failure)",
+        "- infrastructure",
+    ]
 
     error, warning = annotations(result.stdout.str())
     assert error.name == "error"
@@ -335,6 +341,28 @@ def test_secrets_are_masked_even_if_they_are_learned_later(
     ((_, _, reason, *_),) = rows(github.read_text())
     assert reason == "AssertionError: *** and ***"
     assert annotation.message.startswith("AssertionError: *** and ***")
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_file_that_cannot_be_collected_is_an_error(
+    pytester: pytest.Pytester, github: Path, options: list[str]
+) -> None:
+    pytester.makepyfile(OUTCOMES, test_broken="import nothing")
+
+    result = pytester.runpytest(
+        "--continue-on-collection-errors", "-k", "quarantine", *options
+    )
+
+    text = github.read_text()
+    assert text.startswith("### Device tests: 1 error, 1 quarantined\n")
+    ((file, _, reason, *_),) = rows(text)
+    assert (file, reason) == (
+        "test_broken.py",
+        "ModuleNotFoundError: No module named 'nothing'",
+    )
+    (annotation,) = annotations(result.stdout.str())
+    assert annotation.properties["file"] == "test_broken.py"
 
 
 @pytest.mark.usefixtures("service")

@@ -16,7 +16,8 @@ MAX_BYTES: Final = 1_000_000
 _MAX_TEXT: Final = 300
 """Characters of a name or an error."""
 _MAX_LINE: Final = 1000
-_MAX_LINES: Final = 20
+_MAX_LINES: Final = 50
+"""Lines about devices: more of one kind are counted anyway."""
 _LEFT_OUT_BYTES: Final = 200
 """Room for the line that says how much is left out."""
 _ENTITIES: Final = {ord(sign): f"&#{ord(sign)};" for sign in punctuation}
@@ -51,9 +52,10 @@ def summary(run: RunSummary, room: int, mask: Callable[[str], str]) -> str:
     ``mask`` is applied to each text of a test before it is encoded.
     """
     head = "\n\n".join([f"### {_heading(run)}", *_sentences(run)])
-    lines = "".join(
-        f"- {_encoded(mask(line), _MAX_LINE)}\n" for line in run.lines[:_MAX_LINES]
-    )
+    shown = [_encoded(mask(line), _MAX_LINE) for line in run.lines[:_MAX_LINES]]
+    if left := len(run.lines) - len(shown):
+        shown.append(f"{counted(left, 'more line')} in the log")
+    lines = "".join(f"- {line}\n" for line in shown)
     devices = f"\n#### Devices\n\n{lines}" if lines else ""
     page = _Page(room)
     if not page.fits(f"{head}\n", devices):

@@ -224,7 +224,7 @@ class Receipt:
                 if kept or self._not_started
                 else "green"
             )
-            yield Line(self.counted(), color)
+            yield Line(self._counted(), color)
         yield from _of_events([*kept, *self._ended_as(State.WARM, KeptWarm)])
         for event in left:
             yield Line(_not_stopped(event), "red")
@@ -281,8 +281,7 @@ class Receipt:
         """Return how long the run waited for sessions and slots."""
         return self._waited_seconds() + self._queued_seconds
 
-    def counted(self) -> str:
-        """Return how many sessions there were, how they ended, and how long they ran."""
+    def _counted(self) -> str:
         ran = self._device_time()
         bound = "" if ran.bound == "exactly" else f"{ran.bound} "
         counts = self._numbers().items()

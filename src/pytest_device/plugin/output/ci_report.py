@@ -12,7 +12,7 @@ import pytest
 from pytest_device.plugin.output.carriers import DEVICE
 from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.output.terminal import Terminal, first_line
 from pytest_device.plugin.state import SESSION_URL
 from pytest_device.report.attempts import Location
 from pytest_device.report.ci_log import (
@@ -86,7 +86,8 @@ class _Places:
     def of_suite(self, path: str | Path, line: int) -> Location | None:
         """Return a line of the user's own files, else None."""
         resolved = (self.start / path).resolve()
-        if not _INSTALLED.isdisjoint(resolved.parts):
+        # Generated code has no file.
+        if not _INSTALLED.isdisjoint(resolved.parts) or not resolved.is_file():
             return None
         return self.in_repository(resolved, line)
 
@@ -107,6 +108,13 @@ def _frames(error: Any) -> Iterator[tuple[str, int]]:
             yield place.path, place.lineno
     if crash := getattr(error, "reprcrash", None):
         yield crash.path, crash.lineno
+
+
+def _import_error(report: pytest.CollectReport) -> str:
+    """Return the error of a file: pytest's first line only names the file."""
+    lines = report.longreprtext.splitlines()
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return errors[-1] if errors else first_line(report)
 
 
 class CiReport:
@@ -191,17 +199,34 @@ class CiReport:
         return None
 
     def _run(self) -> RunSummary:
-        """Return the run. The receipt counts sessions; causes are in the reasons of the tests."""
-        receipt = self._terminal.receipt
-        lines = [line.text for line in self._terminal.run_report.minute_lines()]
-        if receipt.has_sessions:
-            lines.insert(0, receipt.counted())
+        terminal = self._terminal
+        # The receipt, whose first line counts the sessions; the minutes next to it.
+        first, *more = [line.text for line in terminal.receipt.lines()] or [""]
+        minutes = [line.text for line in terminal.run_report.minute_lines()]
         return RunSummary(
-            list(self._results.values()),
-            lines,
+            self._all_results(),
+            [*filter(None, [first]), *minutes, *more],
             self._settings.shard or "",
             self._is_interrupted,
         )
+
+    def _all_results(self) -> Sequence[TestResult]:
+        """Return the results of files that could not be collected, before this plugin was registered, and of tests."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        errors: list[Any] = reporter.stats.get("error", []) if reporter else []
+        files = {
+            report.nodeid: TestResult(
+                report.nodeid,
+                "error",
+                message=_import_error(report),
+                place=self._places.in_repository(
+                    self._places.root / report.nodeid.partition("::")[0], 1
+                ),
+            )
+            for report in errors
+            if isinstance(report, pytest.CollectReport)
+        }
+        return [*files.values(), *self._results.values()]
 
     def section(self, title: str) -> LogSection:
         """Return a section of the log that the service collapses."""
@@ -221,8 +246,8 @@ class CiReport:
         self._is_annotated = True
         if self._config.pluginmanager.has_plugin(_ANNOTATES):
             return
-        results: Sequence[TestResult] = list(self._results.values())
-        for annotation in annotations(results, self._terminal.receipt.incidents):
+        incidents = self._terminal.receipt.incidents
+        for annotation in annotations(self._all_results(), incidents):
             terminalreporter.ensure_newline()
             terminalreporter.write_line(annotation.command(self._mask))
 
