@@ -242,17 +242,17 @@ def test_annotations_are_limited_and_a_cause_is_annotated_once(
         """
         import pytest
 
-        @pytest.mark.parametrize("number", range(12))
-        def test_fails(number):
-            assert number < 0
-
         @pytest.mark.device(platform="android")
         @pytest.mark.parametrize("number", range(3))
         def test_gets_no_device(device_session, number): pass
+
+        @pytest.mark.parametrize("number", range(12))
+        def test_fails(number):
+            assert number < 0
         """
     )
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("--device-no-reorder")
 
     found = annotations(result.stdout.str())
     errors = [one for one in found if one.name == "error"]
@@ -261,7 +261,12 @@ def test_annotations_are_limited_and_a_cause_is_annotated_once(
     assert errors[9].properties == {"title": "3 more errors"}
     (warning,) = [one for one in found if one.name == "warning"]
     assert "3 tests affected" in warning.message
-    assert len(rows(github.read_text())) == 15
+    text = github.read_text()
+    assert text.startswith("### Device tests: 12 failed, 3 errors\n")
+    assert [row[1].partition(",")[0] for row in rows(text)] == [
+        *["failed"] * 12,
+        *["error"] * 3,
+    ]
 
 
 @pytest.mark.usefixtures("service")

@@ -64,6 +64,7 @@ def summary(run: RunSummary, room: int, mask: Callable[[str], str]) -> str:
     page.add(f"{head}\n")
     page.reserve(devices)
     failed = [one for one in run.results if one.outcome in FAILED]
+    failed.sort(key=lambda one: bool(one.verdict))  # what a test found comes first
     page.add_all(
         f"\n{_row(_COLUMNS)}{_row(['---'] * len(_COLUMNS))}",
         (_row(_cells(one, mask)) for one in failed),
@@ -135,7 +136,10 @@ class _Page:
 def _heading(run: RunSummary) -> str:
     counts = Counter(one.outcome for one in run.results)
     words = [
-        f"{counts[outcome]} {outcome}" for outcome in _ORDER if counts[outcome]
+        # The other words have no plural.
+        counted(count, outcome) if outcome == "error" else f"{count} {outcome}"
+        for outcome in _ORDER
+        if (count := counts[outcome])
     ] or ["no test ran"]
     shard = f" (shard {_encoded(run.shard, _MAX_TEXT)})" if run.shard else ""
     return f"Device tests{shard}: {', '.join(words)}"
