@@ -274,6 +274,19 @@ def steps_after_failure(page: str) -> set[str]:
     }
 
 
+def test_the_other_jobs_keep_the_artifacts_of_failed_tests_too() -> None:
+    (gitlab_job,) = yaml.safe_load(only_block("gitlab.md", "yaml")).values()
+    kept = gitlab_job["artifacts"]
+    assert (kept["when"], kept["paths"]) == ("always", ["artifacts"])
+    assert kept["reports"] == {"junit": "artifacts/junit.xml"}
+    assert gitlab_job["retry"] == {"max": 1, "exit_codes": INFRASTRUCTURE_ONLY}
+
+    pipeline = only_block("jenkins.md", "groovy")
+    always = pipeline.rpartition("always {")[2]
+    assert "archiveArtifacts artifacts: 'artifacts/**'" in always
+    assert "junit 'artifacts/junit.xml'" in always
+
+
 def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None:
     variables, scripts = gitlab(service.token, job.directory)
 
