@@ -224,13 +224,48 @@ def test_a_cancelled_github_job_stops_its_sessions(
         SUITE.replace(": pass", ": __import__('time').sleep(600)", 2)
     )
     variables, (*_, test, stop) = github(service.token)
-    with job.start(test, variables) as process:
+    summary = job.directory / "summary.md"
+    of_job = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    with job.start(test, variables | of_job) as process:
         assert eventually(lambda: service.statuses() == ["in-progress"])
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
 
     assert service.statuses() == ["stopped"]
     assert "nothing to stop" in job.run(stop, variables)
+    heading, _, sentence, *_ = summary.read_text().splitlines()
+    assert heading.startswith("### Device tests (shard 1&#47;2): ")
+    assert sentence == "The run was interrupted."
+    assert list((job.directory / "artifacts" / "report").glob("*.zip"))
+    assert steps_after_failure("github.md") == {"pytest-device", "upload-artifact"}
+
+
+def steps_after_failure(page: str) -> set[str]:
+    """Return what the job of a page does even if its tests failed."""
+    steps = yaml.safe_load(only_block(page, "yaml"))["jobs"]["device-tests"]["steps"]
+    texts = [
+        str(step.get("uses") or step.get("run"))
+        for step in steps
+        if step.get("if") == "always()"
+    ]
+    return {
+        name
+        for name in ("pytest-device", "upload-artifact")
+        if any(name in text for text in texts)
+    }
+
+
+def test_the_other_jobs_keep_the_artifacts_of_failed_tests_too() -> None:
+    (gitlab_job,) = yaml.safe_load(only_block("gitlab.md", "yaml")).values()
+    kept = gitlab_job["artifacts"]
+    assert (kept["when"], kept["paths"]) == ("always", ["artifacts"])
+    assert kept["reports"] == {"junit": "artifacts/junit.xml"}
+    assert gitlab_job["retry"] == {"max": 1, "exit_codes": INFRASTRUCTURE_ONLY}
+
+    pipeline = only_block("jenkins.md", "groovy")
+    always = pipeline.rpartition("always {")[2]
+    assert "archiveArtifacts artifacts: 'artifacts/**'" in always
+    assert "junit 'artifacts/junit.xml'" in always
 
 
 def test_a_github_job_whose_devices_fail_uploads_its_report_and_has_a_summary(

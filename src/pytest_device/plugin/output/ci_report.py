@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.options import Options
 from pytest_device.plugin.output.carriers import DEVICE
 from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
@@ -193,9 +194,10 @@ class CiReport:
                 text = summary(self._run(), MAX_BYTES - used - len(gap), self._mask)
                 file.write(gap + text if text else "")
         except OSError as error:
-            return f"the job summary cannot be written: {path}: {error.strerror}"
+            reason = error.strerror
+            return f"cannot write the job summary to {path} ({reason}): make it writable, or use {Options.ci.flag}=off"
         if not text:
-            return f"the job summary has no room: {path} has {used} bytes"
+            return f"the job summary is left out: {path} has {used} bytes, and GitHub refuses more than 1 MiB"
         return None
 
     def _run(self) -> RunSummary:
