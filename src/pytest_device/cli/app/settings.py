@@ -1,7 +1,10 @@
 """The settings of the app's project, as a pytest run in this directory has them."""
 
-from contextlib import redirect_stderr, redirect_stdout
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
+from typing import Final
 
 import pytest
 
@@ -10,8 +13,11 @@ from pytest_device.errors import ConfigError
 from pytest_device.plugin.options import app_settings_of
 from pytest_device.settings import Settings
 
-_ARGUMENTS = ("--assert=plain", "--noconftest")
-"""Without the first, pytest warns that this package is already imported; a conftest.py has no say in options."""
+_ARGUMENTS: Final = (
+    "--assert=plain",  # this package is imported already, of which pytest would warn
+    "--noconftest",  # a conftest.py has no say in options, and may need the run
+)
+_NO_OTHERS: Final = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
 
 class _Reader:
@@ -35,12 +41,40 @@ def app_settings() -> Settings | None:
 
     Raises ConfigError for an invalid value.
     """
-    reader = _Reader()
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        try:
-            pytest.main(list(_ARGUMENTS), plugins=[reader])
-        except (SystemExit, pytest.exit.Exception):
-            return None
+    reader = _read(with_others=False)
+    if reader.settings is None and reader.error is None:
+        reader = _read(with_others=True)
     if reader.error:
         raise ConfigError(*reader.error.problems)
     return reader.settings
+
+
+def _read(*, with_others: bool) -> _Reader:
+    """Let pytest read its configuration, with other plugins only if their options are in the way.
+
+    Importing those takes several times as long as all else that a command does.
+    """
+    reader = _Reader()
+    own = () if with_others else ("-p", "pytest_device.plugin")
+    output = StringIO()
+    with (
+        _environment(with_others),
+        redirect_stdout(output),
+        redirect_stderr(output),
+        suppress(SystemExit, pytest.exit.Exception),  # of a plugin
+    ):
+        pytest.main([*own, *_ARGUMENTS], plugins=[reader])
+    return reader
+
+
+@contextmanager
+def _environment(with_others: bool) -> Iterator[None]:  # noqa: FBT001
+    """Keep pytest from loading other plugins, unless they are wanted or the user already does."""
+    if with_others or _NO_OTHERS in os.environ:
+        yield
+        return
+    os.environ[_NO_OTHERS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_NO_OTHERS]

@@ -175,6 +175,11 @@ class Toolbox:
             )
         return self._found[project.name]
 
+    async def node(self, required: Requirement, progress: Log) -> Node:
+        """Return the pinned Node.js, installed if missing. Raises ConfigError with the cause and the fix."""
+        installer = self._installer(progress)
+        return await choose_node(installer, self.cache_dir, required, nodes=())
+
     async def ensure(self, package: Package, progress: Log) -> None:
         """Install a package without dependencies; ``progress`` and errors as for ``get``."""
         await self._installer(progress).ensure(package)
