@@ -1,7 +1,7 @@
 """The settings of the app's project, as a pytest run in this directory has them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from typing import Final
@@ -68,7 +68,7 @@ def _read(*, with_others: bool) -> _Reader:
 
 
 @contextmanager
-def _environment(with_others: bool) -> Iterator[None]:  # noqa: FBT001
+def _environment(with_others: bool) -> Generator[None]:  # noqa: FBT001
     """Keep pytest from loading other plugins, unless they are wanted or the user already does."""
     if with_others or _NO_OTHERS in os.environ:
         yield
