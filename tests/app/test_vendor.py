@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import runpy
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from pytest_device import ConfigError
 from pytest_device.app import VendorProfile, load_project
 from pytest_device.app.checks import check
 from pytest_device.app.checks.vendor import profile_entries
+from pytest_device.app.routes.declarations import python_module
 from pytest_device.auth.redirect import make_redirect_uri
 from pytest_device.notifications import PushTokenRequest
 from pytest_device.notifications.endpoint import PushEndpoint
@@ -153,6 +155,22 @@ def test_a_token_request_uses_the_profiles_names() -> None:
 
         assert endpoint.requests[0].body == body
         assert (token.type, token.data) == ("acme", endpoint.tokens[0].data)
+
+
+def test_the_generated_links_load_the_project_with_the_same_profile(
+    tmp_path: Path,
+) -> None:
+    root = put(tmp_path, project_files())
+    routes = load_project(root, vendor=PROFILE).routes.linkable
+    path = tmp_path / "app_routes.py"
+    path.write_text(python_module(routes, ".", PROFILE))
+
+    found = runpy.run_path(str(path))
+
+    assert found["device_link"]("/notes/[id]", id="7") == "notes://notes/7"
+    assert (
+        'VendorProfile("acme", client_id_header="forge-client-id"' in path.read_text()
+    )
 
 
 def entries(root: Path, profile: VendorProfile) -> dict[str, str]:

@@ -164,3 +164,15 @@ def test_without_a_usable_ini_file_a_note_says_so(
     assert main(["app", "check", "app", "--vendor=acme"]) in (0, 1)
 
     assert "note: pytest does not start here" in capsys.readouterr().err
+
+
+def test_a_project_id_elsewhere_is_noted_in_the_header(
+    project: pytest.Pytester,
+) -> None:
+    project.makeini(INI.replace("device_project_id_path", "; device_project_id_path"))
+    project.makepyfile("def test_x(device_app): pass")
+
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+
+    where = "no project ID at extra.acme.projectId, but at extra.forge.projectId"
+    result.stdout.fnmatch_lines([f"device app: {where}: set device_project_id_path"])

@@ -1,7 +1,8 @@
 """The app under test: its merged configuration, package, environment and routes."""
 
 import os
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -151,6 +152,18 @@ class Project:
         """Return the project ID, from the path in the vendor's profile."""
         return text_at(self.config, *self.vendor.project_id_path.split("."))
 
+    def other_project_ids(self) -> Iterator[str]:
+        """Yield the paths, other than the profile's, at which the configuration has what may be the project's ID."""
+        pending: list[tuple[str, Json]] = [("extra", self.config.get("extra"))]
+        while pending:
+            path, value = pending.pop()
+            if isinstance(value, dict):
+                pending += [(f"{path}.{name}", one) for name, one in value.items()]
+                continue
+            is_other = path != self.vendor.project_id_path
+            if is_other and path.endswith(".projectId") and is_uuid(str(value)):
+                yield path
+
     @property
     def app_directory(self) -> Path | None:
         """Routes directory, or None."""
@@ -251,6 +264,14 @@ def _section(
     return section, [
         f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'
     ] if ignored else []
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID in its canonical form."""
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
 
 
 def _texts(value: Json) -> list[str]:

@@ -84,7 +84,15 @@ def project_of(config: pytest.Config) -> "Project | None":
 def notes_of(config: pytest.Config) -> "tuple[str, ...]":
     """Return the notes and warnings from loading the project, such as whether its code was run."""
     project = project_of(config)
-    return (*project.notes, *project.warnings, *project.env.warnings) if project else ()
+    if project is None:
+        return ()
+    notes = (*project.notes, *project.warnings, *project.env.warnings)
+    other = next(project.other_project_ids(), None)
+    if project.project_id() is None and other:
+        path = project.vendor.project_id_path
+        hint = f"no project ID at {path}, but at {other}: set {Options.project_id_path.ini}"
+        return (*notes, hint)
+    return notes
 
 
 def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,7 +18,7 @@ from pytest_device.app.checks.finding import (
 )
 from pytest_device.app.document import Json, Object, at, object_at, text_at
 from pytest_device.app.keys import BACKEND, KEYS, setting
-from pytest_device.app.project import Project
+from pytest_device.app.project import Project, is_uuid
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
 from pytest_device.app.sections import NEWEST_SDK, Key
 
@@ -211,14 +210,6 @@ def _identity(project: Project) -> Iterator[Finding]:
             "is not a UUID",
             "copy it from the project's page",
         )
-
-
-def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID in its canonical form."""
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def _runtime_versions(project: Project) -> Iterator[Finding]:

@@ -8,9 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from pytest_device.app.checks.configuration import is_uuid
 from pytest_device.app.checks.finding import Finding, failed, in_config
-from pytest_device.app.document import Json, at
+from pytest_device.app.document import at
 from pytest_device.app.package import FILE
 from pytest_device.app.project import Project
 
@@ -81,7 +80,7 @@ def check_profile(project: Project) -> Iterator[Finding]:
             yield failed("vendor-profile", project.root / FILE, what, fix)
 
     if project.project_id() is None:
-        for path, _ in islice(_other_ids(project), 1):
+        for path in islice(project.other_project_ids(), 1):
             trail = tuple(path.split("."))
             wanted = project.vendor.project_id_path
             what = f"is a project's ID, but the profile looks at {wanted}"
@@ -105,20 +104,9 @@ def _project_id(project: Project) -> ProfileEntry:
     path = project.vendor.project_id_path
     if project.project_id() is not None:
         return ProfileEntry("project_id_path", path, "found", "in the app config")
-    others = ", ".join(other for other, _ in islice(_other_ids(project), 3))
+    others = ", ".join(islice(project.other_project_ids(), 3))
     where = f"in the app config{f', which has {others}' if others else ''}"
     return ProfileEntry("project_id_path", path, "not found", where)
-
-
-def _other_ids(project: Project) -> Iterator[tuple[str, str]]:
-    """Yield the path of each text in the configuration that looks like a project's ID."""
-    pending: list[tuple[str, Json]] = [("extra", project.config.get("extra"))]
-    while pending:
-        path, value = pending.pop()
-        if isinstance(value, dict):
-            pending += [(f"{path}.{name}", one) for name, one in value.items()]
-        elif isinstance(value, str) and path.endswith(".projectId") and is_uuid(value):
-            yield path, value
 
 
 def _environment(project: Project) -> ProfileEntry:

@@ -1,8 +1,8 @@
 """The settings of the app's project, as a pytest run in this directory has them."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from typing import Final
 
@@ -14,7 +14,6 @@ from pytest_device.plugin.options import app_settings_of
 from pytest_device.settings import Settings
 
 _ARGUMENTS: Final = (
-    *("-p", "pytest_device.plugin"),
     "--assert=plain",  # this package is imported already, of which pytest would warn
     "--noconftest",  # a conftest.py has no say in options, and may need the run
 )
@@ -56,20 +55,20 @@ def _read(*, with_others: bool) -> _Reader:
     Importing those takes several times as long as all else that a command does.
     """
     reader = _Reader()
+    own = () if with_others else ("-p", "pytest_device.plugin")
+    output = StringIO()
     with (
         _environment(with_others),
-        redirect_stdout(StringIO()),
-        redirect_stderr(StringIO()),
+        redirect_stdout(output),
+        redirect_stderr(output),
+        suppress(SystemExit, pytest.exit.Exception),  # of a plugin
     ):
-        try:
-            pytest.main(list(_ARGUMENTS), plugins=[reader])
-        except (SystemExit, pytest.exit.Exception):
-            pass  # from a plugin: the settings stay unknown
+        pytest.main([*own, *_ARGUMENTS], plugins=[reader])
     return reader
 
 
 @contextmanager
-def _environment(with_others: bool) -> Iterator[None]:  # noqa: FBT001
+def _environment(with_others: bool) -> Generator[None]:  # noqa: FBT001
     """Keep pytest from loading other plugins, unless they are wanted or the user already does."""
     if with_others or _NO_OTHERS in os.environ:
         yield
