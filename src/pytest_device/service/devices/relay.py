@@ -13,6 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from pytest_device.asgi_server import listening
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback_authority
 from pytest_device.same_user import is_permitted
@@ -50,7 +51,7 @@ async def relaying(
 
 def reserved() -> socket.socket:
     """Return a listening socket for the relay: connections wait until it serves them."""
-    return socket.create_server((_HOST, 0))
+    return listening(_HOST, 0)
 
 
 class _Relay:
