@@ -3,21 +3,26 @@
 Whole pytest processes, one after the other in each round: by hand (Appium's server, its driver for Chromium,
 chromedriver and the browser started by the suite, without this plugin), with one driver for all tests
 (``session_device_driver``), and with a driver per test (``device_driver``). All use the same programs and the same page,
-and run the same tests. Each round yields the ratios of wall times; the output has their medians, and by hand against
-itself for comparison. Exits with 1 if a bar is missed. An argument sets the number of rounds.
+and run the same tests. Each round yields the ratios of wall times, and of the CPU time of the suite and all programs that
+it waited for; the output has their medians, and by hand against itself for comparison. On a busy machine, read the CPU
+times. Exits with 1 if a bar is missed. An argument sets the number of rounds.
+
+A round before the first one is not counted. It leaves compiled modules and a warm disk cache to all suites alike: without
+them, which PYTHONDONTWRITEBYTECODE would enforce, a run measures Python's compiler.
 """
 
 import asyncio
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_device.programs import cache_directory
 from pytest_device.service.devices import browsers
@@ -127,22 +132,33 @@ def main() -> int:
         directory = Path(name)
         environ = asyncio.run(programs(directory))
         suites = written(directory)
-        times = [
-            {name: seconds(suite, environ) for name, suite in suites.items()}
-            for _ in range(rounds)
+        warm_up, *times = [
+            {name: measured(suite, environ) for name, suite in suites.items()}
+            for _ in range(1 + rounds)
         ]
+        del warm_up
 
-    by_hand = statistics.median(run[BY_HAND] for run in times)
-    print(f"{TESTS} tests, {rounds} rounds; by hand {by_hand:.2f} s")
+    print(f"{TESTS} tests, {rounds} rounds")
     failed = False
     for name in suites:
-        ratio = statistics.median(run[name] / run[BY_HAND] for run in times)
-        wall = statistics.median(run[name] for run in times)
+        wall, ratio = medians([(run[name].wall, run[BY_HAND].wall) for run in times])
+        cpu, cpu_ratio = medians([(run[name].cpu, run[BY_HAND].cpu) for run in times])
         bar = BARS.get(name)
         failed |= bar is not None and ratio > bar
         limit = f" (bar {bar})" if bar else ""
-        print(f"{name}: {wall:.2f} s, {ratio:.2f} of by hand{limit}")
+        print(
+            f"{name}: {wall:.2f} s, {ratio:.2f} of by hand{limit}; "
+            f"{cpu:.2f} s of CPU, {cpu_ratio:.2f} of by hand"
+        )
     return int(failed)
+
+
+def medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the median of the first figures, and of their ratios to the second ones."""
+    return (
+        statistics.median(figure for figure, _ in pairs),
+        statistics.median(figure / base for figure, base in pairs),
+    )
 
 
 async def programs(directory: Path) -> Mapping[str, str]:
@@ -166,8 +182,13 @@ async def programs(directory: Path) -> Mapping[str, str]:
     app = directory / "app"
     app.mkdir()
     (app / "index.html").write_text(PAGE)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE"
+    }
     return {
-        **os.environ,
+        **kept,
         "APP": str(app),
         "APPIUM": str(appium.script),
         "APPIUM_HOME": str(home),
@@ -209,15 +230,22 @@ def suite(
     )
 
 
-def seconds(suite: Path, environ: Mapping[str, str]) -> float:
-    """Run a suite in a separate process; return its duration."""
+class Measured(NamedTuple):
+    """Seconds of a run: of its whole process, and of CPU."""
+
+    wall: float
+    cpu: float
+
+
+def measured(suite: Path, environ: Mapping[str, str]) -> Measured:
+    """Run a suite in a separate process; return its times."""
     plugin = (
         ["--device-local"]
         if "device" in (suite / "conftest.py").read_text()
         else ["-p", "no:device"]
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin]
-    started = time.perf_counter()
+    before, started = cpu_of_children(), time.perf_counter()
     run = subprocess.run(
         command,
         cwd=suite,
@@ -230,7 +258,13 @@ def seconds(suite: Path, environ: Mapping[str, str]) -> float:
     took = time.perf_counter() - started
     if run.returncode:
         raise SystemExit(f"{suite} failed:\n{run.stdout[-3000:]}{run.stderr[-1000:]}")
-    return took
+    return Measured(took, cpu_of_children() - before)
+
+
+def cpu_of_children() -> float:
+    """Return the CPU seconds of all processes that this one, or a child, has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

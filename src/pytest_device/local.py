@@ -46,6 +46,7 @@ class LocalService:
         config: Mapping[str, Any],
         directory: Path,
         progress: Callable[[str], None],
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self.token = str(config["token"])
         self.log_path = directory / "service.log"
@@ -66,6 +67,7 @@ class LocalService:
             start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
         )
         try:
+            meanwhile()
             self.url = self._handshake(
                 {**config, "log_path": str(self.log_path)}, progress
             )
@@ -75,12 +77,17 @@ class LocalService:
 
     @classmethod
     def start(
-        cls, *, app_id: str, progress: Callable[[str], None], **more: Any
+        cls,
+        *,
+        app_id: str,
+        progress: Callable[[str], None],
+        meanwhile: Callable[[], None] = lambda: None,
+        **more: Any,
     ) -> Self:
         """Start the service on a free port of 127.0.0.1 with a new token; return once it responds.
 
-        ``progress`` reports installations on first use. ``more`` is added to the service's configuration. Raises
-        ConfigError with cause and fix if it cannot start.
+        ``progress`` reports installations on first use. ``meanwhile`` is called while it starts. ``more`` is added to
+        the service's configuration. Raises ConfigError with cause and fix if it cannot start.
         """
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
@@ -94,7 +101,7 @@ class LocalService:
             "state_dir": str(directory),
             "temporary": True,
         }
-        return cls({**config, **more}, directory, progress)
+        return cls({**config, **more}, directory, progress, meanwhile)
 
     def close(self) -> None:
         """Stop the service and everything it started; return when it is gone."""

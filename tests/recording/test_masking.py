@@ -40,6 +40,7 @@ def typed(
     recorder: Recorder,
     answers: Mapping[str, Answer],
     platform: str = "android",
+    by: tuple[str, str] = ("id", "field"),
 ) -> tuple[str, Recording]:
     """Type a text into a field; return all that was recorded, as text and as values."""
     far.answer = appium(None, element=ELEMENT, **answers)
@@ -48,7 +49,7 @@ def typed(
     recorder.follow(recording)
     device = DeviceRecorder(recorder, Device("device-1", "", platform, "appium"))
     with driver(session_on(far), {"app": None}, recorder=device) as started:
-        started.find_element("id", "field").send_keys("hunter22")
+        started.find_element(*by).send_keys("hunter22")
     return everything.text, recording
 
 
@@ -59,8 +60,12 @@ def typed(
         ("ios", {"type": says({"value": "XCUIElementTypeSecureTextField"})}),
         ("ios", {"name": says({"value": "XCUIElementTypeSecureTextField"})}),
         ("android", {"password": says({}, 500), "name": says({}, 500)}),
+        (
+            "android",
+            {"password": says({"value": "false"}), "name": says({"value": "Password"})},
+        ),
     ],
-    ids=["attribute", "type", "tag", "a device that does not say"],
+    ids=["attribute", "type", "tag", "a device that does not say", "description"],
 )
 def test_a_text_typed_into_a_password_field_is_not_recorded(
     far: Controller, recorder: Recorder, platform: str, answers: dict[str, Answer]
@@ -69,6 +74,23 @@ def test_a_text_typed_into_a_password_field_is_not_recorded(
 
     assert "sendKeysToElement" in text
     assert "hunter22" not in text
+
+
+@pytest.mark.parametrize(
+    ("described", "is_recorded"), [("note", True), ("secure note", False)]
+)
+def test_a_field_found_by_its_description_is_not_asked_for_it(
+    far: Controller, recorder: Recorder, described: str, *, is_recorded: bool
+) -> None:
+    text, _ = typed(
+        far,
+        recorder,
+        {"password": says({"value": "false"})},
+        by=("accessibility id", described),
+    )
+
+    assert ("hunter22" in text) is is_recorded
+    assert not [path for path, _ in far.asked if path.endswith("/name")]
 
 
 def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(

@@ -38,6 +38,9 @@ class Phone(Chromium):
         self.installed.append(app)
         return app.application_id or "app"
 
+    def has(self, app: App) -> bool:
+        return app in self.installed
+
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         self.asked.append(("launch", application_id, arguments))
 
@@ -172,11 +175,14 @@ def test_a_directory_is_installed_under_the_given_id(
     client: httpx.Client, phone: Phone, tmp_path: Path
 ) -> None:
     (tmp_path / "index.html").write_text("<p>Hello")
-    reply = client.post(
-        "install", json={"app": tmp_path.as_uri(), "applicationId": "org.example.notes"}
-    )
-    assert reply.json() == {"applicationId": "org.example.notes"}
-    assert [app.path for app in phone.installed] == [tmp_path]
+    asked = {"app": tmp_path.as_uri(), "applicationId": "org.example.notes"}
+
+    first, again = (client.post("install", json=asked).json() for _ in range(2))
+
+    there = {"applicationId": "org.example.notes"}
+    assert first == {"installed": {**there, "isClear": False}}
+    assert again == {"installed": {**there, "isClear": True}}
+    assert [app.path for app in phone.installed] == [tmp_path, tmp_path]
 
 
 def test_a_missing_app_is_refused_with_the_reason(

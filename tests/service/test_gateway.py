@@ -4,7 +4,8 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -28,6 +29,7 @@ from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.base import GONE, Record, Runner, Running
 from pytest_device.service.runners.controller import Controller
+from tests.service.programs.alive import eventually
 
 BASE = "http://127.0.0.1:1"
 ID = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
@@ -41,6 +43,11 @@ class _Echo(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
+        server = cast("_Server", self.server)
+        server.asked.append(self.path)
+        if self.path == "/dies":
+            self.close_connection = True
+            return
         body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
         asked: Any = {
             "method": self.command,
@@ -78,25 +85,40 @@ class _Echo(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingMixIn, UnixStreamServer):
-    """An HTTP server on a socket."""
+    """An HTTP server on a socket; ``accepted`` are its connections, ``asked`` the paths of its requests."""
 
     daemon_threads = True
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path), _Echo)
+        self.accepted: list[socket.socket] = []
+        self.asked: list[str] = []
+
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
-        return super().get_request()[0], ("a socket", 0)
+        self.accepted.append(super().get_request()[0])
+        return self.accepted[-1], ("a socket", 0)
+
+
+@contextmanager
+def serving(path: Path) -> Generator[_Server]:
+    with _Server(path) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
-def listener() -> Iterator[Path]:
+def directory() -> Iterator[Path]:
     with TemporaryDirectory(prefix="pd-", dir="/tmp") as directory:
-        path = Path(directory, "controller")
-        server = _Server(str(path), _Echo)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield path
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def listener(directory: Path) -> Iterator[Path]:
+    with serving(directory / "controller"):
+        yield directory / "controller"
 
 
 @dataclass
@@ -150,9 +172,9 @@ class Stage:
         self, method: str, path: str = "", url: str | None = None, **more: Any
     ) -> httpx.Response:
         async def exchange() -> httpx.Response:
-            async with gateway.client() as http:
+            async with gateway.connections() as opened:
                 app = Starlette(
-                    routes=gateway.routes(cast("Runner", self), self.keys, http),
+                    routes=gateway.routes(cast("Runner", self), self.keys, opened),
                     exception_handlers={RefusalError: _refused},
                 )
                 transport = httpx.ASGITransport(app)
@@ -270,6 +292,70 @@ def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     assert (
         stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
     )
+
+
+async def forwarded(connections: gateway.Connections, socket: Path, path: str) -> int:
+    """Send a POST request over the gateway's connections, read its response; return the status."""
+    asked = httpx.Request("POST", f"http://127.0.0.1{path}", content=b"{}")
+    reply = await connections.send(socket, asked)
+    async for _ in reply.aiter_raw():
+        pass
+    return reply.status_code
+
+
+def test_the_connection_to_a_program_is_kept_for_the_next_request(
+    directory: Path,
+) -> None:
+    async def scenario() -> None:
+        async with gateway.connections() as opened:
+            for _ in range(3):
+                assert await forwarded(opened, directory / "kept", "/x") == 200
+
+    with serving(directory / "kept") as server:
+        asyncio.run(scenario())
+
+    assert (len(server.asked), len(server.accepted)) == (3, 1)
+
+
+def test_a_connection_that_the_program_has_closed_is_replaced(directory: Path) -> None:
+    async def scenario() -> None:
+        async with gateway.connections() as opened:
+            assert await forwarded(opened, directory / "closing", "/x") == 200
+            server.accepted[0].shutdown(socket.SHUT_RDWR)
+            assert await forwarded(opened, directory / "closing", "/x") == 200
+
+    with serving(directory / "closing") as server:
+        asyncio.run(scenario())
+
+    assert (len(server.asked), len(server.accepted)) == (2, 2)
+
+
+def test_a_request_that_gets_no_response_is_not_repeated(directory: Path) -> None:
+    async def scenario() -> None:
+        async with gateway.connections() as opened:
+            assert await forwarded(opened, directory / "dying", "/x") == 200
+            with pytest.raises(httpx.TransportError):
+                await forwarded(opened, directory / "dying", "/dies")
+
+    with serving(directory / "dying") as server:
+        asyncio.run(scenario())
+
+    assert server.asked == ["/x", "/dies"]
+
+
+def test_connections_to_the_program_of_an_ended_session_are_closed(
+    directory: Path,
+) -> None:
+    async def scenario() -> None:
+        async with gateway.connections() as opened:
+            await forwarded(opened, directory / "ended", "/x")
+            (directory / "ended").unlink()
+            await forwarded(opened, directory / "next", "/x")
+            # The server closes its end when the other one is closed.
+            await eventually(lambda: ended.accepted[0].fileno() == -1)
+
+    with serving(directory / "ended") as ended, serving(directory / "next"):
+        asyncio.run(scenario())
 
 
 def test_an_unresponsive_program_is_a_bad_gateway_error_that_names_it(

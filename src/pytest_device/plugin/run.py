@@ -316,7 +316,12 @@ class Connection:
                 need.request for item in items for need in needs_of(item).values()
             ]
             return LocalBackend(
-                settings, given.get(LOCAL), self._log, requests, redactor
+                settings,
+                given.get(LOCAL),
+                self._log,
+                requests,
+                redactor,
+                drives=not self._config.pluginmanager.has_plugin("dsession"),
             )
         service = checked_endpoint(str(settings.url), settings.token)
         if self._terminal:

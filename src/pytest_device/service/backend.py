@@ -73,13 +73,13 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
         ),
     )
     runner = ProgramsRunner(resources, log=LOGGER.info)
-    http = await stack.enter_async_context(gateway.client())
+    connections = await stack.enter_async_context(gateway.connections())
     stack.push_async_callback(runner.close)
     runner.end_leftovers()
 
     def routes(sessions: Sessions) -> Sequence[BaseRoute]:
         return (
-            *gateway.routes(runner, keys, http),
+            *gateway.routes(runner, keys, connections),
             *device_routes.routes(
                 runner, keys, directory=directories.apps, note=runner.note
             ),

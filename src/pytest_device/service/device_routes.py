@@ -100,12 +100,13 @@ def routes(
     ]
 
 
-async def _install(command: _Command) -> str:
-    app = await command.sources.at(command.text("app").removeprefix("file://"))
+async def _install(command: _Command) -> Mapping[str, object]:
+    found = await command.sources.at(command.text("app").removeprefix("file://"))
     named = command.text_or_none("applicationId")
-    return await command.device.install(
-        replace(app, application_id=named or app.application_id)
-    )
+    app = replace(found, application_id=named or found.application_id)
+    device = command.device
+    is_clear = isinstance(device, Chromium) and device.has(app)
+    return {"applicationId": await device.install(app), "isClear": is_clear}
 
 
 async def _rotate(command: _Command) -> None:
@@ -150,7 +151,7 @@ async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
 
 
 _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
-    ("POST", "install"): ("applicationId", _install),
+    ("POST", "install"): ("installed", _install),
     ("POST", "launch"): (
         "",
         lambda asked: asked.device.launch(

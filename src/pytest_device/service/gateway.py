@@ -8,6 +8,7 @@ ever logged.
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final, Literal
 
 import httpx
@@ -37,7 +38,11 @@ CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 900.0
 """Maximum seconds without data: a command may wait for something on the device."""
 
-_TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+_TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS).as_dict()
+_LIMITS: Final = httpx.Limits(max_keepalive_connections=4, keepalive_expiry=2.0)
+"""No limit of requests at a time. Node.js closes idle connections after 5 seconds: a request must not meet that."""
+_SHORT_BYTES: Final = 64 * 1024
+"""Maximum length of a response that is read before it is forwarded, which takes half the time."""
 _Purpose = Literal["controllers", "appium"]
 _PURPOSES: Final[tuple[_Purpose, ...]] = ("controllers", "appium")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -61,43 +66,66 @@ _HOP_BY_HOP: Final = frozenset(
 )
 
 
+class Connections:
+    """Connections to the sockets of controllers, kept open for the next request. A request is sent only once.
+
+    Without httpx's client, which takes longer for a request than the controller: nothing of it is needed here.
+    """
+
+    def __init__(self) -> None:
+        self._transports: dict[Path, httpx.AsyncHTTPTransport] = {}
+
+    async def send(self, socket: Path, request: httpx.Request) -> httpx.Response:
+        """Send a request; return the response, with its body still to be read. Raises httpx.TransportError."""
+        if socket not in self._transports:
+            await self._close([path for path in self._transports if not path.exists()])
+            self._transports[socket] = over_socket(socket, _LIMITS)
+        return await self._transports[socket].handle_async_request(request)
+
+    async def close(self) -> None:
+        await self._close(list(self._transports))
+
+    async def _close(self, sockets: Sequence[Path]) -> None:
+        for transport in [self._transports.pop(socket) for socket in sockets]:
+            await transport.aclose()
+
+
 @asynccontextmanager
-async def client() -> AsyncGenerator[httpx.AsyncClient]:
-    """Open the HTTP client for the programs; it adds no headers to a request."""
-    async with httpx.AsyncClient(transport=_Transport(), timeout=_TIMEOUT) as http:
-        http.headers.clear()
-        yield http
+async def connections() -> AsyncGenerator[Connections]:
+    """Open connections to controllers, as they are needed; they are closed at the end of the block.
+
+    Those of an ended session, whose socket is gone, are closed earlier: with the first request to another one.
+    """
+    opened = Connections()
+    try:
+        yield opened
+    finally:
+        await opened.close()
 
 
-def routes(runner: Runner, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
+def routes(runner: Runner, keys: Keys, connections: Connections) -> Sequence[BaseRoute]:
     return [
         Route(
             f"/{purpose}/{{session_id}}/{{key}}/{{path:path}}",
-            _Gateway(runner, keys, http, purpose).pass_on,
+            _Gateway(runner, keys, connections, purpose).pass_on,
             methods=list(_METHODS),
         )
         for purpose in _PURPOSES
     ]
 
 
-class _Transport(httpx.AsyncBaseTransport):
-    """Connects to the Unix socket in a request's extension ``socket``, for this request only."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        request.headers["connection"] = "close"
-        return await over_socket(request.extensions["socket"]).handle_async_request(
-            request
-        )
-
-
 class _Gateway:
     def __init__(
-        self, runner: Runner, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose
+        self,
+        runner: Runner,
+        keys: Keys,
+        connections: Connections,
+        purpose: _Purpose,
     ) -> None:
         self._purpose: _Purpose = purpose
         self._runner = runner
         self._keys = keys
-        self._http = http
+        self._connections = connections
 
     async def pass_on(self, request: Request) -> Response:
         """Forward a request to the program, and its response to the client."""
@@ -183,15 +211,16 @@ class _Gateway:
             for name, value in request.headers.items()
             if name not in dropped
         ]
-        asked = self._http.build_request(
+        asked = httpx.Request(
             request.method,
             self._url(request),
             headers=headers,
             content=content,
-            extensions={"socket": controller.socket},
+            extensions={"timeout": _TIMEOUT},
         )
         try:
-            reply = await self._http.send(asked, stream=True, follow_redirects=False)
+            reply = await self._connections.send(controller.socket, asked)
+            return await _answer(reply)
         except httpx.TransportError as error:
             if self._purpose == "appium":
                 raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
@@ -200,13 +229,6 @@ class _Gateway:
                 UNREACHABLE,
                 f"{controller.program.title} does not respond: {type(error).__name__}",
             )
-        answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
-        answer.raw_headers = [
-            (name.lower(), value)
-            for name, value in reply.headers.raw
-            if name.lower().decode() not in _HOP_BY_HOP
-        ]
-        return _Then(answer, reply.aclose)
 
     def _url(self, request: Request) -> str:
         """Return the program's URL for the request's path, spelled as received."""
@@ -236,6 +258,26 @@ def _body(request: Request) -> AsyncIterable[bytes] | None:
         if {"content-length", "transfer-encoding"} & set(request.headers)
         else None
     )
+
+
+async def _answer(reply: httpx.Response) -> Response:
+    """Return a program's response for the client; a short one is read at once. Raises httpx.TransportError."""
+    length = reply.headers.get("content-length", "")
+    if length.isdecimal() and int(length) <= _SHORT_BYTES:
+        body = b"".join([part async for part in reply.aiter_raw()])
+        return _with_headers(reply, Response(body, reply.status_code))
+    parts = StreamingResponse(reply.aiter_raw(), reply.status_code)
+    return _Then(_with_headers(reply, parts), reply.aclose)
+
+
+def _with_headers(reply: httpx.Response, answer: Response) -> Response:
+    """Give a response exactly the headers of the program's."""
+    answer.raw_headers = [
+        (name.lower(), value)
+        for name, value in reply.headers.raw
+        if name.lower().decode() not in _HOP_BY_HOP
+    ]
+    return answer
 
 
 class _Then(Response):

@@ -183,7 +183,7 @@ async def serve_requests(
 
     async def end() -> None:
         await stop.wait()
-        server.should_exit = True
+        server.stop()
 
     server = Server(
         over_sockets, protocol=LocalProtocol, grace_seconds=GRACE_SECONDS, ready=ready

@@ -242,11 +242,13 @@ class _Commands:
             if response.get("status"):
                 continue
             attributes[name] = str(response.get("value")).lower()
-        tag = self._connection.send_unrecorded(
-            "getElementTagName", {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
-        )
-        role = "" if tag.get("status") else str(tag.get("value") or "")
+        role = _known_role(locator, attributes) or self._role(sent)
         return not (attributes or role) or is_secret_field(attributes, role)
+
+    def _role(self, sent: Mapping[str, Any]) -> str:
+        params = {_SESSION: sent.get(_SESSION), "id": sent.get("id")}
+        tag = self._connection.send_unrecorded("getElementTagName", params)
+        return "" if tag.get("status") else str(tag.get("value") or "")
 
     def _note_response(
         self,
@@ -347,6 +349,20 @@ _SECRET_ATTRIBUTES: Final[Mapping[str, Sequence[str]]] = {
     "ios": ("type",),
 }
 """Attributes that say whether a field is for a password, by platform."""
+
+
+def _known_role(locator: Locator | None, attributes: Mapping[str, str]) -> str:
+    """Return what an element's tag name would be, if it is known already: every command costs a test time.
+
+    XCUITest answers with the type. UiAutomator2 answers with the content description, by which the element was found.
+    """
+    kind = attributes.get("type", "")
+    if kind.startswith("xcuielementtype"):
+        return kind
+    is_described = locator is not None and locator.using == "accessibility id"
+    return (
+        locator.value if locator and is_described and "password" in attributes else ""
+    )
 
 
 def _title(command: str) -> tuple[str, Group, bool]:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.base import Device, Tools
+from pytest_device.service.devices.base import Device, Facts, Tools
 from pytest_device.service.devices.fake import Fake
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.processes import find_processes
@@ -66,7 +66,7 @@ class Stand:
                     note=print,
                     allow_insecure=self.allow_insecure,
                 ),
-                device,
+                Facts(device.name, device.platform, device.tools),
             )
 
     def run(self, launcher: Launcher, device: Device) -> None:

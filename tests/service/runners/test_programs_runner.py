@@ -77,7 +77,7 @@ async def prepared(runner: ProgramsRunner) -> AsyncGenerator[ProgramsRunner, Non
 @asynccontextmanager
 async def reaching(runner: ProgramsRunner) -> AsyncGenerator[httpx.AsyncClient]:
     """Open a client that reaches the published addresses of a runner's controllers."""
-    async with gateway.client() as inner:
+    async with gateway.connections() as inner:
         app = Starlette(routes=gateway.routes(runner, KEYS, inner))
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app), timeout=20
@@ -315,6 +315,63 @@ def test_without_a_browser_on_path_the_pinned_one_serves_every_session_type(
                 f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)"
                 in device
             )
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(
+    hardware() != BUILT_FOR, reason="the pinned browser is not for this system"
+)
+def test_appium_starts_beside_the_browser(
+    make_runner: MakeRunner, cache_dir: Path, tmp_path: Path
+) -> None:
+    pinned, bin_dir = Pinned(cache_dir), tmp_path / "bin"
+    bin_dir.mkdir()
+    (bin_dir / "chromedriver").symlink_to(pinned.chromedriver)
+    patient = bin_dir / "chromium"
+    # Its working directory is the session's, where Appium gets its home before it starts.
+    patient.write_text(
+        f'''#!/bin/sh
+        tries=0
+        until [ "$1" = --version ] || [ -d appium ]; do
+            [ $((tries += 1)) -gt 600 ] && {{ echo "Appium did not start"; exit 1; }}
+            sleep 0.05
+        done
+        exec "{pinned.program}" "$@"'''
+    )
+    patient.chmod(0o700)
+    path = os.pathsep.join([str(bin_dir), os.environ["PATH"]])
+
+    async def scenario() -> None:
+        async with prepared(make_runner(PATH=path)) as runner:
+            runner.start("one", {"platform": "android", "type": "appium"})
+            await booted(runner, "one")
+            assert any(
+                f"(chromium: {patient}" in text for text in reported(runner, "one")
+            )
+
+    asyncio.run(scenario())
+
+
+def test_a_browser_that_fails_takes_appium_with_it(
+    make_runner: MakeRunner, cache_dir: Path, state_dir: Path, tmp_path: Path
+) -> None:
+    pinned, bin_dir = Pinned(cache_dir), tmp_path / "bin"
+    bin_dir.mkdir()
+    (bin_dir / "chromedriver").symlink_to(pinned.chromedriver)
+    broken = bin_dir / "chromium"
+    broken.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exec "{pinned.program}" "$1"; echo broken; exit 3'
+    )
+    broken.chmod(0o700)
+    path = os.pathsep.join([str(bin_dir), os.environ["PATH"]])
+
+    async def scenario() -> None:
+        async with prepared(make_runner(PATH=path)) as runner:
+            runner.start("one", {"platform": "android", "type": "appium"})
+            assert "exit status 3" in await failed(runner, "one")
+            await eventually(lambda: "processes exited" in reported(runner, "one"))
+            assert not find_processes([state_dir / "programs/one"])
 
     asyncio.run(scenario())
 

@@ -14,7 +14,9 @@ export async function prepare() {
   const named = this.platform === 'iOS' ? opts.bundleId : opts.appPackage; // each driver ignores the other's
   if (opts.app) {
     if (opts.fullReset && named) await this.device.remove(named);
-    this.application = await install(this, String(opts.app), named);
+    const { applicationId, isClear } = await install(this, String(opts.app), named);
+    this.application = applicationId;
+    this.isClear = isClear;
   } else if (named) {
     this.application = await installed(this, named);
   }
@@ -153,12 +155,12 @@ async function installed(driver, id) {
   throw new errors.UnknownError(`the app ${id} is not installed on this device; installed: ${there}. Give appium:app`);
 }
 
-/** Install an app; one from the same location keeps its previous ID. */
+/** Install an app; one from the same location keeps its previous ID. Return its ID, and whether its data was cleared. */
 async function install(driver, app, named) {
   const place = app.replace(/^file:\/\//, '').replace(/\/+$/, '');
-  const id = await driver.device.install(app, named ?? driver.ids.get(place));
-  driver.ids.set(place, id);
-  return id;
+  const installed = await driver.device.install(app, named ?? driver.ids.get(place));
+  driver.ids.set(place, installed.applicationId);
+  return installed;
 }
 
 /** Continue with an app that was brought to the front. */
@@ -171,7 +173,7 @@ async function start(driver) {
   const { opts, application } = driver;
   const android = driver.platform === 'Android';
   const keep = opts.noReset || (!android && !opts.app);
-  if (!keep) await clear(driver, application);
+  if (!keep && !driver.isClear) await clear(driver, application);
   if (opts.autoLaunch === false) return;
   const args = android ? intentArguments(opts) : processArguments(opts);
   if (keep && (args.length || opts.forceAppLaunch)) await driver.device.terminate(application);

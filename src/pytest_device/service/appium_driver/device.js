@@ -42,10 +42,10 @@ export class Device {
     throw new errors.UnknownError(message ?? `the device refused ${path}: HTTP ${reply.status}`);
   }
 
-  /** Install an app from a path or a URL; return its id. */
+  /** Install an app from a path or a URL; return its `applicationId`, and whether that has cleared its data: `isClear`. */
   async install(app, applicationId) {
     this.#bases = null;
-    return (await this.#ask('POST', 'install', { app, ...(applicationId ? { applicationId } : {}) })).applicationId;
+    return (await this.#ask('POST', 'install', { app, ...(applicationId ? { applicationId } : {}) })).installed;
   }
 
   async launch(applicationId, args = []) {

@@ -102,6 +102,8 @@ export class LocalDriver extends ChromiumDriver {
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
     this.foundAgain = new FoundAgain();
     this.application = null;
+    /** Whether the installation of the app has just cleared its data. */
+    this.isClear = false;
     this.context = contexts.NATIVE;
     this.recorder = null;
     /** The browser windows of the app in the background and of the launcher, null while the app is in front. */

@@ -1,6 +1,6 @@
 """The interface of a session's device, common to all kinds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -60,6 +60,19 @@ class Tools:
     debugging_port: int | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables that the controllers' programs need to find this device and no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a device before it is up, and all that the start of a controller needs."""
+
+    name: str
+    platform: Platform
+    tools: Tools
+
+
+Expect = Callable[[Facts], None]
+"""Receives the facts of a device that is about to start."""
 
 
 class Device(Protocol):

@@ -14,6 +14,8 @@ from pytest_device.service.apps.builds import App
 from pytest_device.service.apps.site import serving
 from pytest_device.service.devices.base import (
     AppState,
+    Expect,
+    Facts,
     Orientation,
     Tools,
     capabilities,
@@ -30,7 +32,7 @@ from pytest_device.service.devices.links import (
 from pytest_device.service.devices.notifications import NotificationCenter
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
-from pytest_device.service.devices.relay import relaying
+from pytest_device.service.devices.relay import relaying, reserved
 from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.guard import Guard
@@ -86,10 +88,7 @@ class Chromium:
         The same build keeps its server, and so its origin, but not its data.
         """
         application_id = app.application_id or UNNAMED
-        build = (app.path, app.url)
-
-        before = self._apps.get(application_id)
-        if before and before.build == build and before.scheme == app.scheme:
+        if self.has(app):
             await self.clear(application_id)
             return application_id
 
@@ -105,9 +104,16 @@ class Chromium:
                     f"{base} is not the URL of a web app: it must start with https:// or http://"
                 )
             self._apps[application_id] = _Installed(
-                base, app.scheme, build, stack.pop_all()
+                base, app.scheme, (app.path, app.url), stack.pop_all()
             )
         return application_id
+
+    def has(self, app: App) -> bool:
+        """Return whether the same build is installed already: then an installation only clears its data."""
+        before = self._apps.get(app.application_id or UNNAMED)
+        if before is None:
+            return False
+        return before.build == (app.path, app.url) and before.scheme == app.scheme
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with arguments in ``window.launchArguments``; without any, keep it in front if it is there."""
@@ -313,26 +319,18 @@ async def booted(
     environ: Mapping[str, str],
     guard: Guard,
     log: Log,
+    expect: Expect | None = None,
 ) -> AsyncGenerator[Chromium, None]:
     """Run a browser that emulates a phone, with its files below ``directory``; ``programs`` are it and chromedriver.
 
-    It is stopped at the end of the block. ``log`` reports a retried start. Raises ControllerError if it does not start,
-    OSError if a directory cannot be created.
+    It is stopped at the end of the block. ``log`` reports a retried start. ``expect`` is called before the start, with
+    the port that leads to the browser once it is up: slow programs can start beside it. Raises ControllerError if it
+    does not start, OSError if a directory cannot be created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
-    async with (
-        browsing(
-            program,
-            size=size,
-            directory=directory,
-            environ=environ,
-            guard=guard,
-            log=log,
-        ) as browser,
-        tabs_of(browser.connection, profile) as tabs,
-        relaying(browser.connection, tabs.targets) as port,
-    ):
+    with reserved() as listener:
+        port = listener.getsockname()[1]
         tools = Tools(
             # Argent's name for it.
             capabilities(profile.platform, f"chromium-cdp-{port}"),
@@ -341,12 +339,26 @@ async def booted(
             if chromedriver
             else {},
         )
-        device = Chromium(browser, tabs, profile, tools)
-        try:
-            await device.go_home()
-            yield device
-        finally:
-            await device.close()
+        if expect:
+            expect(Facts(profile.name, profile.platform, tools))
+        async with (
+            browsing(
+                program,
+                size=size,
+                directory=directory,
+                environ=environ,
+                guard=guard,
+                log=log,
+            ) as browser,
+            tabs_of(browser.connection, profile) as tabs,
+            relaying(browser.connection, tabs.targets, listener),
+        ):
+            device = Chromium(browser, tabs, profile, tools)
+            try:
+                await device.go_home()
+                yield device
+            finally:
+                await device.close()
 
 
 def _web_build(path: Path) -> Path:

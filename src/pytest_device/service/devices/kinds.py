@@ -29,7 +29,12 @@ from pytest_device.service.devices import (
     profiles,
     simulator,
 )
-from pytest_device.service.devices.base import BusyError, Device, RequestError
+from pytest_device.service.devices.base import (
+    BusyError,
+    Device,
+    Expect,
+    RequestError,
+)
 from pytest_device.service.devices.found import (
     FORCED,
     Choice,
@@ -277,13 +282,19 @@ class Devices:
 
     @asynccontextmanager
     async def borrowed(
-        self, request: Mapping[str, Any], directory: Path, *, log: Log | None = None
+        self,
+        request: Mapping[str, Any],
+        directory: Path,
+        *,
+        log: Log | None = None,
+        expect: Expect | None = None,
     ) -> AsyncGenerator[Device, None]:
         """Borrow the device for a valid create request; at the end of the block, restore or stop it.
 
         It only writes to ``directory``, which exists and belongs to the session. ``log`` reports the device, and why
-        others were not chosen. Raises ControllerError if no device is usable or it does not start, ConfigError if a
-        browser cannot be installed, OSError if its directories cannot be created.
+        others were not chosen. ``expect`` is called before a browser starts, and not for other devices. Raises
+        ControllerError if no device is usable or it does not start, ConfigError if a browser cannot be installed,
+        OSError if its directories cannot be created.
         """
         platform, identifier, note = (
             Platform(request["platform"]),
@@ -294,7 +305,7 @@ class Devices:
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
             async with self._opened(
-                choice, platform, identifier, directory, note
+                choice, platform, identifier, directory, note, expect
             ) as device:
                 kind = (
                     f"{device.kind}: {_named(choice.found)}"
@@ -322,6 +333,7 @@ class Devices:
         identifier: str | None,
         directory: Path,
         note: Log,
+        expect: Expect | None,
     ) -> AbstractAsyncContextManager[Device]:
         found, environ = choice.found, self._machine.environ
         if choice.device:
@@ -338,6 +350,7 @@ class Devices:
                 environ=environ,
                 guard=self._guard,
                 log=note,
+                expect=expect,
             )
         return nullcontext(fake.Fake(platform, identifier))
 

@@ -158,8 +158,11 @@ class Page:
         )
         return str(reply["targetInfo"]["url"])
 
-    async def go(self, url: str) -> None:
-        """Navigate to a URL and wait until it is loaded. Raises ControllerError with the browser's reason."""
+    async def go(self, url: str, *, is_touched: bool = True) -> None:
+        """Navigate to a URL and wait until it is loaded, and painted if it is to be touched.
+
+        Raises ControllerError with the browser's reason.
+        """
         async with self._going:
             await self._close_dialog()
             self._is_settled.clear()
@@ -168,6 +171,8 @@ class Page:
                 raise ControllerError(f"{_shown(url)} cannot be opened: {reason}")
             if "loaderId" in reply:  # otherwise only the fragment changes
                 await self._loaded(url)
+                if is_touched:
+                    await self._shown_once()
 
     async def start_with(self, script: str) -> None:
         """Run this script before every document from now on, instead of the previous one."""
@@ -182,7 +187,7 @@ class Page:
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
-        """Navigate to a URL like `go`, and clear the history and the session storage."""
+        """Navigate to a URL like `go`, for a page without anything to touch; clear the history and the session storage."""
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
@@ -190,7 +195,7 @@ class Page:
         except ControllerError:
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
-        await self.go(url)
+        await self.go(url, is_touched=False)
         await self.call("Page.resetNavigationHistory")
 
     async def hide(self) -> None:
@@ -270,7 +275,6 @@ class Page:
             ) from error
         if self._crash:
             raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
-        await self._shown_once()
 
     async def _shown_once(self) -> None:
         """Wait until the page is painted: from then on the browser maps taps by the page's scale.

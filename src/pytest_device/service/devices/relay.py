@@ -4,6 +4,7 @@ import asyncio
 import http
 import json
 import secrets
+import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -12,6 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from pytest_device.asgi_server import listening
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback_authority
 from pytest_device.same_user import is_permitted
@@ -30,20 +32,26 @@ Order = Callable[[], Sequence[str]]
 
 
 @asynccontextmanager
-async def relaying(connection: Connection, order: Order) -> AsyncGenerator[int]:
-    """Serve a port like the browser's debugging port; yields the port."""
+async def relaying(
+    connection: Connection, order: Order, listener: socket.socket
+) -> AsyncGenerator[None]:
+    """Serve a listening socket like the browser's debugging port."""
     relay = _Relay(connection, order)
     async with serve(
         relay.serve,
-        _HOST,
-        0,
+        sock=listener,
         process_request=relay.answer,
         compression=None,
         max_size=_MESSAGE_BYTES,
         ping_interval=None,  # a busy program is not a dead one
         close_timeout=_CLOSE_SECONDS,
-    ) as server:
-        yield next(iter(server.sockets)).getsockname()[1]
+    ):
+        yield
+
+
+def reserved() -> socket.socket:
+    """Return a listening socket for the relay: connections wait until it serves them."""
+    return listening(_HOST, 0)
 
 
 class _Relay:

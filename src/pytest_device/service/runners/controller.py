@@ -15,6 +15,7 @@ from pytest_device.service.programs.toolchain import Toolchain
 
 # Loading the system's certificates would take time.
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_ONE_REQUEST: Final = httpx.Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class Controller:
         return f"{self.program.title} exited unexpectedly: {await self.program.ended()}"
 
 
-def over_socket(socket: Path) -> httpx.AsyncHTTPTransport:
+def over_socket(
+    socket: Path, limits: httpx.Limits = _ONE_REQUEST
+) -> httpx.AsyncHTTPTransport:
     """Return a transport that connects to a controller's Unix socket."""
-    return httpx.AsyncHTTPTransport(uds=str(socket), verify=_NO_TLS)
+    return httpx.AsyncHTTPTransport(uds=str(socket), verify=_NO_TLS, limits=limits)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.base import Facts
 from pytest_device.service.programs import isolation
 from pytest_device.service.programs.isolation import HOST
 from pytest_device.service.programs.output_tail import (
@@ -86,10 +86,10 @@ class Launcher:
     """
 
     project: Project
-    environ: Callable[[LaunchContext, Device, Path], dict[str, str]]
+    environ: Callable[[LaunchContext, Facts, Path], dict[str, str]]
     directory: str
     alive: tuple[str, Callable[[Any], Any]]
-    details: Callable[[str, str, Device], Mapping[str, Any]]
+    details: Callable[[str, str, Facts], Mapping[str, Any]]
     arguments: Callable[[LaunchContext], Sequence[str]] = lambda _context: ()
     notes: str = ""
     preload: Path | None = None
@@ -97,7 +97,7 @@ class Launcher:
     output: Callable[[], OutputTail] = OutputTail
     boot_limit_seconds: float = 60.0
 
-    async def launch(self, context: LaunchContext, device: Device) -> Controller:
+    async def launch(self, context: LaunchContext, device: Facts) -> Controller:
         """Start a controller and return it once it responds; removing the workspace stops it.
 
         Raises ControllerError if it does not respond in time, OSError if it cannot be started.
@@ -124,7 +124,7 @@ class Launcher:
     async def _start(
         self,
         context: LaunchContext,
-        device: Device,
+        device: Facts,
         environ: Mapping[str, str],
         output: OutputTail,
     ) -> tuple[Path, Program]:
@@ -184,9 +184,7 @@ def _appium_arguments(context: LaunchContext) -> Sequence[str]:
     return [*_APPIUM_ARGUMENTS, *allowed]
 
 
-def _appium_environ(
-    context: LaunchContext, device: Device, own: Path
-) -> dict[str, str]:
+def _appium_environ(context: LaunchContext, device: Facts, own: Path) -> dict[str, str]:
     """Return the environment: real drivers need the user's home directory, ours and the fake one do not.
 
     Each server has its own Appium home unless the device needs the user's driver.
@@ -199,7 +197,7 @@ def _appium_environ(
     )
 
 
-def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
+def _prepare_home(home: Path, context: LaunchContext, device: Facts) -> None:
     # Appium writes a list of drivers to its home. With separate homes no server reads the list while another one
     # writes it, and the installed programs may be read-only.
     if device.tools.appium_home:
@@ -220,7 +218,7 @@ def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
     (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
 
 
-def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]:
+def _device_environ(context: LaunchContext, device: Facts) -> Mapping[str, str]:
     """Return the variables that our driver needs to find the device, see its README."""
     if device.tools.debugging_port is None:
         return device.tools.environ
@@ -234,7 +232,7 @@ def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]
 
 
 def _agent_device_environ(
-    context: LaunchContext, device: Device, state: Path
+    context: LaunchContext, device: Facts, state: Path
 ) -> dict[str, str]:
     """Return the environment: real devices need the user's home directory, a browser does not."""
     is_browser = device.tools.debugging_port is not None
@@ -252,7 +250,7 @@ def _agent_device_environ(
 
 
 def _agent_browser(
-    context: LaunchContext, device: Device, state: Path
+    context: LaunchContext, device: Facts, state: Path
 ) -> Mapping[str, str]:
     """Install our shim in place of the agent-browser that the daemon manages; return the shim's environment."""
     managed = state / "tools" / _BROWSER / _BROWSER_VERSION
@@ -279,7 +277,7 @@ def _agent_browser(
 
 
 def _argent_environ(
-    context: LaunchContext, device: Device, home: Path
+    context: LaunchContext, device: Facts, home: Path
 ) -> dict[str, str]:
     port = device.tools.debugging_port
     return context.environment(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
-from pytest_device.service.devices.base import Device, RequestError
+from pytest_device.service.devices.base import Device, Facts, RequestError
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.processes import remove
 from pytest_device.service.programs.program import Workspace, first, workspace
@@ -23,6 +23,8 @@ from pytest_device.service.runners.controller import LaunchContext
 from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
 from pytest_device.service.runners.resources import Resources
 from pytest_device.spec import SessionType
+
+_Start = Callable[[Facts], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
 class ProgramsRunner:
@@ -169,8 +171,14 @@ class _SessionPrograms:
         )
         apps = directories.apps(record.id)
         apps.mkdir(mode=0o700)
+        starting = _Starting(lambda facts: self._start_controller(own, facts))
+        stack.push_async_callback(starting.cancel)
         borrowed = self.shared.devices.borrowed(
-            record.request, own.directory, log=self.note
+            record.request,
+            own.directory,
+            log=self.note,
+            # Appium takes longer to start than a browser. The others start once the app is installed.
+            expect=starting.begin if record.type is SessionType.APPIUM else None,
         )
         record.device = device = await stack.enter_async_context(borrowed)
         # All at once: none waits for a response from one that has exited.
@@ -178,11 +186,7 @@ class _SessionPrograms:
         # Appium clients install and launch their apps themselves.
         if record.type is not SessionType.APPIUM:
             await self._install_app(device, apps)
-        config = (
-            await self._start_controller(self.launcher, device, own)
-            if self.launcher
-            else dict[str, Any]()
-        )
+        config = await starting.details(device)
         preview = (
             {}
             if device.kind == fake.KIND
@@ -217,10 +221,12 @@ class _SessionPrograms:
             self.note("URL opened in the app")
 
     async def _start_controller(
-        self, launcher: Launcher, device: Device, own: Workspace
+        self, own: Workspace, device: Facts
     ) -> Mapping[str, Any]:
-        """Start the controller; return its connection details."""
-        record = self.record
+        """Start the controller, if the session has one; return its connection details."""
+        launcher, record = self.launcher, self.record
+        if launcher is None:
+            return {}
         context = LaunchContext(
             workspace=own,
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
@@ -239,6 +245,30 @@ class _SessionPrograms:
         record.output = controller.program.output
         self.note(f"controller ready: {launcher.project.title}")
         return controller.remote_config
+
+
+class _Starting:
+    """The start of a controller: beside that of its device if it begins early, else after it."""
+
+    def __init__(self, start: _Start) -> None:
+        self._start = start
+        self._task: asyncio.Task[Mapping[str, Any]] | None = None
+
+    def begin(self, device: Facts) -> None:
+        self._task = asyncio.create_task(self._start(device))
+
+    async def details(self, device: Device) -> Mapping[str, Any]:
+        """Return its connection details once it is up. Raises as the start does."""
+        if self._task is None:
+            facts = Facts(device.name, device.platform, device.tools)
+            return await self._start(facts)
+        return await self._task
+
+    async def cancel(self) -> None:
+        """End a start that nobody waits for any more, such as that of a device that failed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
 
 
 def check(request: Mapping[str, Any], project: Project) -> None:
