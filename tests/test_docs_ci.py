@@ -268,47 +268,6 @@ def test_the_other_jobs_keep_the_artifacts_of_failed_tests_too() -> None:
     assert "junit 'artifacts/junit.xml'" in always
 
 
-def test_a_github_job_whose_devices_fail_uploads_its_report_and_has_a_summary(
-    job: Job, service: FaultyService
-) -> None:
-    service.add_fault("boot", "fail", times=None)
-    variables, (*_, test, _) = github(service.token)
-    summary = job.directory / "summary.md"
-    of_job = {
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_STEP_SUMMARY": str(summary),
-        "GITHUB_WORKSPACE": str(job.directory),
-    }
-
-    with job.start(test, variables | of_job) as process:
-        output, _ = process.communicate(timeout=120)
-
-    assert process.returncode == INFRASTRUCTURE_ONLY, output
-    assert summary.read_text().startswith("### Device tests (shard 1&#47;2): ")
-    assert "\n::warning file=test_it.py,line=" in output
-    files = [
-        path.relative_to(job.directory).parts[:2]
-        for path in (job.directory / "artifacts").rglob("*")
-    ]
-    assert {("artifacts", "report"), ("artifacts", "junit.xml")} <= {*files}
-    assert steps_after_failure("github.md") == {"pytest-device", "upload-artifact"}
-
-
-def steps_after_failure(page: str) -> set[str]:
-    """Return what the job of a page does even if its tests failed."""
-    steps = yaml.safe_load(only_block(page, "yaml"))["jobs"]["device-tests"]["steps"]
-    texts = [
-        str(step.get("uses") or step.get("run"))
-        for step in steps
-        if step.get("if") == "always()"
-    ]
-    return {
-        name
-        for name in ("pytest-device", "upload-artifact")
-        if any(name in text for text in texts)
-    }
-
-
 def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None:
     variables, scripts = gitlab(service.token, job.directory)
 

@@ -173,7 +173,10 @@ async function start(driver) {
   const { opts, application } = driver;
   const android = driver.platform === 'Android';
   const keep = opts.noReset || (!android && !opts.app);
-  if (!keep && !driver.isClear) await clear(driver, application);
+  if (!keep) {
+    if (!driver.isClear) await driver.device.clear(application);
+    await resetPermissions(driver);
+  }
   if (opts.autoLaunch === false) return;
   const args = android ? intentArguments(opts) : processArguments(opts);
   if (keep && (args.length || opts.forceAppLaunch)) await driver.device.terminate(application);
@@ -188,8 +191,7 @@ async function browse(driver) {
 }
 
 /** Clear the data of an app: with it go the permissions that it was given. */
-async function clear(driver, id) {
-  await driver.device.clear(id);
+async function resetPermissions(driver) {
   await driver.browser.send('Browser.resetPermissions');
   driver.permissions.clear();
 }
