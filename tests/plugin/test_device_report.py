@@ -363,8 +363,9 @@ def test_files_of_others_in_the_directory_stay(
     pytester.makepyfile(INNER)
     (pytester.path / ".gitignore").write_text("build\n")
     (pytester.path / "lines.jsonl").write_text("{}\n")
+    metadata = {"method": "onBlobReportMetadata", "params": {"userAgent": "other/1"}}
     with ZipFile(pytester.path / "own.zip", "w") as archive:
-        archive.writestr("report.jsonl", '{"method":"onBlobReportMetadata"}\n')
+        archive.writestr("report.jsonl", json.dumps(metadata) + "\n")
 
     for run in ("first", "second"):
         options = ("--device-report=.", f"--device-report-run={run}")
