@@ -200,7 +200,8 @@ class EvidenceTaker:
             files=sorted(evidence.files),
             missing=evidence.missing,
         )
-        masked = self._recorder.masker.value(report)
+        # Screens are masked already.
+        masked = replace(self._recorder.masker.value(report), screens=evidence.screens)
 
         try:
             text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
