@@ -196,12 +196,12 @@ class EvidenceTaker:
                 _reported(name, session, has_page=self._local_record is None)
                 for name, session in sessions.items()
             ],
+            screens=evidence.screens,
             log=evidence.log[-MAX_LOG_LINES:],
             files=sorted(evidence.files),
             missing=evidence.missing,
         )
-        # Screens are masked already.
-        masked = replace(self._recorder.masker.value(report), screens=evidence.screens)
+        masked = self._recorder.masker.value(report)
 
         try:
             text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
