@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.controllers.servers import CONFIGS, Answer, Controller, controller, s
 
 MP4 = b"\0\0\0 ftypisom"
 READY = says({"ok": True})
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "object",
     "properties": {"udid": {}, "trimStatic": {}},
     "required": ["udid"],

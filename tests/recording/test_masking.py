@@ -1,6 +1,5 @@
 """What a recorder leaves out: typed passwords, known secrets, paths and addresses."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from pytest_device.redact import Redactor
 from pytest_device.trace.masking import Masker
 from pytest_device.trace.recorder import DeviceRecorder, Recorder
 from pytest_device.trace.recording import Recording
-from pytest_device.trace.tree import elements_of, without_typed_secrets
+from pytest_device.trace.screen_parsers import from_page_source
+from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import Device, Value
 from tests.controllers.appium_servers import appium, session_on
 from tests.controllers.servers import Answer, Controller, says
@@ -178,13 +178,8 @@ def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
     )
 
     assert "abc" not in without_typed_secrets(source)
-    (root,) = elements_of(source)
-    assert [element.text for element in root.children] == ["***", "ada"]
-
-
-def test_a_source_that_is_no_xml_has_no_elements() -> None:
-    assert elements_of("<html><br></html>") == []
-    assert json.dumps(elements_of("")) == "[]"
+    screen = from_page_source(source)
+    assert [element.text for element in screen.elements] == ["***", "ada"]
 
 
 def test_a_log_that_is_read_becomes_lines_with_levels(

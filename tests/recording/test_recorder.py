@@ -93,8 +93,9 @@ def test_a_failed_command_is_the_action_that_failed_the_test(
     with pytest.raises(LookupError):
         tap(recorder, fails)
 
+    key = recording.actions[-1].key
     failing = recorder.failing_action(Failure("LookupError", "no such element"), [])
-    assert failing.key == recording.actions[-1].key
+    assert failing.key == key
     other = recorder.failing_action(Failure("AssertionError", "1 == 2"), [])
     assert other.method == "fail"
 

@@ -215,16 +215,14 @@ class AgentDevice(Daemon):
         return picture
 
     def _show(self, recorder: "DeviceRecorder") -> None:
-        from pytest_device.trace.agent_device import elements_of
+        from pytest_device.trace.screen_parsers import from_response
 
         try:
             taken = self._sent("screenshot", (), {}, True, PICTURE_SECONDS, _PICTURE)
             ((_name, picture),) = self._artifacts(taken)
             recorder.picture(picture, recorder.last)
             shown = self._sent("snapshot", (), {}, True, PICTURE_SECONDS, None)
-            recorder.elements(
-                elements_of(shown.get("nodes")), "", "text/plain", recorder.last
-            )
+            recorder.screen(from_response(shown), recorder.last)
         except ControllerError as error:
             _logger.info("no picture of the device: %s", error)
 

@@ -99,7 +99,8 @@ class Argent(Client):
         if recorder is None:
             return self._called(tool, arguments, timeout_seconds)
 
-        from pytest_device.trace.argent import call_of, elements_of
+        from pytest_device.trace.argent import call_of
+        from pytest_device.trace.screen_parsers import from_description
 
         call = call_of(tool, arguments)
         data = recorder.record(
@@ -109,14 +110,14 @@ class Argent(Client):
         )
         if tool == "describe":
             description = str(as_mapping(data).get("description", ""))
-            recorder.elements(elements_of(description), description, "text/plain")
+            recorder.screen(from_description(description))
         if call.is_acting and recorder.takes_pictures:
             self._show(recorder)
         return data
 
     def _show(self, recorder: "DeviceRecorder") -> None:
         """Record what the device shows now; a failure does not matter to the test."""
-        from pytest_device.trace.argent import elements_of
+        from pytest_device.trace.screen_parsers import from_description
 
         try:
             device = {_DEVICE: self.device_id}
@@ -125,9 +126,7 @@ class Argent(Client):
             recorder.picture(self.artifact(str(image.get("id", ""))), recorder.last)
             shown = as_mapping(self._called("describe", device, PICTURE_SECONDS))
             description = str(shown.get("description", ""))
-            recorder.elements(
-                elements_of(description), description, "text/plain", recorder.last
-            )
+            recorder.screen(from_description(description), recorder.last)
         except ControllerError as error:
             _logger.info("no picture of the device: %s", error)
 

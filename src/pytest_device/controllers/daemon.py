@@ -94,7 +94,8 @@ class Daemon(Client):
         send: Callable[[], Mapping[str, Any]],
     ) -> Mapping[str, Any]:
         """Send a command and record it, with what the device shows afterwards if that is wanted."""
-        from pytest_device.trace.agent_device import command_of, elements_of
+        from pytest_device.trace.agent_device import command_of
+        from pytest_device.trace.screen_parsers import from_response
 
         command = command_of(
             name,
@@ -105,8 +106,7 @@ class Daemon(Client):
         )
         data = recorder.record(command, "/rpc", send)
         if name == "snapshot":
-            nodes = data.get("nodes")
-            recorder.elements(elements_of(nodes), "", "text/plain")
+            recorder.screen(from_response(data))
         if command.is_acting and recorder.takes_pictures:
             self._show(recorder)
         return data

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.appium.evidence import ALL_SECONDS, EVIDENCE_SECONDS
@@ -12,7 +12,7 @@ from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 from pytest_device.trace.screen import Screen
-from pytest_device.trace.screen_parsers import from_description, from_snapshot
+from pytest_device.trace.screen_parsers import from_description, from_response
 
 if TYPE_CHECKING:
     from pytest_device.trace.recorder import DeviceRecorder
@@ -60,11 +60,7 @@ def evidence_on(
 
 
 def _snapshot(device: AgentDevice) -> Screen:
-    nodes = device.command("snapshot", is_read=True).get("nodes")
-    listed = cast("list[object]", nodes) if isinstance(nodes, list) else []
-    return from_snapshot(
-        cast("Mapping[str, Any]", node) for node in listed if isinstance(node, Mapping)
-    )
+    return from_response(device.command("snapshot", is_read=True))
 
 
 def _collected(

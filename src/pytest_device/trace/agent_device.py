@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from pytest_device.redact import MASK, is_secret_name
+from pytest_device.redact import is_secret_name
 from pytest_device.trace.recorder import Command, masked_typed
 from pytest_device.trace.tree import is_secret_field
-from pytest_device.trace.values import Box, Element, Locator
+from pytest_device.trace.values import Locator
 
 _TITLES: Final[Mapping[str, str]] = {
     "open": "Open {target}",
@@ -72,62 +72,6 @@ def command_of(
         locator=_locator(name, target),
         typed=typed,
     )
-
-
-def elements_of(nodes: object) -> list[Element]:
-    """Return the nodes of a snapshot as elements; its list has the depth of each."""
-    flat = cast("list[object]", nodes) if isinstance(nodes, list) else []
-    mappings = [
-        cast("Mapping[str, Any]", node) for node in flat if isinstance(node, Mapping)
-    ]
-    children, _ = _nested(mappings, 0, 0)
-    return children
-
-
-def _nested(
-    nodes: Sequence[Mapping[str, Any]], place: int, depth: int
-) -> tuple[list[Element], int]:
-    """Return the elements from a place on that are at least as deep, and the place after them."""
-    elements: list[Element] = []
-    while place < len(nodes) and _depth(nodes[place]) >= depth:
-        node = nodes[place]
-        inner, place = _nested(nodes, place + 1, _depth(node) + 1)
-        elements.append(_element(node, inner))
-    return elements, place
-
-
-def _depth(node: Mapping[str, Any]) -> int:
-    depth = node.get("depth")
-    return min(depth, 100) if isinstance(depth, int) else 0
-
-
-def _element(node: Mapping[str, Any], children: Sequence[Element]) -> Element:
-    role = str(node.get("role") or node.get("type") or "")
-    label = str(node.get("label") or "")
-    identifier = str(node.get("identifier") or "")
-    value = str(node.get("value") or "")
-    attributes = {
-        name: str(node[name]).lower()
-        if isinstance(node[name], bool)
-        else str(node[name])
-        for name in ("identifier", "label", "enabled", "focused", "selected", "ref")
-        if node.get(name) is not None
-    }
-    if is_secret_field({"name": label, "id": identifier, "type": role}, role):
-        value = value and MASK
-    return Element(
-        role, label or identifier, value, _box(node.get("rect")), attributes, children
-    )
-
-
-def _box(rect: object) -> Box | None:
-    sides: Mapping[str, Any] = (
-        cast("Mapping[str, Any]", rect) if isinstance(rect, Mapping) else {}
-    )
-    try:
-        return Box(*(float(sides[name]) for name in ("x", "y", "width", "height")))
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 _KEY: Final = re.compile(r"\s\w+=")

@@ -18,7 +18,7 @@ from pytest_device.trace.recorder import (
     OpenAction,
     masked_typed,
 )
-from pytest_device.trace.tree import is_secret_field, without_typed_secrets
+from pytest_device.trace.tree import is_secret_field
 from pytest_device.trace.values import Box, Failure, Group, Locator
 
 _MAX_ELEMENTS: Final = 2_000
@@ -333,7 +333,7 @@ class _Commands:
         if command == "screenshot":
             self._recorder.picture(_decoded(value), action)
         if command == _SOURCE:
-            self._recorder.tree(without_typed_secrets(value), action)
+            self._recorder.page_source(value, action)
 
     def _take_picture(self, sent: Mapping[str, Any], action: str) -> None:
         """Record what the device shows after an acting command."""

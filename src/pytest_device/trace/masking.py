@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from pytest_device.redact import MASK, MIN_SECRET_LENGTH, Redactor, is_secret_name
+from pytest_device.trace.screen import Screen
 from pytest_device.trace.values import Attachment, Device, Frame, Locator
 
 T = TypeVar("T")
@@ -129,6 +130,10 @@ class Masker:
         match value:
             case Attachment():
                 masked: Any = self._attachment(value)
+            case Screen():
+                # All its elements: a screen may have more than other values have items.
+                elements = tuple(map(self._dataclass, value.elements))
+                masked = replace(value, elements=elements)
             case Device() | Frame() | Locator():
                 # Each command has the same ones.
                 masked = self._done.get(value)

@@ -10,19 +10,19 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from pytest_device.trace.screen import Bounds, Element
 from pytest_device.trace.values import (
     Action,
     Attachment,
     Box,
     Device,
-    Element,
     Exchange,
     Frame,
     LogLine,
@@ -288,10 +288,11 @@ class PlaywrightTrace:
 
     def _tree(self, tree: Tree) -> None:
         size = self._sizes.get(tree.device.key)
-        if not tree.elements or size is None:
+        elements = tree.screen.elements
+        if not elements or size is None:
             return
-        scale = self._scales[tree.device.key] = _scale(tree.elements, size)
-        nodes = [_aria(element, scale) for element in tree.elements]
+        scale = self._scales[tree.device.key] = _scale(elements, size)
+        nodes = _aria(elements, scale)
         content = json.dumps(nodes, ensure_ascii=False).encode(errors="replace")
         sha1 = self._resource(content, "application/json")
         if tree.action:
@@ -460,19 +461,38 @@ def _page(device: Device) -> str:
     return f"page@{device.name or 'device'}-{device.key[-8:]}"
 
 
-def _aria(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
-    node: dict[str, Any] = {"role": element.role, "name": element.name}
-    if element.text and element.text != element.name:
-        node["text"] = element.text
-    if element.box:
-        node["box"] = _plain_box(element.box, scale)
-    if element.attributes.get("focused") == "true":
+def _aria(
+    elements: Iterable[Element], scale: tuple[float, float]
+) -> list[dict[str, Any]]:
+    """Return the elements as the viewer reads them: each with those that it contains."""
+    roots: list[dict[str, Any]] = []
+    above: list[tuple[int, list[dict[str, Any]]]] = []
+    """The depth of each element that contains the next one, with what it contains."""
+    for element in elements:
+        while above and above[-1][0] >= element.depth:
+            above.pop()
+        node = _aria_node(element, scale)
+        (above[-1][1] if above else roots).append(node)
+        above.append((element.depth, node["children"]))
+    return roots
+
+
+def _aria_node(element: Element, scale: tuple[float, float]) -> dict[str, Any]:
+    role = element.type.rpartition(".")[2].removeprefix("XCUIElementType")
+    name = element.accessibility_id or element.label or element.id
+    node: dict[str, Any] = {"role": role, "name": name}
+    text = element.text or element.label
+    if text and text != name:
+        node["text"] = text
+    if element.bounds:
+        node["box"] = _plain_box(element.bounds, scale)
+    if element.is_focused:
         node["active"] = True
-    node["children"] = [_aria(child, scale) for child in element.children]
+    node["children"] = []
     return node
 
 
-def _plain_box(box: Box, scale: tuple[float, float]) -> dict[str, float]:
+def _plain_box(box: Box | Bounds, scale: tuple[float, float]) -> dict[str, float]:
     return {
         "x": box.x * scale[0],
         "y": box.y * scale[1],
@@ -491,11 +511,9 @@ def _scale(elements: Sequence[Element], size: tuple[int, int]) -> tuple[float, f
     return size[0] / extent, size[0] / extent
 
 
-def _extent(elements: Sequence[Element]) -> float:
+def _extent(elements: Iterable[Element]) -> float:
     """Return the width of a screen in the units of its tree: that of its first element with bounds."""
     for element in elements:
-        if element.box and element.box.width > 0:
-            return element.box.x + element.box.width
-        if width := _extent(element.children):
-            return width
+        if element.bounds and element.bounds.width > 0:
+            return element.bounds.x + element.bounds.width
     return 0.0

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, TypeVar
 
 from pytest_device.redact import MASK, Redactor
 from pytest_device.trace.masking import Masker
+from pytest_device.trace.screen import Screen
 from pytest_device.trace.stack import SuiteStack, WaitCall
 from pytest_device.trace.values import (
     Action,
     Attachment,
     Box,
     Device,
-    Element,
     Exchange,
     Failure,
     Frame,
@@ -445,30 +445,16 @@ class DeviceRecorder:
         for level, text in lines:
             self.recorder.add(LogLine(self.device, now, level_of(level), text, source))
 
-    def elements(
-        self,
-        elements: Sequence[Element],
-        source: str,
-        content_type: str,
-        action: str = "",
-    ) -> None:
-        """Record the elements of a screen; ``source`` is the controller's own text of them."""
-        self.recorder.add(
-            Tree(
-                self.device, self.recorder.now(), source, content_type, elements, action
-            )
-        )
+    def screen(self, screen: Screen, action: str = "") -> None:
+        """Record the elements of a screen."""
+        self.recorder.add(Tree(self.device, self.recorder.now(), screen, action))
 
-    def tree(self, source: str, action: str = "") -> None:
-        """Record the elements of a screen from a controller's XML."""
-        from pytest_device.trace.tree import elements_of
+    def page_source(self, source: str, action: str = "") -> None:
+        """Record the elements of an Appium page source; one that cannot be read is left out."""
+        from pytest_device.trace.screen_parsers import ScreenError, from_page_source
 
-        self.recorder.add(
-            Tree(
-                self.device, self.recorder.now(), source, "application/xml",
-                elements_of(source), action,
-            )
-        )  # fmt: skip
+        with suppress(ScreenError):
+            self.screen(from_page_source(source), action)
 
 
 def level_of(word: str) -> Level:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any, Final
+from typing import Any, Final, cast
 from xml.etree import ElementTree as ET
 
 from pytest_device.redact import MASK
@@ -87,6 +87,15 @@ def from_snapshot(nodes: Iterable[Mapping[str, Any]]) -> Screen:
         elements.append(_agent_device_element(node))
 
     return Screen(Dialect.AGENT_DEVICE, tuple(elements))
+
+
+def from_response(data: Mapping[str, Any]) -> Screen:
+    """Return the screen of agent-device's response to ``snapshot``; what is no node is left out."""
+    nodes = data.get("nodes")
+    listed = cast("list[object]", nodes) if isinstance(nodes, list) else []
+    return from_snapshot(
+        cast("Mapping[str, Any]", node) for node in listed if isinstance(node, Mapping)
+    )
 
 
 def from_description(description: str) -> Screen:
@@ -190,6 +199,7 @@ def _other_element(node: ET.Element, depth: int) -> Element:
         label=node.get("label", ""),
         text=MASK if is_password and text else text,
         depth=depth,
+        bounds=_bounds(node.attrib),
         is_enabled=node.get("enabled") != "false",
         is_displayed=node.get("visible") != "false",
         is_password=is_password,
@@ -206,8 +216,8 @@ _PARSERS: Final = {
 def _bounds(rect: Mapping[str, Any]) -> Bounds | None:
     try:
         return Bounds(
-            float(rect["x"]),
-            float(rect["y"]),
+            float(rect.get("x", rect.get("left", 0))),
+            float(rect.get("y", rect.get("top", 0))),
             float(rect["width"]),
             float(rect["height"]),
         )

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from pytest_device.trace.screen import Screen
+
 Group = Literal["", "getter", "configuration"]
 """``getter`` and ``configuration`` are noise: Playwright's viewer hides them unless asked."""
 
@@ -136,30 +138,12 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """An element of a screen.
-
-    ``attributes`` are those that its platform names; ``role``, ``name`` and ``text`` are the same
-    for every platform.
-    """
-
-    role: str
-    name: str = ""
-    text: str = ""
-    box: Box | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
-    children: Sequence["Element"] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Tree:
-    """The elements of a screen; ``source`` is the controller's own text of them."""
+    """What a device showed. ``action`` is the key of the action that it shows, empty if it shows none."""
 
     device: Device
     time: float
-    source: str = field(repr=False)
-    content_type: str
-    elements: Sequence[Element] = ()
+    screen: Screen
     action: str = ""
 
 

@@ -35,6 +35,7 @@ from tests.waiting import eventually
 PAGES: Final = Path(__file__).parent / "pages"
 PAGES_ID: Final = "org.example.pages"
 TAPS: Final = 15
+IN_FRONT: Final = 4
 WEB_VIEW: Final = f"WEBVIEW_{PAGES_ID}"
 INSTALL: Final = {"app": str(PAGES), "appPackage": PAGES_ID}
 
@@ -322,6 +323,7 @@ def test_every_tap_arrives_while_the_screen_is_recorded(
 
 def test_a_recording_adds_no_window(driver: Remote) -> None:
     driver.start_recording_screen()
+    assert driver.query_app_state(PAGES_ID) == IN_FRONT
     driver.switch_to.context(WEB_VIEW)
     windows = driver.window_handles
     driver.switch_to.context("NATIVE_APP")

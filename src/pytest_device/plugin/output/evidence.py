@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from linecache import getlines
 from pathlib import Path
@@ -42,7 +42,7 @@ from pytest_device.trace.failure_report import (
     to_markdown,
 )
 from pytest_device.trace.recorder import failure_of
-from pytest_device.trace.screen import Element, Screen
+from pytest_device.trace.screen import Screen
 from pytest_device.trace.screen_parsers import ScreenError, from_page_source
 from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.tree import without_typed_secrets
@@ -232,12 +232,12 @@ class EvidenceTaker:
                 _reported(name, session, has_page=self._local_record is None)
                 for name, session in sessions.items()
             ],
+            screens=evidence.screens,
             log=evidence.log[-MAX_LOG_LINES:],
             files=sorted(evidence.files),
             missing=evidence.missing,
         )
-        # Screens are masked already: they may have more elements than any other value.
-        masked = replace(self._recorder.masker.value(report), screens=evidence.screens)
+        masked = self._recorder.masker.value(report)
 
         try:
             text = json.dumps(to_json(masked), indent=2, ensure_ascii=False)
@@ -374,9 +374,7 @@ class EvidenceTaker:
     def _add_screen(
         self, name: str, screen: Screen, folder: Path, evidence: Evidence
     ) -> None:
-        mask = self._recorder.masker.text
-        elements = tuple(_masked(element, mask) for element in screen.elements)
-        masked = replace(screen, elements=elements)
+        masked = self._recorder.masker.value(screen)
 
         evidence.screens.append(DeviceScreen(name, masked))
         text = f"{screen_text(masked)}\n".encode(errors="replace")
@@ -420,17 +418,6 @@ def _session_json(session: "Session") -> bytes:
     if session.application_archive_url:
         facts["applicationArchiveUrl"] = shown(session.application_archive_url)
     return (json.dumps(facts, indent=2) + "\n").encode()
-
-
-def _masked(element: Element, mask: Callable[[str], str]) -> Element:
-    return replace(
-        element,
-        accessibility_id=mask(element.accessibility_id),
-        id=mask(element.id),
-        label=mask(element.label),
-        text=mask(element.text),
-        hint=mask(element.hint),
-    )
 
 
 def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevice:

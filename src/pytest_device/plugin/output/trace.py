@@ -27,8 +27,8 @@ from pytest_device.trace.playwright import (
 )
 from pytest_device.trace.recorder import Recorder, failure_of
 from pytest_device.trace.recording import Recording
+from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.steps import CURRENT
-from pytest_device.trace.tree import text_of
 from pytest_device.trace.values import Action, Attachment, Failure, Frame, Value
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _TRACE: Final = pytest.StashKey["_SafeTrace"]()
 _OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made itself are not recorded, those of device_driver are"
 _WAIT: Final = "waitForDevice"
 _FIRST_RETRY: Final = 2
+_MAX_TREE_LINES: Final = 2_000
 _OUR_FIXTURES: Final = ("pytest_device", "_pytest", "pytest_")
 
 
@@ -342,7 +343,7 @@ def _attachments(recording: Recording, since: float) -> Generator[Attachment]:
             )
     for tree in recording.trees.values():
         if tree.time >= since:
-            text = "\n".join(text_of(tree.elements)) or tree.source
+            text = screen_text(tree.screen, max_lines=_MAX_TREE_LINES)
             name = f"{tree.device.name}-" if tree.device.name else ""
             yield Attachment(
                 f"{name}tree.txt", "text/plain", text.encode(errors="replace")
