@@ -444,6 +444,18 @@ def test_a_crash_that_an_app_reports_can_be_waited_for(
         service.wait_for_crash("x", timeout_seconds=0.01)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_an_error_may_be_in_any_language(
+    service: DeviceUpdateService, http: httpx.Client, encoding: str
+) -> None:
+    headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+    error = "échec".encode(encoding)
+
+    http.get(service.url, headers=[*headers, (b"vendor-fatal-error", error)])
+
+    assert service.requests[0].fatal_error == "échec"
+
+
 def test_devices_are_counted_by_the_header_of_the_profile(http: httpx.Client) -> None:
     profile = VendorProfile("acme", client_id_header="forge-client-id")
     with DeviceUpdateService(vendor=profile) as service:

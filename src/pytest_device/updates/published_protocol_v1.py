@@ -100,7 +100,7 @@ class PublishedProtocolV1:
             if expected is None
             else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
             takes_parts=_takes_parts(headers.get("accept", "*/*")),
-            fatal_error=headers.get(self._name("fatal-error"), ""),
+            fatal_error=_in_utf8(headers.get(self._name("fatal-error"), "")),
             failed_update_ids=_texts(
                 headers.get(self._name("recent-failed-update-ids"), "")
             ),
@@ -220,6 +220,14 @@ def _parsed(value: str, kind: str) -> object:
         return http_sf.parse(value.encode(), tltype=kind)
     except (ValueError, http_sf.StructuredFieldError):
         refuse("a structured field is malformed")
+
+
+def _in_utf8(value: str) -> str:
+    """Return the text of a header, which servers read as Latin-1 and apps may write as UTF-8."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def _listed(texts: Sequence[str]) -> str:
