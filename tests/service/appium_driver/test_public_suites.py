@@ -14,7 +14,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 import tests.spec.phones
 from pytest_device.sessions.models import Session
 from tests.service.appium_driver.conftest import WAIT_SECONDS, driven
-from tests.spec.phones.row import APP_ID
+from tests.spec.phones.row import APP_ID, Command
 
 APP: Final = Path(tests.spec.phones.__file__).parent / "app"
 LOGIN: Final = """
@@ -133,7 +133,9 @@ def test_a_swipe_shows_the_next_card(driver: Remote) -> None:
 def test_an_event_that_was_logged_is_listed(driver: Remote) -> None:
     driver.log_event("vendor", "checked")
     assert "vendor:checked" in driver.get_events()
-    assert driver.events is not None
+    described = Command("GET", "")(driver)
+    assert isinstance(described, dict)
+    assert described["platformName"] == driver.capabilities["platformName"]
 
 
 def test_a_permission_is_asked_for_again_after_it_was_reset(ios_app: Remote) -> None:
