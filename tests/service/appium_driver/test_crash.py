@@ -125,7 +125,7 @@ def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device
     result.stdout.fnmatch_lines(
         [
             "devices: 2 created, 2 stopped (confirmed); *",
-            "app: the app crashed: *: 2 tests *",
+            "app: 2 tests affected, first test_android.py::test_crashes",
         ]
     )
     assert "infrastructure:" not in result.stdout.str()
