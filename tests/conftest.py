@@ -42,6 +42,7 @@ PROGRAMS: Final = (
     "contract/test_any_service.py",
     "service/test_pages_in_a_browser.py",
     "service/devices/test_notifications.py",
+    "service/devices/test_web_push.py",
     "service/devices/test_relay.py",
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",

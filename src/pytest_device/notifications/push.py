@@ -281,7 +281,9 @@ class DevicePush:
     """Reason reported when ``delivery`` is None."""
     list_of: Callable[[Sequence[PushMessage]], NotificationList] | None = None
     """Returns the device's notification list, for the messages sent so far; None if it can't be read."""
-    _sent: list[PushMessage] = field(default_factory=list[PushMessage])
+    _sent: list[PushMessage] = field(
+        default_factory=list[PushMessage], init=False, repr=False
+    )
 
     def send(
         self,

@@ -50,7 +50,7 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
 
 
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
-    from pytest_device.service import device_routes, gateway, preview
+    from pytest_device.service import device_routes, gateway, preview, push_routes
     from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.programs.isolation import Isolation
     from pytest_device.service.runners.programs import ProgramsRunner
@@ -83,6 +83,7 @@ async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> B
             *device_routes.routes(
                 runner, keys, directory=directories.apps, note=runner.note
             ),
+            push_routes.route(runner, keys),
             *preview.routes(sessions, keys),
         )
 

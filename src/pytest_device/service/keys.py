@@ -4,8 +4,8 @@ import hmac
 import secrets
 from typing import Final, Literal
 
-Purpose = Literal["preview", "controllers", "appium", "devices"]
-"""The live preview; the controller or Appium, for a test; the device, for the controller."""
+Purpose = Literal["preview", "controllers", "appium", "devices", "web-push"]
+"""The live preview; the controller or Appium, for a test; the device, for the controller; its push subscriptions."""
 
 _BYTES: Final = 24
 

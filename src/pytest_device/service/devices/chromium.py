@@ -1,6 +1,7 @@
 """A browser as a session's device: its apps, the app in front, its screen."""
 
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -249,6 +250,19 @@ class Chromium:
             f"{self._app(known).base.rstrip('/')}/",
             data,
         )
+
+    def accept_pushes(self, url: str) -> None:
+        """Set the URL below which the endpoints of new push subscriptions are."""
+        self._center.subscriptions.url = url
+
+    async def receive(
+        self, subscription: str, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """Deliver the message that a sender posted to a subscription's endpoint. Raises PushRefusedError."""
+        one, token = self._center.subscriptions.accepted(
+            subscription, headers, body, time.time()
+        )
+        await self._center.receive((await self._tabs.main()).target, one, token, body)
 
     async def notifications(self) -> Sequence[Mapping[str, Any]]:
         """Return the notification list."""

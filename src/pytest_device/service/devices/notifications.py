@@ -1,6 +1,7 @@
 """Notification center of a browser device: the notifications of its apps and the user's responses."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +12,11 @@ from typing import Any, Final
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.cdp import Connection, Event, Message
+from pytest_device.service.devices.web_push import (
+    PushRefusedError,
+    Subscription,
+    Subscriptions,
+)
 
 BINDING: Final = "__pytestDeviceCall"
 SCRIPT: Final = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
@@ -86,6 +92,7 @@ class NotificationCenter:
     def __init__(self, connection: Connection, show: Show) -> None:
         self._connection = connection
         self._show = show
+        self.subscriptions = Subscriptions()
         self._shown: dict[str, Mapping[str, Any]] = {}
         self._keys = count(1)
         self._workers: dict[str, str] = {}
@@ -104,6 +111,7 @@ class NotificationCenter:
         for origin in self._permitted & origins:
             await self._permit(origin, "prompt")
         self._permitted -= origins
+        self.subscriptions.forget(*(f"{one}/" for one in origins))
         self._shown = {
             key: one
             for key, one in self._shown.items()
@@ -127,6 +135,30 @@ class NotificationCenter:
             await self._connection.call(
                 "ServiceWorker.deliverPushMessage", params, session=page
             )
+
+    async def receive(
+        self, target: str, one: Subscription, token: str, body: bytes
+    ) -> None:
+        """Decrypt a message of a sender in the worker that it is for, and deliver it.
+
+        Raises PushRefusedError, and ControllerError without the worker.
+        """
+        coded = base64.urlsafe_b64encode(body).decode().rstrip("=")
+        async with self._working(target, one.scope) as (page, workers, registration):
+            session = await self._worker(page, workers, registration)
+            arguments = ", ".join(map(json.dumps, (one.keys, token, coded)))
+            params = {
+                "expression": f"__pytestDevice.received({arguments})",
+                "awaitPromise": True,
+                "returnByValue": True,
+            }
+            reply = await self._connection.call(
+                "Runtime.evaluate", params, session=session
+            )
+        found: Mapping[str, Any] = reply["result"]["value"]
+        if "problem" in found:
+            raise PushRefusedError(found["status"], found["problem"])
+        await self.push(target, one.scope, found["data"])
 
     async def answer(
         self, target: str, key: str, action: str | None, text: str | None
@@ -193,7 +225,7 @@ class NotificationCenter:
                 await self._permit(asked["origin"], "granted")
                 return "granted"
             case _:
-                pass
+                return self.subscriptions.answer(asked)
         return None
 
     async def _permit(self, origin: str, setting: str) -> None:

@@ -14,6 +14,7 @@ from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import Device, Facts, RequestError
+from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.processes import remove
 from pytest_device.service.programs.program import Workspace, first, workspace
@@ -181,6 +182,8 @@ class _SessionPrograms:
             expect=starting.begin if record.type is SessionType.APPIUM else None,
         )
         record.device = device = await stack.enter_async_context(borrowed)
+        if isinstance(device, Chromium):
+            device.accept_pushes(self.shared.keys.url("web-push", record.id))
         # All at once: none waits for a response from one that has exited.
         stack.push_async_callback(own.end)
         # Appium clients install and launch their apps themselves.
