@@ -258,3 +258,14 @@ def test_the_examples_in_docstrings_are_true(module: str) -> None:
 
     assert ran.attempted
     assert not ran.failed
+
+
+def test_a_source_of_appiums_fake_driver_is_read_in_its_own_words() -> None:
+    screen = from_page_source(
+        '<AppiumAUT><app><alert id="welcome" left="2" top="3" width="4" height="5" '
+        'text="Welcome back"/></app></AppiumAUT>'
+    )
+
+    alert = screen.elements[-1]
+    assert (screen.dialect, alert.accessibility_id) == (Dialect.OTHER, "welcome")
+    assert (alert.text, str(alert.bounds)) == ("Welcome back", "[2,3 4x5]")

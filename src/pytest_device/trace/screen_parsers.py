@@ -131,7 +131,9 @@ def _walk(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
 def _dialect_of(root: ET.Element) -> Dialect:
     if root.tag == "hierarchy":
         return Dialect.ANDROID
-    if root.tag.startswith(_IOS_PREFIX) or root.tag == "AppiumAUT":
+    # XCUITest's source is inside of an element of this name, and so is that of Appium's fake driver.
+    app = root[0] if root.tag == "AppiumAUT" and len(root) else root
+    if app.tag.startswith(_IOS_PREFIX) or app.tag == "AppiumAUT":
         return Dialect.IOS
     return Dialect.OTHER
 
