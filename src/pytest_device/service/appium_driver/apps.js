@@ -174,8 +174,8 @@ async function start(driver) {
   const android = driver.platform === 'Android';
   const keep = opts.noReset || (!android && !opts.app);
   if (!keep) {
-    if (!driver.isClear) await driver.device.clear(application);
-    await resetPermissions(driver);
+    if (driver.isClear) await resetPermissions(driver);
+    else await clear(driver, application);
   }
   if (opts.autoLaunch === false) return;
   const args = android ? intentArguments(opts) : processArguments(opts);
@@ -191,6 +191,11 @@ async function browse(driver) {
 }
 
 /** Clear the data of an app: with it go the permissions that it was given. */
+async function clear(driver, id) {
+  await driver.device.clear(id);
+  await resetPermissions(driver);
+}
+
 async function resetPermissions(driver) {
   await driver.browser.send('Browser.resetPermissions');
   driver.permissions.clear();
