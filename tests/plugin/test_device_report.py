@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from zipfile import ZipFile
 
 import pytest
@@ -438,6 +438,28 @@ def test_fixtures_and_steps_of_a_test_are_steps_of_its_report(
     for step in shown.values():
         if parent := step["parent"]:
             assert step["startTime"] >= shown[parent]["startTime"]
+
+
+HALF: Final = """
+import pytest
+from pytest_device import device_step
+
+@pytest.mark.device(platform="android")
+def test_it(device_session):
+    with pytest.raises(LookupError), device_step("Look for \\ud83d"):
+        raise LookupError("not found: \\ud83d")
+"""
+
+
+@pytest.mark.usefixtures("service")
+def test_a_step_may_have_half_a_character(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(HALF)
+
+    pytester.runpytest("-n1").assert_outcomes(passed=1)
+
+    (blob,) = blobs(pytester.path / "device-report")
+    error = steps(blob)[r"Look for \ud83d"]["error"]
+    assert error == r"LookupError: not found: \ud83d"
 
 
 @pytest.mark.usefixtures("service")

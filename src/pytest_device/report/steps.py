@@ -85,11 +85,11 @@ def _step(
     error = f"{action.error.name}: {action.error.message}" if action.error else ""
     frame = next(iter(action.stack), None)
     return Step(
-        _title(action)[:MAX_TITLE],
+        _encodable(_title(action))[:MAX_TITLE],
         _category(action),
         start,
         max(0.0, seconds),
-        error[:MAX_ERROR],
+        _encodable(error)[:MAX_ERROR],
         Location(frame.file, frame.line) if frame else None,
         tuple(
             _step(part, parts, time_of_day, start) for part in parts.get(action.key, ())
@@ -102,6 +102,11 @@ def _title(action: Action) -> str:
     for name, value in action.params.items():
         title = title.replace(f"{{{name}}}", str(value))
     return title
+
+
+def _encodable(text: str) -> str:
+    """Return a text with lone surrogates escaped: pytest-xdist ends the whole run for a report that has one."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _category(action: Action) -> str:
