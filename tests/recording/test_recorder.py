@@ -81,6 +81,22 @@ def test_a_command_is_below_the_step_around_it(
     assert call["parentId"] == step["stepId"]
 
 
+def test_a_trace_has_every_element_of_a_deep_screen(
+    recorder: Recorder, trace: PlaywrightTrace
+) -> None:
+    size = (100).to_bytes(4) + (200).to_bytes(4)
+    node = '<node class="a.Deep" bounds="[0,0][100,200]">'
+    device = DeviceRecorder(recorder, PHONE)
+    tap(recorder)
+    device.picture(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + size, device.last)
+
+    device.page_source(f"<hierarchy>{node * 900}{'</node>' * 900}</hierarchy>")
+
+    with ZipFile(trace.finish()) as zipped:
+        trees = [name for name in zipped.namelist() if name.endswith(".json")]
+        assert sum(zipped.read(name).count(b"Deep") for name in trees) == 900
+
+
 def test_a_failed_command_is_the_action_that_failed_the_test(
     recorder: Recorder,
 ) -> None:

@@ -317,6 +317,22 @@ def test_the_connection_to_a_program_is_kept_for_the_next_request(
     assert (len(server.asked), len(server.accepted)) == (3, 1)
 
 
+def test_first_requests_at_the_same_time_leave_no_connection_open(
+    directory: Path,
+) -> None:
+    async def scenario() -> None:
+        async with gateway.connections() as opened:
+            await forwarded(opened, directory / "gone", "/x")
+            (directory / "gone").unlink()
+            requests = [forwarded(opened, directory / "new", "/x") for _ in range(3)]
+            assert await asyncio.gather(*requests) == [200] * 3
+        # The server closes its end when the other one is closed.
+        await eventually(lambda: all(one.fileno() == -1 for one in new.accepted))
+
+    with serving(directory / "gone"), serving(directory / "new") as new:
+        asyncio.run(scenario())
+
+
 def test_a_connection_that_the_program_has_closed_is_replaced(directory: Path) -> None:
     async def scenario() -> None:
         async with gateway.connections() as opened:

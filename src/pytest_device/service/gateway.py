@@ -77,10 +77,13 @@ class Connections:
 
     async def send(self, socket: Path, request: httpx.Request) -> httpx.Response:
         """Send a request; return the response, with its body still to be read. Raises httpx.TransportError."""
-        if socket not in self._transports:
-            await self._close([path for path in self._transports if not path.exists()])
-            self._transports[socket] = over_socket(socket, _LIMITS)
-        return await self._transports[socket].handle_async_request(request)
+        transport = self._transports.get(socket)
+        if transport is None:
+            ended = [path for path in self._transports if not path.exists()]
+            # Before any wait: requests at the same time share it.
+            transport = self._transports[socket] = over_socket(socket, _LIMITS)
+            await self._close(ended)
+        return await transport.handle_async_request(request)
 
     async def close(self) -> None:
         await self._close(list(self._transports))

@@ -58,6 +58,8 @@ _SUFFIXES: Final[Mapping[str, str]] = {
 }
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=str)
 _COMPRESSED: Final = {".png", ".jpeg"}
+_MAX_DEPTH: Final = 100
+"""Elements that are nested deeper are shown at this depth: JSON is written and read by recursion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +473,7 @@ def _aria(
     for element in elements:
         while above and above[-1][0] >= element.depth:
             above.pop()
+        del above[_MAX_DEPTH - 1 :]
         node = _aria_node(element, scale)
         (above[-1][1] if above else roots).append(node)
         above.append((element.depth, node["children"]))

@@ -120,6 +120,8 @@ def test_a_message_that_breaks_a_rule_is_refused_and_not_shown(
     token = message["headers"]["Authorization"].partition(", k=")[0]
     other = RECORDED["other"]["headers"]["Authorization"].partition(", k=")[0]
     ours = message["headers"]["Authorization"].partition(", k=")[2]
+    claims = json.dumps({"aud": ORIGIN, "exp": 10**400}).encode()
+    huge = f"vapid t=e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.x"
     refused = [
         (sender.posts(ttl=None), 400, "TTL must be a number of seconds"),
         (sender.posts(urgency="now"), 400, "Urgency must be one of"),
@@ -128,6 +130,7 @@ def test_a_message_that_breaks_a_rule_is_refused_and_not_shown(
         (sender.posts({**message, "body": "A" * 8000}), 413, "more than 4096"),
         (sender.posts(authorization=None), 401, "vapid t=TOKEN, k=KEY"),
         (sender.posts(authorization=f"{token}.x, k={ours}"), 403, "JSON Web Token"),
+        (sender.posts(authorization=f"{huge}, k={ours}"), 403, "JSON Web Token"),
         (sender.posts(RECORDED["other"]), 403, "not the applicationServerKey"),
         (sender.posts(authorization=f"{other}, k={ours}"), 403, "not signed with k"),
         (

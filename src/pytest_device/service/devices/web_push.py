@@ -138,7 +138,7 @@ def _check_token(token: str, origin: str, now: float) -> None:
         _, payload, _ = token.split(".")
         claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
         audience, expires = claims["aud"], float(claims["exp"])
-    except (ValueError, binascii.Error, KeyError, TypeError):
+    except (ValueError, binascii.Error, KeyError, TypeError, OverflowError):
         raise PushRefusedError(
             403, "t must be a JSON Web Token with aud and exp"
         ) from None
