@@ -30,7 +30,8 @@ IDENTITY_PATH: Final = "/.well-known/pytest-device"
 START_SECONDS: Final = 30.0
 """Maximum time from a tunnel's start until its URL leads to the gateway, in seconds."""
 
-_STOP_SECONDS: Final = 5.0
+_STOP_SECONDS: Final = 10.0
+"""Longer than the guard takes to end the command and its children."""
 _POLL_SECONDS: Final = 0.1
 _REQUEST_SECONDS: Final = 5.0
 _LINES: Final = 5
@@ -158,6 +159,8 @@ class _Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_environment(),
+            # A signal to the run's whole group, as of Ctrl-C, a closed terminal or timeout(1), would end the guard, too.
+            start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

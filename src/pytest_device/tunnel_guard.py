@@ -3,15 +3,17 @@
 Started as a program of its own, by its path: it imports the standard library alone.
 """
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 GRACE_SECONDS = 3
-"""Time for the command to end by itself, in seconds."""
+"""Time for the command, and then for its children, to end by themselves, in seconds."""
+
+_POLL_SECONDS = 0.05
 
 
 def main(command: list[str]) -> int:
@@ -25,25 +27,39 @@ def main(command: list[str]) -> int:
         return 127
 
     threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
-    return process.wait()
+    status = process.wait()
+    _end_children(process.pid)
+    return status
 
 
 def _end_with_input(process: "subprocess.Popen[bytes]") -> None:
     while os.read(0, 1024):
         pass
-    _signal(process, signal.SIGTERM)
+    _signal(process.pid, signal.SIGTERM)
     try:
         process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGKILL)
+        _signal(process.pid, signal.SIGKILL)
 
 
-def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+def _end_children(group: int) -> None:
+    """End what a command that has ended left in its group, such as the tunnel of a shell script."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    is_left = _signal(group, signal.SIGTERM)
+    while is_left and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        is_left = _signal(group, 0)
+    _signal(group, signal.SIGKILL)
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a group, 0 to ask only; return whether it has processes."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):  # macOS: only zombies are left
+        return False
+    return True
 
 
 if __name__ == "__main__":
-    # Ctrl-C in a terminal reaches the whole group: this process ends with its input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(main(sys.argv[1:]))

@@ -72,8 +72,9 @@ def test_a_device_is_provided_or_the_intercepting_plugin_is_named_immediately(
     result.assert_outcomes(passed=3, errors=3)
     result.stdout.fnmatch_lines(
         [
+            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*',
             f"infrastructure: {blocked}",
-            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*: 2 tests *',
+            "infrastructure: 2 tests affected, first *::test_respx",
         ]
     )
     assert set(service.statuses()) == {"stopped"}

@@ -89,7 +89,7 @@ def test_devices_reach_all_services_through_one_tunnel_that_ends_with_the_run(
 
     result.assert_outcomes(passed=1)
     assert len(pids.read_text().split()) == 1
-    eventually(lambda: ended(pids), 10)
+    assert eventually(lambda: ended(pids), 10)
     assert service.statuses() == ["stopped"]
 
 
@@ -106,7 +106,7 @@ def test_workers_share_the_providers_tunnel_if_they_share_the_provider(
         ["*assert len({httpx.URL(base).port for base in bases}) == 1*"]
     )
     assert len(pids.read_text().split()) == 2  # the coordinator's and the worker's
-    eventually(lambda: ended(pids), 10)
+    assert eventually(lambda: ended(pids), 10)
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,36 @@ def test_a_killed_run_leaves_no_tunnel(
         [sys.executable, "-m", "pytest", "-q", f"--device-tunnel={command(pids)}"],
         cwd=pytester.path,
         stdout=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
-        eventually((pytester.path / "in_test").exists, 30)
+        assert eventually((pytester.path / "in_test").exists, 30)
     finally:
-        run.send_signal(signal.SIGKILL)
+        os.killpg(run.pid, signal.SIGKILL)  # as a CI system does: with its children
         run.wait()
 
-    eventually(lambda: ended(pids), 20)
+    assert eventually(lambda: ended(pids), 20)
+
+
+@pytest.mark.parametrize("end", ["wait", "exit 3"])
+def test_a_tunnel_ends_with_the_children_of_its_command(
+    pytester: pytest.Pytester, service: FaultyService, pids: Path, end: str
+) -> None:
+    del service
+    script = pids.with_name("start.sh")
+    tunnel = command(pids).replace("{port}", "$1")
+    started = f"while ! [ -s {pids} ]; do sleep 0.05; done"
+    script.write_text(f"trap 'exit 0' TERM\n{tunnel} &\n{started}\n{end}\n")
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_it(device_session, device_push_endpoint): pass
+    """)
+
+    pytester.runpytest(f"--device-tunnel=sh {script} {{port}}")
+
+    assert eventually(lambda: ended(pids), 10)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from pytest_device.errors import hides_frames
+
+__tracebackhide__ = hides_frames
+
 _T = TypeVar("_T")
 POLL_SECONDS: Final = 0.05
 

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.errors import ConfigError, ControllerError, hides_frames
 from pytest_device.notifications.content import PushMessage
 from pytest_device.notifications.lists import Shown, waited
+
+__tracebackhide__ = hides_frames
 
 _T = TypeVar("_T")
 _ANDROID: Final = "-android uiautomator"
