@@ -21,7 +21,9 @@ def check_data(data: object) -> Data:
         raise ValueError(
             f"its version is {version!r}, this pytest-device reads {VERSION}"
         )
-    if missing := [key for key in (*_OF_RUN, "tests", "sessions") if key not in values]:
+    if missing := [
+        key for key in (*_OF_RUN, "tests", "sessions", "causes") if key not in values
+    ]:
         raise ValueError(f"it has no {missing[0]}")
     return values
 

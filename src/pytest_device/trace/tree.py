@@ -22,6 +22,8 @@ _NAMES: Final = (
 _CONTENTS: Final = ("text", "value", "label", "content-desc", "name")
 """Attributes that may show what was typed."""
 _INPUT: Final = re.compile(r"input|edit|textfield|textarea|searchfield", re.IGNORECASE)
+_TAG: Final = re.compile(r"<[^<>]*>")
+_ATTRIBUTE: Final = re.compile(r'([\w.:-]+)="([^"]*)"')
 _SECURE: Final = re.compile(r"secure|password", re.IGNORECASE)
 
 
@@ -29,7 +31,9 @@ def without_typed_secrets(source: str) -> str:
     """Return a source without the contents of its password fields."""
     root = _parsed(source)
     if root is None:
-        return source
+        # Too long to parse, or damaged: what it shows of a password is no less secret.
+        return _TAG.sub(_without_contents, source)
+
     is_changed = False
     for node in root.iter():
         if _is_secret(node):
@@ -59,8 +63,27 @@ def _parsed(source: str) -> ET.Element | None:
         return None
 
 
+def _without_contents(found: re.Match[str]) -> str:
+    """Return a tag, without its contents if it is a password field."""
+    tag = found[0]
+    attributes = dict(_ATTRIBUTE.findall(tag))
+    name = tag[1:].partition(" ")[0]
+    if not is_secret_field(attributes, _role(attributes.get("class") or name)):
+        return tag
+
+    return _ATTRIBUTE.sub(
+        lambda one: (
+            f'{one[1]}="{MASK}"' if one[1] in _CONTENTS[:2] and one[2] else one[0]
+        ),
+        tag,
+    )
+
+
 def _role_of(node: ET.Element) -> str:
-    kind = node.get("class") or node.tag
+    return _role(node.get("class") or node.tag)
+
+
+def _role(kind: str) -> str:
     return kind.rpartition(".")[2].removeprefix("XCUIElementType")
 
 

@@ -39,8 +39,10 @@ export const commands = {
   async startRecordingScreen(options = {}) {
     await this.recorder?.stop();
     const seconds = Math.min(Number(options?.timeLimit ?? LIMIT_SECONDS), MAX_SECONDS);
-    this.recorder = new Recorder(this);
-    await this.recorder.start(seconds);
+    this.recorder = null;
+    const recorder = new Recorder(this);
+    await recorder.start(seconds);
+    this.recorder = recorder;
     return '';
   },
 
@@ -86,7 +88,7 @@ class Recorder {
     await this.#running;
     const end = Date.now();
     await Promise.race([this.#encoding, setTimeout(ENCODE_MS, null, { ref: false })]);
-    await this.#encoder.close().catch(() => {}); // the browser is gone
+    await this.#encoder?.close().catch(() => {}); // the browser is gone
     return this.#frames.length ? webmOf(this.#frames, { ...this.#size, end }) : null;
   }
 
