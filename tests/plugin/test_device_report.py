@@ -245,7 +245,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
     with subprocess.Popen(
         command, cwd=pytester.path, stdout=subprocess.DEVNULL
     ) as process:
-        eventually((pytester.path / "running").exists, 30)
+        assert eventually((pytester.path / "running").exists, 30)
         os.kill(process.pid, signal.SIGKILL)
     directory = pytester.path / "device-report"
     assert not blobs(directory)
@@ -261,7 +261,7 @@ def test_a_killed_run_leaves_lines_that_the_next_run_completes(
         "test_is_killed": "interrupted",
     }
     assert [path.name for path in blobs(directory)] == ["next.zip"]
-    eventually(lambda: set(service.statuses()) == {"stopped"}, 30)
+    assert eventually(lambda: set(service.statuses()) == {"stopped"}, 30)
 
 
 @pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])

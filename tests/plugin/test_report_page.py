@@ -115,24 +115,26 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
     assert {case.get("name") for case in cases} == set(EXPECTED)
 
     chrome.get(f"file://{merged}/page/index.html")
-    eventually(lambda: "test_without_device" in chrome.execute_script(TEXT), 20)
+    assert eventually(lambda: "test_without_device" in chrome.execute_script(TEXT), 20)
     text = chrome.execute_script(TEXT)
     # The page lists skipped tests only on request.
     assert all(title in text for title in set(EXPECTED) - {"test_is_skipped"})
     assert all(label in text for label in ("android", "ios", "no device", "smoke"))
     chrome.get(f"file://{merged}/page/index.html#?q=test_fails%20s:failed")
     chrome.find_element("link text", "test_fails").click()
-    eventually(lambda: "the test's own error" in chrome.execute_script(TEXT), 20)
+    assert eventually(lambda: "the test's own error" in chrome.execute_script(TEXT), 20)
     shown = chrome.execute_script(TEXT)
     assert "session page" in shown
     assert "session.json" in shown
     assert "assert count == 2" in shown
     for title, part in (("Set up", "Wait for device"), ("Test", "Look for the count")):
         chrome.find_element("xpath", STEP.format(title)).click()
-        eventually(partial(shows, chrome, part), 20)
+        assert eventually(partial(shows, chrome, part), 20)
     chrome.get(f"file://{merged}/page/index.html#?speedboard")
     ids = [str(session["id"])[:8] for session in service.sessions()]
-    eventually(lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20)
+    assert eventually(
+        lambda: all(part in chrome.execute_script(TEXT) for part in ids), 20
+    )
     assert chrome.execute_script(FOREIGN) == []
 
     with served_page(merged / "page") as url:

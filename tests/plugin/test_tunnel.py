@@ -149,6 +149,27 @@ def test_a_tunnel_that_leads_nowhere_costs_no_device(
     assert service.statuses() == []
 
 
+def test_a_tunnel_that_fails_is_started_once(
+    pytester: pytest.Pytester, service: FaultyService, tmp_path: Path
+) -> None:
+    script = tmp_path / "broken.sh"
+    script.write_text(f"echo started >> {tmp_path}/starts\nexit 3\n")
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_it(device_session, device_update_service, number): pass
+    """)
+
+    result = pytester.runpytest(f"--device-tunnel=sh {script} {{port}}")
+
+    result.assert_outcomes(errors=2)
+    assert result.stdout.str().count("config: the tunnel 'sh' (device_tunnel)") >= 2
+    assert (tmp_path / "starts").read_text() == "started\n"
+    assert service.statuses() == []
+
+
 def test_a_device_does_not_boot_ahead_of_a_tunnel_that_may_fail(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,15 +286,14 @@ def test_a_killed_run_leaves_no_tunnel(
     assert eventually(lambda: ended(pids), 20)
 
 
-@pytest.mark.parametrize("end", ["wait", "exit 3"])
 def test_a_tunnel_ends_with_the_children_of_its_command(
-    pytester: pytest.Pytester, service: FaultyService, pids: Path, end: str
+    pytester: pytest.Pytester, service: FaultyService, pids: Path
 ) -> None:
     del service
     script = pids.with_name("start.sh")
     tunnel = command(pids).replace("{port}", "$1")
     started = f"while ! [ -s {pids} ]; do sleep 0.05; done"
-    script.write_text(f"trap 'exit 0' TERM\n{tunnel} &\n{started}\n{end}\n")
+    script.write_text(f"{tunnel} &\n{started}\nexit 3\n")
     pytester.makepyfile("""
         import pytest
 

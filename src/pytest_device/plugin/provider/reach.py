@@ -4,7 +4,14 @@ import os
 import pickle
 import shutil
 import subprocess
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -148,6 +155,7 @@ class Tunnel:
         self._open = ExitStack()
         self._gateway: Gateway | None = None
         self._url = ""
+        self._problems: Sequence[str] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -176,12 +184,20 @@ class Tunnel:
     def _started(self, factory: "TunnelFactory") -> "Gateway":
         from pytest_device.tunnel import Gateway, opened
 
+        # Each further test would wait for the same command again.
+        if self._problems:
+            raise ConfigError(*self._problems)
+
         if self._gateway is None:
             gateway = Gateway()
             gateway.start()
             with ExitStack() as undo:
                 undo.callback(gateway.stop)
-                self._url = undo.enter_context(opened(factory, gateway))
+                try:
+                    self._url = undo.enter_context(opened(factory, gateway))
+                except ConfigError as error:
+                    self._problems = error.problems
+                    raise
                 self._open = undo.pop_all()
             self._gateway = gateway
         return self._gateway
