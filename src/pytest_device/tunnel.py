@@ -37,6 +37,7 @@ _REQUEST_SECONDS: Final = 5.0
 _LINES: Final = 5
 """Number of a command's last lines in an error."""
 _LINE_LENGTH: Final = 200
+_READ_BYTES: Final = 8192
 _URLS: Final = 20
 """Most URLs of a command's output to try: some print those of their documentation, too."""
 _URL: Final = re.compile(r"https?://[^\s\"'<>|`\x00-\x1f\x7f]+")
@@ -171,7 +172,9 @@ class _Program:
         why = ""
         while time.monotonic() < deadline:
             has_ended = self._process.poll() is not None
-            for url in list(self._urls)[:_URLS]:
+            for url in list(self._urls):
+                if time.monotonic() > deadline:
+                    break
                 why = _problem_of(url, port)
                 if not why:
                     return url
@@ -204,7 +207,11 @@ class _Program:
 
     def _read(self) -> None:
         """Keep the last lines and the URLs; read on, since a full pipe would stop the program."""
-        for line in self._process.stdout or ():
+        output = self._process.stdout
+        if output is None:
+            return
+        # A line may be endless.
+        while line := output.readline(_READ_BYTES):
             text = line.decode(errors="replace").rstrip()
             self._lines.append(text[:_LINE_LENGTH])
             if len(self._urls) < _URLS:
@@ -240,8 +247,8 @@ def _wait_for(url: str, port: int, deadline: float) -> None:
 
 def _problem_of(url: str, port: int) -> str:
     """Return why a URL does not lead to the gateway at a port, empty if it does."""
-    expected = _identity(f"http://127.0.0.1:{port}")
     try:
+        expected = _identity(f"http://127.0.0.1:{port}")
         found = _identity(url.rstrip("/"))
     except _NoAnswerError as error:
         return f"{shown(url)}: {error}"

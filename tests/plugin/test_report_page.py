@@ -139,9 +139,10 @@ def test_shards_are_merged_into_one_page_and_a_broken_report_is_left_out(
 
     with served_page(merged / "page") as url:
         chrome.get(f"{url}#?q=test_fails%20s:failed")
-        eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
+        assert eventually(lambda: "View Trace" in chrome.execute_script(TEXT), 20)
         chrome.find_element("partial link text", "View Trace").click()
-        eventually(lambda: "Look for the count" in chrome.execute_script(TEXT), 20)
+        shown_action = "Fail with AssertionError"
+        assert eventually(lambda: shown_action in chrome.execute_script(TEXT), 20)
         requested: list[str] = chrome.execute_script(REQUESTED)
         assert requested
         assert {urlsplit(one).netloc for one in requested} == {urlsplit(url).netloc}
