@@ -49,6 +49,9 @@ const OWN_IN_APP = [
   ...browserCommands.PATHS.flatMap(([method, path]) => pairs(method, [path])),
 ];
 
+/** The drivers of this server's device, oldest first. */
+const drivers = [];
+
 export class LocalDriver extends ChromiumDriver {
   static newMethodMap = {
     '/session/:sessionId/se/log': { POST: { command: 'getLog', payloadParams: { required: ['type'] } } },
@@ -163,16 +166,21 @@ export class LocalDriver extends ChromiumDriver {
     await super.deleteSession(sessionId);
     await this.browser?.close();
     this.browser = null;
+    if (drivers.includes(this)) drivers.splice(drivers.indexOf(this), 1);
   }
 
   /** Connect to the browser: the base class calls this at the start, chromedriver starts when it is needed. */
   async startChromedriverSession() {
+    drivers.push(this);
     this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
       limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
       onDialog: (page) => alerts.onDialog(this, page),
       onDialogClosed: () => dialogs.erase(this, 'dialog'),
       onAnswer: (payload) => dialogs.onAnswer(this, payload),
-      onQuestion: (page, question) => permissions.onQuestion(this, page, question),
+      onQuestion: (page, question) => {
+        // Two drivers would draw two dialogs, and each would wait for an answer to its own.
+        if (drivers.at(-1) === this) permissions.onQuestion(this, page, question);
+      },
       onLeft: (page) => dialogs.forget(this, page),
     });
     return this.opts;
@@ -245,7 +253,16 @@ export class LocalDriver extends ChromiumDriver {
     }
     const seen = (page) => (dialogs.isPassed(this) ? this.view.page : page);
     const query = (current) => this.onPage((page) => seen(page).query({ ask, target, ...request }, current));
-    return element === null ? await query(null) : await this.foundAgain.use(element, query);
+    if (element !== null) return await this.foundAgain.use(element, query);
+
+    const { view } = this;
+    try {
+      return await query(null);
+    } catch (error) {
+      // The page of a dialog closes once that is answered; the app is behind it.
+      if (!view || this.view === view || !(error instanceof errors.NoSuchWindowError)) throw error;
+      return await query(null);
+    }
   }
 
   /** Query the scripts of the page on the screen, even if finds see the app behind it. */
