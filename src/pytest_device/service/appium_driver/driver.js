@@ -255,12 +255,11 @@ export class LocalDriver extends ChromiumDriver {
     const query = (current) => this.onPage((page) => seen(page).query({ ask, target, ...request }, current));
     if (element !== null) return await this.foundAgain.use(element, query);
 
-    const { view } = this;
     try {
       return await query(null);
     } catch (error) {
-      // The page of a dialog closes once that is answered; the app is behind it.
-      if (!view || this.view === view || !(error instanceof errors.NoSuchWindowError)) throw error;
+      if (!(error instanceof errors.NoSuchWindowError)) throw error;
+      // The page of a dialog closes once that is answered, here or by another driver: the app is behind it.
       return await query(null);
     }
   }
