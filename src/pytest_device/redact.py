@@ -383,6 +383,17 @@ def uses_tls(url: str) -> bool:
     return not url.lower().startswith("http:")
 
 
+def is_http_url(url: str) -> bool:
+    """Return whether a text is a URL with http or https and a host, without blanks."""
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    return is_http and has_port and url.split() == [url]
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address, without brackets, is a loopback address."""
     import ipaddress  # here, since a run that only hides a token never needs it

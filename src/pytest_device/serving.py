@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
-from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError, hides_frames
+from pytest_device.redact import is_http_url
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -45,15 +45,7 @@ def need_extra(what: str, *packages: str) -> None:
 
 def check_public_url(url: str | None) -> None:
     """Raise ConfigError unless a service's public URL is None, or a URL with http or https."""
-    if url is None:
-        return
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        _ = parts.port  # raises ValueError
-    except ValueError:
-        is_valid = False
-    if not is_valid or url.split() != [url]:
+    if url is not None and not is_http_url(url):
         raise ConfigError(f"public_url {url!r} must be a URL with http or https")
 
 

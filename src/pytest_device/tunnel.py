@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from pytest_device.redact import shown, uses_tls
 from pytest_device.serving import AppServer
 
 if TYPE_CHECKING:
-    import httpx
+    pass
 
 PORT: Final = "{port}"
 """Stands for the port in a tunnel's command."""
@@ -275,13 +275,9 @@ def _identity(base: str) -> str:
         ):
             if not answer.is_success:
                 raise _NoAnswerError(f"status {answer.status_code}")
-            return next(_start_of(answer), b"")[:100].decode(errors="replace")
+            return next(answer.iter_bytes(100), b"")[:100].decode(errors="replace")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise _NoAnswerError(str(error) or type(error).__name__) from None
-
-
-def _start_of(answer: "httpx.Response") -> Iterator[bytes]:
-    return answer.iter_bytes(100)
 
 
 def _is_here(base: str) -> bool:

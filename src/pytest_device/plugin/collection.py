@@ -30,7 +30,7 @@ from pytest_device.plugin.options import (
     usage_error,
     will_run,
 )
-from pytest_device.plugin.provider.reach import services_first, unreachable
+from pytest_device.plugin.provider.reach import services_of, unreachable
 from pytest_device.plugin.quarantine import (
     Quarantine,
     begin_quarantines,
@@ -512,7 +512,7 @@ def _set_up_order(item: pytest.Function) -> list[str]:
     # A copy, since pytest shares the list among the items of a function.
     if "device_sessions" not in names:
         names = [*names, "device_sessions"]
-    if services := services_first(item):
+    if services := services_of(item):
         names = [*services, *(name for name in names if name not in services)]
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {

@@ -1,7 +1,7 @@
 """Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pytest_device.updates.service import DeviceUpdateService
 
 S = TypeVar("S", bound="Service[Any]")
-
-FACTORY: Final = "device_tunnel_factory"
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +102,11 @@ def device_identity_provider(
     from pytest_device.auth.provider import IdentityProvider
 
     yield from _service(
-        request, IdentityProvider, device_identity_settings, Options.identity_scope
+        request,
+        _device_tunnel,
+        IdentityProvider,
+        device_identity_settings,
+        Options.identity_scope,
     )
 
 
@@ -142,6 +144,7 @@ def device_update_service(
 
     yield from _service(
         request,
+        _device_tunnel,
         DeviceUpdateService,
         device_update_settings,
         vendor=_profile(request.config),
@@ -165,6 +168,7 @@ def device_push_endpoint(
 
     yield from _service(
         request,
+        _device_tunnel,
         PushEndpoint,
         device_push_settings,
         vendor=_profile(request.config),
@@ -243,6 +247,7 @@ def _profile(config: pytest.Config) -> "VendorProfile":
 
 def _service(
     request: pytest.FixtureRequest,
+    tunnel: "Tunnel",
     make: "type[S]",
     given_arguments: "Mapping[str, Any]",
     breadth: Option[str] | None = None,
@@ -255,45 +260,42 @@ def _service(
     name = str(request.fixturename)
     arguments = {**defaults, **_checked(make, given_arguments, SETTINGS_OF[name])}
     settings = settings_of(request.config)
-    tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
     given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
     is_of_run = (
         breadth and settings.values.get(breadth.word) == "run" and given is not None
     )
     opened = (
-        _of_run(request, make, arguments, breadth)
+        _of_run(request.config, tunnel, make, arguments, breadth)
         if breadth and is_of_run
         else tunnel.opened(make, arguments)
     )
     with opened as service:
         is_reached = not is_remote(settings) or bool(
-            arguments.get("public_url") or request.getfixturevalue(FACTORY)
+            arguments.get("public_url") or tunnel.factory
         )
         with noted(request.config, name, service, is_reached=is_reached):
             yield service
 
 
 def _of_run(
-    request: pytest.FixtureRequest,
+    config: pytest.Config,
+    tunnel: "Tunnel",
     make: "Callable[..., S]",
     arguments: "Mapping[str, Any]",
     breadth: Option[str],
 ) -> "AbstractContextManager[S]":
     """Return the run's service, which its first user opens in the coordinator's process; raises ConfigError."""
     from pytest_device.errors import ConfigError
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import Reachable, is_remote
+    from pytest_device.plugin.provider.reach import Reachable
     from pytest_device.plugin.state import SERVICES
     from pytest_device.sharing import shared
 
-    given: Mapping[str, Any] = vars(request.config)["workerinput"]
+    given: Mapping[str, Any] = vars(config)["workerinput"]
     if SERVICES not in given:
         raise ConfigError(
             f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
         )
-    is_tunneled = is_remote(settings_of(request.config))
-    factory = request.getfixturevalue(FACTORY) if is_tunneled else None
-    reachable = Reachable(make, arguments, factory).check()
+    reachable = Reachable(make, arguments, tunnel.factory).check()
     return shared(given[SERVICES], breadth.word, reachable)
 
 

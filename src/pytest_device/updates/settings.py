@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache
 from typing import Self, cast
-from urllib.parse import urlsplit
 
 from pytest_device.app.document import Object, at, text_at
 from pytest_device.app.keys import typed_config
 from pytest_device.app.project import Project
 from pytest_device.app.sections import NEWEST_SDK, Updates
 from pytest_device.errors import ConfigError, hides_frames
+from pytest_device.redact import is_http_url
 
 __tracebackhide__ = hides_frames
 
@@ -96,16 +96,7 @@ def problem_of(url: str | None) -> DisabledReason | None:
     """Validate the URL of an update service; return the problem, or None."""
     if not url:
         return DisabledReason.URL_MISSING
-    try:
-        parts = urlsplit(url)
-        valid = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and (parts.port is None or parts.port > 0)
-        )
-    except ValueError:
-        valid = False
-    return None if valid and url.split() == [url] else DisabledReason.URL_INVALID
+    return None if is_http_url(url) else DisabledReason.URL_INVALID
 
 
 def _major(config: Object) -> int | None:

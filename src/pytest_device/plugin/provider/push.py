@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -24,14 +24,13 @@ from pytest_device.notifications.push import (
 from pytest_device.notifications.shade import AndroidShade, IosCenter
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import vendor_profile
+from pytest_device.plugin.provider.reach import SIMULATED
 from pytest_device.plugin.state import needs_of, single_value
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 __tracebackhide__ = hides_frames
 
-LOCAL: Final = "chromium-cdp-"
-"""UDID prefix of local devices with a notification center."""
 
 Own = PushDelivery | Callable[[PushMessage, PushDevice], object] | None
 
@@ -86,7 +85,7 @@ def _list_of(
 
 
 def _is_local(driver: Any) -> bool:
-    return str(driver.capabilities.get("udid", "")).startswith(LOCAL)
+    return str(driver.capabilities.get("udid", "")).startswith(SIMULATED)
 
 
 def _app_of(driver: Any) -> str:

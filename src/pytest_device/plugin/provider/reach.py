@@ -48,8 +48,8 @@ _REACHED: Final = pytest.StashKey[dict[str, bool]]()
 """Whether a device reaches a service of this process, by its fixture, for those that were opened."""
 _OPEN: Final = pytest.StashKey[dict[str, int]]()
 """The ports on this machine of open services, by their fixtures."""
-_SIMULATED: Final = "chromium-cdp-"
-"""UDID prefix of devices that are a browser on this machine."""
+SIMULATED: Final = "chromium-cdp-"
+"""UDID prefix of the local service's devices that are a browser on this machine."""
 _ADB_SECONDS: Final = 10.0
 
 
@@ -71,7 +71,7 @@ def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
         or _is_overridden(FACTORY, definitions)
     ):
         return
-    for service in _used(item):
+    for service in services_of(item):
         if not _is_overridden(SETTINGS_OF[service], definitions):
             yield _problem(service, settings)
 
@@ -81,7 +81,7 @@ def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
     if not is_remote(settings):
         return False
     reached = item.config.stash.setdefault(_REACHED, {})
-    return not all(reached.get(service, False) for service in _used(item))
+    return not all(reached.get(service, False) for service in services_of(item))
 
 
 def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
@@ -91,21 +91,17 @@ def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
     reached = item.config.stash.setdefault(_REACHED, {})
     problems = [
         _problem(service, settings)
-        for service in _used(item)
+        for service in services_of(item)
         if not reached.get(service, True)
     ]
     if problems:
         raise ConfigError(*problems)
 
 
-def services_first(item: pytest.Item) -> list[str]:
-    """Return the services that a test uses: they open before its devices, which are billed."""
-    return list(_used(item))
-
-
-def _used(item: pytest.Item) -> Iterator[str]:
+def services_of(item: pytest.Item) -> list[str]:
+    """Return the services that a test uses, by their fixtures."""
     names: Iterable[str] = getattr(item, "fixturenames", ())
-    return (name for name in SETTINGS_OF if name in names)
+    return [name for name in SETTINGS_OF if name in names]
 
 
 def _is_overridden(name: str, definitions: Mapping[str, Any]) -> bool:
@@ -151,7 +147,7 @@ class Tunnel:
     """The tunnel of this process to its services, which opens for the first service that needs it."""
 
     def __init__(self, factory: "TunnelFactory | None") -> None:
-        self._factory = factory
+        self.factory = factory
         self._open = ExitStack()
         self._gateway: Gateway | None = None
         self._url = ""
@@ -168,12 +164,12 @@ class Tunnel:
         self, make: "Callable[..., S]", arguments: Mapping[str, Any]
     ) -> "Generator[S]":
         """Open a service with its arguments and, unless these name another one, its public URL; raises ConfigError."""
-        if self._factory is None or arguments.get("public_url"):
+        if self.factory is None or arguments.get("public_url"):
             with make(**arguments) as service:
                 yield service
             return
 
-        gateway = self._started(self._factory)
+        gateway = self._started(self.factory)
         path = gateway.new_path()
         with (
             make(**{**arguments, "public_url": self._url + path}) as service,
@@ -240,7 +236,7 @@ def _serial(session: "Session") -> str:
     if session.platform != Platform.ANDROID or not isinstance(details, AppiumConfig):
         return ""
     udid = str(details.capabilities.get("appium:udid", ""))
-    return "" if udid.startswith(_SIMULATED) else udid
+    return "" if udid.startswith(SIMULATED) else udid
 
 
 def _remove(serial: str, port: int) -> None:
