@@ -164,3 +164,101 @@ def test_a_hooks_invalid_change_is_reported_as_the_tests_mistake(
     result.stderr.fnmatch_lines(
         ["ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*"]
     )
+
+
+REACTIONS = """
+import pytest
+
+def report(*words):
+    with open("reported.txt", "a") as file: print(*words, file=file)
+
+def pytest_device_created(item, session_id, url, label):
+    report("created", item.name, bool(session_id), url.endswith(session_id), label)
+
+def pytest_device_start_failed(item, session_id, reason, attempt):
+    report("start failed", item.name, bool(session_id), reason, attempt)
+
+def pytest_device_verdict(item, when, verdict, error):
+    report("verdict", item.name, when, verdict, type(error).__name__)
+
+def pytest_device_artifacts_saved(item, directory):
+    report("saved", item.name, "failure.md" in [path.name for path in directory.iterdir()])
+"""
+
+
+def test_a_suite_learns_of_sessions_that_are_created_and_of_starts_that_fail(
+    pytester: pytest.Pytester, hooks: FaultyService
+) -> None:
+    hooks.add_fault("boot", "fail", times=1, reason="no booted device")
+    pytester.makeconftest(REACTIONS)
+    pytester.makepyfile(TWO)
+
+    pytester.runpytest("--device-start-attempts=2").assert_outcomes(passed=2)
+
+    created = "created test_one True True android agent-device"
+    failed = [line for line in reported(pytester) if line.startswith("start failed")]
+    assert reported(pytester) == [created, *failed, created]
+    (line,) = failed
+    assert line.startswith("start failed test_one True ")
+    assert "failed to start" in line
+    assert line.endswith(" 2")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["alone", "on a worker"])
+def test_a_suite_learns_of_verdicts_and_of_the_files_of_each_failed_test(
+    pytester: pytest.Pytester, workers: list[str]
+) -> None:
+    pytester.makeconftest(REACTIONS)
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="android", share="test")
+
+        def test_lost(device_session, device_client):
+            device_client.stop(device_session.id)
+            assert False
+
+        def test_wrong(device_session): assert False
+
+        def test_right(device_session): pass
+
+        def test_plain(): assert True
+        """
+    )
+
+    pytester.runpytest(*workers).assert_outcomes(errors=1, failed=1, passed=2)
+
+    assert [line for line in reported(pytester) if not line.startswith("created")] == [
+        "verdict test_lost call infrastructure SessionStoppedError",
+        "saved test_lost True",
+        "verdict test_wrong call None AssertionError",
+        "saved test_wrong True",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hook", "raised"),
+    [
+        ("pytest_device_created", "ValueError('broken')"),
+        ("pytest_device_verdict", "ValueError('broken')"),
+        ("pytest_device_artifacts_saved", "pytest.fail.Exception('broken')"),
+    ],
+)
+def test_an_exception_in_a_hook_that_only_watches_is_a_line_in_the_summary(
+    pytester: pytest.Pytester, hooks: FaultyService, hook: str, raised: str
+) -> None:
+    pytester.makeconftest(f"import pytest\ndef {hook}(): raise {raised}\n")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_wrong(device_session): assert 1 == 2
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{hook} failed: *: broken"])
+    assert hooks.statuses() == ["stopped"]

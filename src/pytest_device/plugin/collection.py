@@ -21,9 +21,10 @@ from pytest_device.plugin.markers import (
     devices_of,
     marks_of,
     need_of,
-    parameters_of,
     platforms_of,
+    variant_of,
 )
+from pytest_device.plugin.matrix import IDENTIFIER, Variant, is_matrix, variants
 from pytest_device.plugin.options import (
     misspelled,
     settings_of,
@@ -91,30 +92,68 @@ _XUNIT: Final = (
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Parametrize a test marked for several platforms with each of them, or with one under ``--device-spread``."""
+    """Parametrize a test marked for several devices with each of them, or with one under ``--device-spread``."""
     try:
         settings = settings_of(metafunc.config)
         devices = arguments_by_name(marks_of(metafunc.definition))
-        platforms = (
-            platforms_of(devices.get(SINGLE, {}), settings) if SINGLE in devices else ()
-        )
+        if SINGLE not in devices:
+            return
+        possible = _variants(devices[SINGLE], settings)
     except ConfigError:
         return  # reported with all other mistakes
-    if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
+    if len(possible) < 2:  # noqa: PLR2004
         return
+
+    has_platforms = len({variant.platform for variant in possible}) > 1
+    has_identifiers = len(possible) > len({variant.platform for variant in possible})
+    if settings.spread:
+        possible = [_one_of(possible, metafunc, settings)]
+
+    if has_platforms and has_identifiers:
+        ids = [variant.test_id for variant in possible]
+        _parametrize(metafunc, (PLATFORM_ARGUMENT, IDENTIFIER), possible, ids)
+    elif has_platforms:
+        platforms = [variant.platform for variant in possible]
+        _parametrize(metafunc, (PLATFORM_ARGUMENT,), platforms, platforms)
+    else:
+        identifiers = [str(variant.identifier) for variant in possible]
+        _parametrize(metafunc, (IDENTIFIER,), identifiers, identifiers)
+
+
+def _variants(arguments: Mapping[str, Any], settings: "Settings") -> Sequence[Variant]:
+    """Return the devices on which a marked test runs; none if a platform is unknown. Raises ConfigError."""
+    platforms = platforms_of(arguments, settings)
+    if not set(platforms) <= set(Platform):
+        return ()  # reported with all other mistakes
+    identifiers = arguments.get(IDENTIFIER)
+    if is_matrix(identifiers):
+        return variants(platforms, identifiers)
+    return [Variant(platform) for platform in platforms]
+
+
+def _one_of(
+    possible: Sequence[Variant], metafunc: pytest.Metafunc, settings: "Settings"
+) -> Variant:
+    """Return the variant for a test that runs on one only: the same in every process, also if it runs alone."""
     # Tests for other platforms are deselected.
-    if settings.spread and settings.is_of_this_run("platform"):
-        platforms = (
-            tuple(platform for platform in platforms if platform in settings.platform)
-            or platforms
-        )
-    if settings.spread:  # based on the test's name: the same in every process, also if this test runs alone
-        platforms = (
-            platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],
-        )
-    if PLATFORM_ARGUMENT not in metafunc.fixturenames:
-        metafunc.fixturenames.append(PLATFORM_ARGUMENT)
-    metafunc.parametrize(PLATFORM_ARGUMENT, platforms, ids=platforms, indirect=True)
+    if settings.is_of_this_run("platform"):
+        of_this_run = [
+            variant for variant in possible if variant.platform in settings.platform
+        ]
+        possible = of_this_run or possible
+    return possible[crc32(metafunc.definition.nodeid.encode()) % len(possible)]
+
+
+def _parametrize(
+    metafunc: pytest.Metafunc,
+    arguments: Sequence[str],
+    values: Sequence[object],
+    ids: Sequence[str],
+) -> None:
+    for name in arguments:
+        if name not in metafunc.fixturenames:
+            metafunc.fixturenames.append(name)
+    metafunc.parametrize(",".join(arguments), values, ids=ids, indirect=True)
 
 
 def begin(
@@ -341,7 +380,7 @@ def _wrong_fixtures(
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
     if SINGLE not in devices:
-        of_one = SINGLE_DEVICE & asked - {PLATFORM_ARGUMENT}
+        of_one = SINGLE_DEVICE & asked - {PLATFORM_ARGUMENT, IDENTIFIER}
         # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
             instead = f"{name}s" if f"{name}s" in MULTI_DEVICE else "device_sessions"
@@ -486,9 +525,8 @@ class _DriverSharing:
             return
         scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
-        platform = parameters_of(item).get(PLATFORM_ARGUMENT)
         other, first = self._first.setdefault(
-            (node.nodeid, fixture, platform), (item.nodeid, need)
+            (node.nodeid, fixture, variant_of(item)), (item.nodeid, need)
         )
         if first != need:
             pairs = zip(first.request, need.request, strict=True)

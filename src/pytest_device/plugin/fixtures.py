@@ -115,6 +115,18 @@ def device_platform(request: pytest.FixtureRequest) -> "Platform":
 
 
 @pytest.fixture
+def device_identifier(request: pytest.FixtureRequest) -> str | None:
+    """Provide the identifier that the test requests for its device, even before its session; None if it names none."""
+    from pytest_device.plugin.state import needs_of, single_value
+
+    if not needs_of(request.node):  # requested while the test runs
+        request.getfixturevalue("device_sessions")
+    return single_value(
+        needs_of(request.node), "device_identifier", "device_sessions"
+    ).request.device_identifier
+
+
+@pytest.fixture
 def device_preview_url(device_session: "Session") -> str | None:
     """Provide the URL of the live preview of the test's device, None if the service has none."""
     config = device_session.remote_config

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_device.plugin.markers import NODES, PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.markers import NODES, variant_of
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import definitions_of, needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
@@ -63,9 +63,9 @@ def _bond(item: pytest.Item) -> str | None:
         return None
     if parameter := _parameter_of_run(item, definitions):
         return parameter
-    # A shared driver is restarted for another platform: the tests for each platform stay together.
+    # A shared driver is restarted for another device: the tests for each device stay together.
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
-    platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
+    variant = variant_of(item) if is_shared else ""
     scopes = {of_name[-1].scope for of_name in definitions.values() if of_name}
     for (
         scope,
@@ -73,7 +73,7 @@ def _bond(item: pytest.Item) -> str | None:
         # Fixtures of these scopes are torn down before a test of another node.
     ) in NODES.items():
         if scope in scopes and (node := item.getparent(node_type)):
-            return f"{node.nodeid} {platform}"
+            return f"{node.nodeid} {variant}"
     return None
 
 

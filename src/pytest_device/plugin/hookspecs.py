@@ -1,12 +1,15 @@
 """The hooks that a ``conftest.py`` or another plugin can implement."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_device.errors import DeviceError
     from pytest_device.sessions.models import Session
+    from pytest_device.verdict import Verdict
 
 
 def pytest_device_request(
@@ -16,6 +19,28 @@ def pytest_device_request(
 
     Called at collection, for each device of each test. ``name`` is the device's name, empty if its marker has none.
     ``arguments`` are those of the markers, with one platform; they take precedence over the settings.
+    """
+
+
+def pytest_device_created(
+    item: pytest.Item | None, session_id: str, url: str, label: str
+) -> None:
+    """React to a session that the service has created; it is not ready yet, and may never be.
+
+    ``item`` is the current test, which need not be the one that gets the device: devices of later tests boot ahead. It is
+    None before the first test. ``url`` is the session's page, ``label`` its platform and type, for example
+    ``android appium``. An exception doesn't fail the test: it becomes a line in the summary at the end of the run.
+    """
+
+
+def pytest_device_start_failed(
+    item: pytest.Item | None, session_id: str, url: str, reason: str, attempt: int
+) -> None:
+    """React to a session that did not become ready.
+
+    ``session_id`` and ``url`` are empty if the service created none. ``attempt`` is the number of the attempt that
+    replaces it, 0 if none does: the tests that wait for it then get an error. ``item`` and exceptions are as for
+    ``pytest_device_created``.
     """
 
 
@@ -36,4 +61,26 @@ def pytest_device_infrastructure_error(
     """React to an infrastructure error, after the test's teardown.
 
     ``device_session`` is None if there was none yet.
+    """
+
+
+def pytest_device_verdict(
+    item: pytest.Item,
+    when: Literal["setup", "call", "teardown"],
+    verdict: "Verdict | None",
+    error: BaseException,
+) -> None:
+    """React to the verdict on a failed phase of a test with devices, before it is reported.
+
+    ``verdict`` is None if the test itself failed. ``error`` explains the failure: with a verdict, it is the
+    ``DeviceError``. Also called for an attempt that is retried. An exception becomes a line in the summary at the end of the
+    run.
+    """
+
+
+def pytest_device_artifacts_saved(item: pytest.Item, directory: "Path") -> None:
+    """React to the files of a test, when the last one is written: after its teardown, once for each attempt.
+
+    Not called for a test without files. They are masked as all output is. An exception becomes a line in the summary at
+    the end of the run.
     """

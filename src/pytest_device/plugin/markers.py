@@ -9,6 +9,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
+from pytest_device.plugin.matrix import IDENTIFIER, Variant, is_matrix, variants
 from pytest_device.plugin.project import opened
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
@@ -221,7 +222,14 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
     problems: list[str] = []
     for name, arguments in devices.items():
         try:
+            platforms = platforms_of(arguments, settings)
+            identifiers = arguments.get(IDENTIFIER)
+            # First: a list for several platforms is also why the test has no platform.
+            possible = (
+                variants(platforms, identifiers) if is_matrix(identifiers) else ()
+            )
             arguments.update(_one_platform(item, name, arguments, settings))
+            _choose_identifier(item, name, arguments, possible)
         except ConfigError as error:
             problems += error.problems
         item.ihook.pytest_device_request(item=item, name=name, arguments=arguments)
@@ -252,6 +260,50 @@ def _one_platform(
             f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one"
         )
     return {"platform": str(chosen)}
+
+
+def _choose_identifier(
+    item: pytest.Item,
+    name: str,
+    arguments: dict[str, Any],
+    possible: Sequence[Variant],
+) -> None:
+    """Replace the identifiers that a marker lists by the one that this test runs on; raises ConfigError.
+
+    ``possible`` is empty if the marker lists none.
+    """
+    marked = arguments.get(IDENTIFIER)
+    chosen = parameters_of(item).get(IDENTIFIER)
+    if not possible:
+        if name == SINGLE and marked is not None and chosen not in {None, marked}:
+            raise ConfigError(
+                f"{IDENTIFIER}={marked!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
+                "test for several identifiers, a parameter set can't have its own"
+            )
+        return
+
+    platform = arguments.get("platform")
+    identifiers = [
+        variant.identifier for variant in possible if variant.platform == platform
+    ]
+    if len(identifiers) == 1:
+        chosen = identifiers[0]
+    elif name != SINGLE or chosen is None:
+        what = f"a device of several ({name!r})" if name else "this test"
+        raise ConfigError(
+            f"{IDENTIFIER}={marked!r}: {what} can't be parametrized by identifier; choose one"
+        )
+
+    del arguments[IDENTIFIER]
+    if chosen is not None:
+        arguments[IDENTIFIER] = chosen
+
+
+def variant_of(item: pytest.Item) -> str:
+    """Return the platform and the identifier by which a test is parametrized, empty without them."""
+    parameters = parameters_of(item)
+    values = [parameters.get(name) for name in (PLATFORM_ARGUMENT, IDENTIFIER)]
+    return " ".join(str(value) for value in values if value is not None)
 
 
 def need_of(

@@ -220,7 +220,7 @@ class DeviceRun:
         if self.settings.video != "off":
             videos = DeviceVideos(self.settings, self._log)
             self._config.pluginmanager.register(videos, "device-videos")
-        carriers = DeviceCarriers(self._config, self.settings)
+        carriers = DeviceCarriers(self._config, self.settings, self._log.call_hook)
         self._config.pluginmanager.register(carriers, "device-carriers")
         if self.settings.retry_infrastructure:
             retries = InfrastructureRetries(devices)
@@ -524,6 +524,14 @@ class DeviceTests(TimerNotes):
             if error and call.excinfo
             else None
         )
+        if report.failed and call.excinfo and needs_of(item):
+            self._log.call_hook(
+                item.ihook.pytest_device_verdict,
+                item=item,
+                when=report.when,
+                verdict=verdict,
+                error=error or call.excinfo.value,
+            )
         directory = self._save_details(item, report, error, verdict, evidence)
         if evidence and call.excinfo:
             more = self._evidence.write(

@@ -21,6 +21,7 @@ SINGLE_DEVICE: Final = frozenset(
         "device_environment",
         "device_process_environment",
         "device_platform",
+        "device_identifier",
         *SCOPED_DRIVERS,
     }
 )

@@ -4,7 +4,7 @@ Each reporter has a module of its own, which is imported only if its plugin is a
 """
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -69,9 +69,16 @@ def shown_name(path: Path) -> str:
 class DeviceCarriers:
     """Registered as a plugin while a process runs tests with devices."""
 
-    def __init__(self, config: pytest.Config, settings: "Settings") -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        settings: "Settings",
+        call_hook: Callable[..., None],
+    ) -> None:
+        """Begin a run; ``call_hook`` calls a hook of the suite with its arguments, and notes exceptions."""
         self._config = config
         self._settings = settings
+        self._call_hook = call_hook
 
     # Around those that write the files of an attempt, with its last report.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -105,6 +112,11 @@ class DeviceCarriers:
             from pytest_device.plugin.output.html_report import add_files
 
             add_files(report, self._config, files)
+
+        if directory.is_dir():
+            self._call_hook(
+                item.ihook.pytest_device_artifacts_saved, item=item, directory=directory
+            )
         return report
 
 

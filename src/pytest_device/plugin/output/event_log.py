@@ -3,7 +3,7 @@
 import os
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -18,6 +18,7 @@ from pytest_device.sessions.events import (
     Event,
     Note,
     Queued,
+    StartFailed,
     StateChanged,
     TakenOver,
     detail_of,
@@ -30,6 +31,9 @@ from pytest_device.sessions.lifecycle import SLICE_SECONDS
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Net, RunReporter
 from pytest_device.spec import STATES, Status
+
+if TYPE_CHECKING:
+    from pluggy import HookCaller
 
 
 class EventLog:
@@ -63,6 +67,42 @@ class EventLog:
             self._progress.note(event)
         if self._terminal:
             self._terminal.show_event(event)
+        self._call_hook_of(event)
+
+    def _call_hook_of(self, event: Event) -> None:
+        """Let the suite react to an event of a session that starts."""
+        hook = self.item.ihook if self.item else self._config.hook
+        if isinstance(event, Created):
+            self.call_hook(
+                hook.pytest_device_created,
+                item=self.item,
+                session_id=event.session.session_id,
+                url=event.session.url,
+                label=event.session.label,
+            )
+        elif isinstance(event, StartFailed):
+            self.call_hook(
+                hook.pytest_device_start_failed,
+                item=self.item,
+                session_id=event.session.session_id,
+                url=event.session.url,
+                reason=event.reason,
+                attempt=event.attempt,
+            )
+
+    def call_hook(self, hook: "HookCaller", **arguments: object) -> None:
+        """Call a hook of the suite where an exception would lose a device or a report: it becomes a note instead."""
+        try:
+            hook(**arguments)
+        except pytest.exit.Exception:
+            raise
+        except (
+            Exception,  # noqa: BLE001  # of the suite, and reported
+            # These two derive from BaseException only.
+            pytest.fail.Exception,
+            pytest.skip.Exception,
+        ) as error:
+            self.note(f"{hook.name} failed: {type(error).__name__}: {error}")
 
     def note(self, text: str) -> None:
         self.event(Note(text))
