@@ -14,7 +14,7 @@ from tests.cli.running import CODE, call, run
 TEMPLATES = Path(pytest_device.__file__).parent / "cli" / "suite"
 FILES = {
     *("test_sign_in.py", "conftest.py", "pytest.ini", "app/index.html"),
-    *(".github/workflows/device-tests.yml", ".gitlab-ci.yml"),
+    *(".github/workflows/device-tests.yml", ".gitlab-ci.yml", ".gitignore"),
 }
 SMALL_FILES_ONLY = (
     f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700)); {CODE}"
@@ -48,7 +48,9 @@ def test_it_writes_a_suite_and_prints_each_file_and_the_command_to_run(
     result = call("init", str(directory))
 
     assert result.returncode == 0
-    assert files_in(directory) == files_in(TEMPLATES)
+    written = files_in(directory)
+    written["gitignore"] = written.pop(".gitignore")
+    assert written == files_in(TEMPLATES)
     assert (
         set(
             re.findall(
@@ -187,3 +189,37 @@ def test_the_job_for_gitlab_has_no_token_a_cache_and_artifacts(suite: Path) -> N
     assert job["artifacts"]["when"] == "always"
     assert " --device-report=artifacts/report " in job["script"][-1]
     assert job["retry"] == {"max": 1, "exit_codes": INFRASTRUCTURE_ONLY}
+
+
+def test_an_existing_gitignore_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("mine\n")
+
+    result = call("init", str(tmp_path))
+
+    assert result.returncode == 0
+    assert f"left {tmp_path / '.gitignore'} as it is\n" in result.stdout
+    assert set(files_in(tmp_path)) == FILES
+    assert files_in(tmp_path)[".gitignore"] == b"mine\n"
+
+
+def test_a_suite_for_agent_device_has_its_build(tmp_path: Path) -> None:
+    result = call("init", "--type", "agent-device", str(tmp_path))
+
+    assert result.returncode == 0
+    written = files_in(tmp_path)
+    ini = written["pytest.ini"].decode()
+    (build,) = re.findall(r"^device_build_id = (\S+)$", ini, re.MULTILINE)
+    assert set(written) == {
+        *("test_sign_in.py", "pytest.ini", ".gitignore", ".gitlab-ci.yml"),
+        ".github/workflows/device-tests.yml",
+        f"builds/{build}/build.json",
+        f"builds/{build}/app/index.html",
+    }
+
+
+def test_a_type_that_has_no_suite_is_a_usage_error(tmp_path: Path) -> None:
+    result = call("init", "--type", "argent", str(tmp_path))
+
+    assert result.returncode == 2
+    assert "invalid choice: 'argent'" in result.stderr
+    assert list(tmp_path.iterdir()) == []

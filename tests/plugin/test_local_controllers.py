@@ -139,3 +139,12 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert "gesture-tap x=" in (place / "screen.txt").read_text()
+
+
+def test_the_suite_of_init_for_agent_device_passes(pytester: pytest.Pytester) -> None:
+    pytester.run("pytest-device", "init", "--type", "agent-device", ".")
+
+    result = pytester.runpytest("--device-local")
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed)*"])
