@@ -1,9 +1,11 @@
 """Runs with a local service that the run starts, with agent-device and argent driving a real browser."""
 
+import sys
 import threading
 from collections.abc import Generator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -142,7 +144,8 @@ def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(
 
 
 def test_the_suite_of_init_for_agent_device_passes(pytester: pytest.Pytester) -> None:
-    pytester.run("pytest-device", "init", "--type", "agent-device", ".")
+    program = Path(sys.prefix, "bin", "pytest-device")
+    pytester.run(program, "init", "--type", "agent-device", ".")
 
     result = pytester.runpytest("--device-local")
 
