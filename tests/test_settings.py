@@ -89,6 +89,7 @@ GOOD = {
     "report": ("reports", "reports"),
     "report_run": ("nightly", "nightly"),
     "ci": ("gitlab", "gitlab"),
+    "logs": ("always", "always"),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),
     "app_dynamic": ("never", "never"),

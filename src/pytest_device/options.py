@@ -295,6 +295,13 @@ class Options:
     artifacts_dir = Option(
         "device-artifacts", "directory for artifacts of failed tests", "text"
     )
+    logs = Option(
+        "failed",
+        "tests whose device logs are saved: failed, or always for all tests",
+        "choice",
+        "failed",
+        "always",
+    )
     report = Option(
         "device-report",
         "directory for the report of a run with devices, or off",

@@ -407,6 +407,65 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
     assert logged.read_text() == "1970-01-01T00:00:00.000+00:00 I token=***\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "tests_with_log"),
+    [
+        ([], ["test_two"]),
+        (["--device-logs=always"], ["test_one", "test_two"]),
+    ],
+    ids=["of failed tests", "of all tests"],
+)
+def test_the_devices_logs_are_saved(
+    pytester: pytest.Pytester,
+    far: Controller,
+    options: list[str],
+    tests_with_log: list[str],
+) -> None:
+    entry = {"timestamp": 0, "level": "I", "message": "started"}
+    far.answer = appium(types=says({"value": ["logcat"]}), log=says({"value": [entry]}))
+    suite(
+        pytester,
+        DRIVEN.replace(
+            "test_two(device_driver): {body}", "test_two(device_driver): assert False"
+        ),
+    )
+
+    pytester.runpytest("--device-artifacts-dir=left", *options).assert_outcomes(
+        passed=1, failed=1
+    )
+
+    logs = sorted(Path("left").rglob("logcat.txt"))
+    assert ["test_one" if "test_one" in str(log) else "test_two" for log in logs] == (
+        tests_with_log
+    )
+
+
+def test_a_log_that_cannot_be_saved_leaves_the_test_as_it_is(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    far.answer = appium(
+        types=says({"value": ["logcat"]}), log=says({"value": ["started"]})
+    )
+    suite(pytester, ONE)
+    (pytester.path / "left").touch()
+
+    result = pytester.runpytest(
+        "--device-artifacts-dir=left", "--device-logs=always", "--device-trace=off"
+    )
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["cannot save artifacts in *"])
+
+
+def test_an_unknown_choice_of_logs_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    suite(pytester, ONE)
+
+    result = pytester.runpytest("--device-logs=never")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--device-logs*never*failed*always*"])
+
+
 FINDS = 'device_driver.find_element("id", "pay")'
 PAGE = '<hierarchy><android.widget.Button resource-id="app:id/paid"/></hierarchy>'
 

@@ -519,6 +519,12 @@ class DeviceTests(TimerNotes):
         if report.failed and call.excinfo and call.when != "teardown":
             evidence = self._evidence.take(item, self.devices.sessions(item))
             error = self._look_up(item, call.excinfo.value, error)
+        if (
+            self._settings.logs == "always"
+            and report.when == "call"
+            and not report.failed
+        ):
+            self._evidence.save_logs(item, self.devices.sessions(item))
         verdict = (
             self._blame(item, report, call.excinfo, error)
             if error and call.excinfo

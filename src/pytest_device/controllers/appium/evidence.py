@@ -56,6 +56,21 @@ def evidence_of(
     ):
         if content := collector.read(name, read):
             yield name, content
+    yield from _logs(collector)
+
+
+def logs_of(
+    started: "WebDriver",
+    *,
+    seconds: float = ALL_SECONDS,
+    missing: Callable[[str], object] = _logger.warning,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the device's logs since they were last read, by file name; the arguments are those of ``evidence_of``."""
+    yield from _logs(_Collector(started, clock, clock() + seconds, missing))
+
+
+def _logs(collector: "_Collector") -> Iterator[tuple[str, bytes]]:
     for kind in collector.read("log", _kinds_of_log) or ():
         if content := collector.read(f"{kind}.txt", partial(_log, kind)):
             yield f"{kind}.txt", content

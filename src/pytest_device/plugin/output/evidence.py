@@ -163,6 +163,43 @@ class EvidenceTaker:
             item.user_properties.append(("device_artifacts", str(evidence.directory)))
         return evidence
 
+    def save_logs(self, item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
+        """Save the logs of the devices of a test that did not fail; what can't be saved is a note."""
+        evidence = Evidence(directory_of(item, self._settings))
+        until = self._clock() + ALL_SECONDS
+
+        try:
+            for name, session in sessions.items():
+                folder = evidence.directory / file_name(name)
+                for file, content in self._logs(item, name, session, evidence, until):
+                    folder.mkdir(parents=True, exist_ok=True)
+                    self._write(folder / file, content, evidence)
+            if evidence.files:
+                ignore_in_git(self._settings, item.config)
+        except OSError as error:
+            self._reporter.note(not_saved(evidence.directory.parent, error))
+
+    def _logs(
+        self,
+        item: pytest.Item,
+        name: str,
+        session: "Session",
+        evidence: Evidence,
+        until: float,
+    ) -> Iterator[tuple[str, bytes]]:
+        driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
+        if driver is not None:
+            from pytest_device.controllers.appium.evidence import logs_of
+
+            left = max(0.0, until - self._clock())
+            yield from logs_of(driver, seconds=left, missing=evidence.miss)
+            return
+
+        # What a local device shows besides its console belongs to a failure.
+        for file, content in self._local_pieces(session, evidence):
+            if file == CONSOLE:
+                yield file, content
+
     def begin(
         self, item: pytest.Item, files: Mapping[str, str], page: str | None
     ) -> Evidence | None:
