@@ -46,6 +46,7 @@ PROGRAMS: Final = (
     "service/devices/test_relay.py",
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
+    "controllers/test_examples.py",
 )
 """Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first.
 

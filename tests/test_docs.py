@@ -24,7 +24,7 @@ SOURCE = ROOT / "src" / "pytest_device"
 TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
 RUN = {
     DOCS / name
-    for name in ("hooks.md", "local-service.md", "python-api.md", "results.md")
+    for name in ("hooks.md", "local-service.md", "reference/sessions.md", "results.md")
 }
 """Their blocks of Python are run by ``test_docs_run``."""
 MOST_WORDS = 1500

@@ -48,7 +48,7 @@ def test_a_script_leases_a_session(
     service: FaultyService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = (
-        only_block("python-api.md")
+        only_block("reference/sessions.md")
         .replace("https://devices.example", service.url)
         .replace("…", service.app_id)
     )

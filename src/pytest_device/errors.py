@@ -45,7 +45,11 @@ NOT_STARTED: Final = "the session failed to start"
 
 
 class DeviceError(Exception):
-    """Base class of all exceptions of this package. Messages may quote untrusted text and are escaped for terminals."""
+    """Base class of all exceptions of this package. Messages may quote untrusted text and are escaped for terminals.
+
+    >>> issubclass(ConfigError, DeviceError)
+    True
+    """
 
     def __init__(self, *messages: str) -> None:
         super().__init__(*map(escaped, messages))
@@ -56,7 +60,14 @@ class DeviceError(Exception):
 
 
 class ConfigError(DeviceError):
-    """An invalid marker argument, option, environment variable or ini value. Nothing was sent."""
+    """An invalid marker argument, option, environment variable or ini value. Nothing was sent.
+
+    Attributes:
+        problems: The mistakes, each with its value, the rule and the fix.
+
+    >>> ConfigError("platform='x' must be android or ios", "type='y' is unknown").problems
+    ("platform='x' must be android or ios", "type='y' is unknown")
+    """
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -64,7 +75,18 @@ class ConfigError(DeviceError):
 
 
 class ProjectError(ConfigError):
-    """A file of the app under test that cannot be read or used: ``code`` is stable, ``line`` and ``column`` from 1."""
+    """A file of the app under test that can't be read or used.
+
+    Attributes:
+        code: Identifies the kind of problem, and stays the same from version to version.
+        path: The file.
+        line: The line, from 1; 0 if unknown.
+        column: The column, from 1; 0 if unknown.
+        reason: What is wrong, without the place.
+
+    >>> str(ProjectError("slug must be a string", path=Path("app.json"), line=3))
+    'app.json:3: slug must be a string'
+    """
 
     def __init__(
         self,
@@ -96,8 +118,12 @@ class ServiceError(DeviceError):
 class TransportError(ServiceError):
     """No complete response arrived.
 
-    ``sent`` is False only if the request was certainly never sent, so that repeating it is safe. ``is_run_ending``:
-    whether that was because a signal is ending the run.
+    Attributes:
+        sent: False only if the request was certainly never sent, so that repeating it is safe.
+        is_run_ending: Whether that was because a signal is ending the run.
+
+    >>> TransportError("connection refused", sent=False).sent
+    False
     """
 
     def __init__(
@@ -118,7 +144,8 @@ class CreateDelayedError(TransportError):
 class UnexpectedReplyError(ServiceError):
     """A response that does not match the document.
 
-    ``session_id`` is the ID that could still be read from it: that session exists and must be stopped.
+    Attributes:
+        session_id: The ID that could still be read from it, or None: that session exists and must be stopped.
     """
 
     def __init__(self, message: str, *, session_id: str | None = None) -> None:
@@ -131,10 +158,19 @@ class StopDelayedError(ServiceError):
 
 
 class StatusError(ServiceError):
-    """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
+    """A refusal by the service.
 
-    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether the response was an
-    HTML page, which an intermediary sent.
+    Attributes:
+        status: The HTTP status.
+        detail: The service's explanation, in any format.
+        retry_after_seconds: The service's ``Retry-After``, None without one.
+        is_page: Whether the response was an HTML page, which an intermediary sent.
+
+    >>> try:
+    ...     client.get("00000000-0000-4000-8000-00000000dead")
+    ... except StatusError as error:
+    ...     print(error.status)
+    404
     """
 
     def __init__(
@@ -180,7 +216,13 @@ class NoCapacityError(StatusError):
 class NotAttemptedError(DeviceError):
     """An equal request of this run failed before, so that it was not sent again.
 
-    ``cause`` is that error, ``verdict`` its cause's category, ``test`` the first affected test (empty if unknown).
+    Attributes:
+        cause: The message of that error.
+        verdict: Its verdict.
+        test: The first affected test, empty if unknown.
+
+    >>> str(NotAttemptedError("401: the token is invalid", verdict=Verdict.CONFIG, test="test_a"))
+    'not attempted: 401: the token is invalid (first met by test_a)'
     """
 
     def __init__(self, cause: str, *, verdict: Verdict, test: str = "") -> None:
@@ -199,10 +241,16 @@ class LeaseTimeoutError(DeviceError):
 
 
 class SessionError(DeviceError):
-    """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known).
+    """A session failed.
 
-    ``reason`` is the service's explanation in one sentence, which the message includes, and ``explanation`` all of it;
-    empty without one.
+    Attributes:
+        session_id: Its ID.
+        url: Its page, None if it never became known.
+        reason: The service's explanation in one sentence, which the message includes; empty without one.
+        explanation: All that the service says about it; empty without an explanation.
+
+    >>> str(SessionFailedError("the session failed to start", session_id="7f3c"))
+    'the session failed to start'
     """
 
     def __init__(
@@ -244,8 +292,15 @@ class AppError(DeviceError):
 class ResponseError(DeviceError):
     """An error response of an identity provider (RFC 6749).
 
-    ``code`` is its ``error``, ``description`` and ``uri`` explain it, ``params`` is the whole response, ``info`` is
-    None.
+    Attributes:
+        code: Its ``error``.
+        description: Its explanation, or the standard's.
+        uri: A page that explains it, None without one.
+        params: The whole response.
+        info: Always None.
+
+    >>> TokenError({"error": "invalid_grant", "error_description": "The code has expired"}).code
+    'invalid_grant'
     """
 
     def __init__(self, params: Mapping[str, str]) -> None:
@@ -268,7 +323,14 @@ class ResponseError(DeviceError):
 
 
 class AuthError(ResponseError):
-    """An error response to an authorization request; ``state`` is the returned state."""
+    """An error response to an authorization request.
+
+    Attributes:
+        state: The returned state, None without one.
+
+    >>> AuthError({"error": "access_denied", "state": "x7"}).state
+    'x7'
+    """
 
     def __init__(self, params: Mapping[str, str]) -> None:
         super().__init__(params)
@@ -300,7 +362,16 @@ class ControllerLostError(ControllerError):
 
 
 class AgentDeviceError(ControllerError):
-    """agent-device refused a command; ``code``, ``hint`` and ``details`` are its own."""
+    """agent-device refused a command.
+
+    Attributes:
+        code: Its own code.
+        hint: Its advice, empty without one.
+        details: Its other data.
+
+    >>> AgentDeviceError("no match", code="COMMAND_FAILED", hint="Take a snapshot.").hint
+    'Take a snapshot.'
+    """
 
     def __init__(
         self,
@@ -317,7 +388,15 @@ class AgentDeviceError(ControllerError):
 
 
 class ArgentError(ControllerError):
-    """argent refused a call; ``code`` is its own, ``issues`` describe the invalid arguments."""
+    """argent refused a call.
+
+    Attributes:
+        code: Its own code.
+        issues: A sentence for each invalid argument.
+
+    >>> ArgentError("invalid arguments", issues=["x is missing"]).issues
+    ['x is missing']
+    """
 
     def __init__(
         self, message: str, *, code: str = "", issues: Sequence[str] = ()

@@ -41,14 +41,22 @@ VENDOR_FIELDS: Final[Mapping[str, NameRule]] = {
 
 
 class Platform(StrEnum):
-    """The operating system of a device."""
+    """The operating system of a device.
+
+    >>> Platform("ios") is Platform.IOS
+    True
+    """
 
     ANDROID = "android"
     IOS = "ios"
 
 
 class SessionType(StrEnum):
-    """The controller of a device."""
+    """The controller of a device.
+
+    >>> SessionType.AGENT_DEVICE == "agent-device"
+    True
+    """
 
     AGENT_DEVICE = "agent-device"
     APPIUM = "appium"
@@ -59,7 +67,11 @@ class SessionType(StrEnum):
 
 
 class Status(StrEnum):
-    """The status of a session."""
+    """The status of a session.
+
+    >>> Status.IN_PROGRESS == "in-progress"
+    True
+    """
 
     NEW = "new"
     IN_PROGRESS = "in-progress"
@@ -77,7 +89,11 @@ STATES: Final[Mapping[str, str]] = {
 
 
 class Share(StrEnum):
-    """The scope in which tests share a session. Defined by this package, not by the document."""
+    """The scope in which tests share a session. Defined by this package, not by the document.
+
+    >>> Share.RUN == "run"
+    True
+    """
 
     RUN = "run"
     MODULE = "module"

@@ -45,10 +45,20 @@ Direction = Literal["up", "down", "left", "right", "top", "bottom"]
 
 
 class AgentDevice(Daemon):
-    """One named agent-device session; errors it reports raise AgentDeviceError with their code, hint and details.
+    """Drive a device with agent-device: the value of the fixture ``device_agent_device``.
 
-    Reads are retried without a response, actions never; if none comes, ControllerLostError is raised. Every call is
-    limited by ``timeout_seconds``.
+    A target is a selector (``'label="Add"'``), a reference of the last snapshot (``"@e3"``), a ``Node``, or a point
+    ``(x, y)`` in the device's points.
+
+    Each method sends one command. One that reads is retried if no response arrives, one that acts never is. A method
+    raises ``AgentDeviceError`` if agent-device refuses the command, and ``ControllerLostError`` if no response of its own
+    arrives.
+
+    >>> device.open("org.example.notes")
+    {...}
+    >>> device.fill('label="Text"', "buy milk")
+    >>> device.press('label="Add"')
+    >>> device.wait(text="Notes: 1")
     """
 
     def open(
@@ -59,7 +69,25 @@ class AgentDevice(Daemon):
         relaunch: bool = False,
         **flags: Any,
     ) -> Mapping[str, Any]:
-        """Open an app, a deep link or a web URL, ``url`` in the app; this starts the session, so it must come first."""
+        """Open an app, a deep link or a web URL. This starts the session, so it comes before all other commands.
+
+        Args:
+            app_or_url: The app's ID, a link or a URL; without one, the device as it is.
+            url: A link to open in the app.
+            relaunch: End the app first if it is running.
+            **flags: More flags of the daemon's ``open``, spelled as in its API.
+
+        Returns:
+            The daemon's data.
+
+        Raises:
+            AgentDeviceError: The app is not installed, or nothing opens the link.
+
+        >>> device.open("org.example.notes", relaunch=True)
+        {...}
+        >>> device.open("notes://notes/7")
+        {...}
+        """
         opened = self.command(
             "open", *filter(None, (app_or_url, url)), relaunch=relaunch, **flags
         )
@@ -74,7 +102,20 @@ class AgentDevice(Daemon):
         depth: int | None = None,
         scope: str | None = None,
     ) -> Snapshot:
-        """Return the nodes on the screen: all meaningful ones, or only interactive ones."""
+        """Return the nodes on the screen.
+
+        Args:
+            interactive: Only nodes that can be pressed or filled.
+            depth: The maximum depth of a node in the tree.
+            scope: A selector; only this node and those below.
+
+        >>> device.snapshot(interactive=True).labels("button")
+        ['Add']
+        >>> print(device.snapshot())
+        @e1 [heading] "Notes: 0"
+        @e2 [textbox] "Text"
+        @e3 [button] "Add"
+        """
         given = self.command(
             "snapshot",
             is_read=True,
@@ -92,22 +133,64 @@ class AgentDevice(Daemon):
         double: bool = False,
         settle: bool = False,
     ) -> None:
-        """Tap a target; ``settle`` waits until the screen is stable."""
+        """Tap a target.
+
+        Args:
+            target: What to tap.
+            count: How often to tap.
+            double: Tap twice in quick succession.
+            settle: Wait until the screen no longer changes.
+
+        Raises:
+            AgentDeviceError: The target is not on the screen.
+
+        >>> device.press('label="Add"')
+        >>> device.press(device.find("Add"))
+        >>> device.press("label=Ad")
+        Traceback (most recent call last):
+        pytest_device.AgentDeviceError: ...
+        """
         self.command(
             "press", *_words(target), count=count, doubleTap=double, settle=settle
         )
 
     def longpress(self, target: Target, *, seconds: float | None = None) -> None:
-        """Tap and hold a target."""
+        """Tap and hold a target.
+
+        Args:
+            target: What to hold.
+            seconds: For how long; agent-device's own duration by default.
+
+        >>> device.longpress('label="Add"', seconds=0.5)  # doctest: +SKIP
+        """
         milliseconds = [] if seconds is None else [str(round(seconds * 1000))]
         self.command("longpress", *_words(target), *milliseconds)
 
     def fill(self, target: Target, text: str, *, settle: bool = False) -> None:
-        """Replace the text of an input; an empty text clears it."""
+        """Replace the text of an input.
+
+        Args:
+            target: The input.
+            text: Its new text; empty to clear it.
+            settle: Wait until the screen no longer changes.
+
+        Raises:
+            AgentDeviceError: The target is not on the screen, or accepts no text.
+
+        >>> device.fill('label="Text"', "buy milk")
+        >>> device.node('label="Text"').value
+        'buy milk'
+        """
         self.command("fill", *_words(target), text, settle=settle)
 
     def type(self, text: str) -> None:
-        """Append text to the focused input."""
+        """Append text to the focused input.
+
+        >>> device.fill('label="Text"', "buy")
+        >>> device.type(" milk")
+        >>> device.node('label="Text"').value
+        'buy milk'
+        """
         self.command("type", text)
 
     def scroll(
@@ -117,19 +200,43 @@ class AgentDevice(Daemon):
         *,
         until: str | None = None,
     ) -> None:
-        """Scroll by a fraction of the screen, to an end, or until a selector is on the screen."""
+        """Scroll the screen.
+
+        Args:
+            direction: Where to; ``top`` and ``bottom`` scroll to the end.
+            amount: A fraction of the screen.
+            until: A selector; scroll until it is on the screen.
+
+        >>> device.scroll("down", 0.5)
+        """
         self.command(
             "scroll", direction, *([] if amount is None else [str(amount)]), until=until
         )
 
     def back(self) -> None:
-        """Go back."""
+        """Go back, as the button or the gesture of the system does.
+
+        >>> device.back()  # doctest: +SKIP
+        """
         self.command("back")
 
     def alert(
         self, action: Literal["get", "accept", "dismiss"] = "get"
     ) -> Mapping[str, Any]:
-        """Return an alert of the platform, accept or dismiss it."""
+        """Read, accept or dismiss an alert.
+
+        Args:
+            action: What to do with the alert.
+
+        Returns:
+            The daemon's data, for ``get`` the alert.
+
+        Raises:
+            AgentDeviceError: No alert is open.
+
+        >>> device.alert("accept")  # doctest: +SKIP
+        {...}
+        """
         return self.command("alert", action, is_read=action == "get")
 
     def wait(
@@ -140,7 +247,21 @@ class AgentDevice(Daemon):
         absent: str | None = None,
         timeout_seconds: float = WAIT_SECONDS,
     ) -> None:
-        """Wait until a selector or text is present, or the selector ``absent`` is not; pass one of the three."""
+        """Wait for something to appear or to disappear. Pass one of the first three arguments.
+
+        Args:
+            selector: Wait until it is on the screen.
+            text: Wait until a node has this text.
+            absent: A selector; wait until it is not on the screen.
+            timeout_seconds: How long to wait.
+
+        Raises:
+            AgentDeviceError: The time is over.
+            TypeError: None of the three was passed, or several.
+
+        >>> device.wait(text="Notes: 0")
+        >>> device.wait(absent='label="Note 7"', timeout_seconds=2)
+        """
         wanted = [
             [word, value]
             for word, value in (("text", text), ("absent", absent))
@@ -160,13 +281,27 @@ class AgentDevice(Daemon):
         )
 
     def get(self, target: Target) -> str:
-        """Return the text of a target."""
+        """Return the text of a target.
+
+        Raises:
+            AgentDeviceError: The target is not on the screen.
+
+        >>> device.get('label="Notes: 0"')
+        'Notes: 0'
+        """
         return str(
             self.command("get", "text", *_words(target), is_read=True).get("text", "")
         )
 
     def node(self, target: Target) -> Node:
-        """Return one node with its attributes."""
+        """Return one node with its attributes.
+
+        Raises:
+            AgentDeviceError: The target is not on the screen.
+
+        >>> device.node('label="Add"').role
+        'button'
+        """
         return Node.from_wire(
             as_mapping(
                 self.command("get", "attrs", *_words(target), is_read=True).get("node")
@@ -174,7 +309,14 @@ class AgentDevice(Daemon):
         )
 
     def find(self, text: str) -> Node:
-        """Return the node whose text, label, value, role or identifier contains a text."""
+        """Return the node whose text, label, value, role or identifier contains a text.
+
+        Raises:
+            AgentDeviceError: There is no such node, or more than one.
+
+        >>> device.find("Add").label
+        'Add'
+        """
         found = self.command("find", text, "get", "attrs", is_read=True)
         node = Node.from_wire(as_mapping(found.get("node")))
         # The reference of a found node is only valid with the number of its snapshot.
@@ -187,7 +329,18 @@ class AgentDevice(Daemon):
     def is_(
         self, predicate: Predicate, selector: str, value: str | None = None
     ) -> bool:
-        """Return whether a predicate holds now; False if nothing matches, so use ``absent`` rather than ``hidden``."""
+        """Return whether a predicate holds now; False if nothing matches, also for ``hidden``: use ``absent``.
+
+        Args:
+            predicate: What to check.
+            selector: The node.
+            value: The expected text, for the predicate ``text``.
+
+        >>> device.is_("visible", 'label="Add"')
+        True
+        >>> device.is_("absent", 'label="Note 7"')
+        True
+        """
         try:
             self.command(
                 "is",
@@ -205,7 +358,18 @@ class AgentDevice(Daemon):
         return True
 
     def screenshot(self, path: Path | None = None, **flags: Any) -> bytes:
-        """Return a screenshot as PNG, and write it to ``path`` if given."""
+        r"""Take a screenshot.
+
+        Args:
+            path: Where to write it, too.
+            **flags: More flags of the daemon's ``screenshot``, spelled as in its API.
+
+        Returns:
+            The picture as PNG.
+
+        >>> device.screenshot()[:4]
+        b'\x89PNG'
+        """
         taken = self.command("screenshot", is_read=True, artifacts=_PICTURE, **flags)
         ((_name, picture),) = self._artifacts(taken)
         if recorder := self._recorder_in_use():
@@ -227,11 +391,30 @@ class AgentDevice(Daemon):
             _logger.info("no picture of the device: %s", error)
 
     def start_recording(self, **flags: Any) -> None:
-        """Start recording the screen."""
+        """Start recording the screen.
+
+        Raises:
+            AgentDeviceError: The device can't be recorded. On a local browser, the recording fails when it ends.
+
+        >>> device.start_recording()  # doctest: +SKIP
+        """
         self.command("record", "start", artifacts={"outPath": "recording.mp4"}, **flags)
 
     def stop_recording(self, directory: Path) -> tuple[Path, ...]:
-        """Stop the recording, write its files into ``directory`` and return them: a long one may have several."""
+        """Stop the recording and write its files, several for a long one.
+
+        Args:
+            directory: An existing directory.
+
+        Returns:
+            The files, in the order in which they were recorded.
+
+        Raises:
+            AgentDeviceError: Nothing is being recorded.
+
+        >>> device.stop_recording(tmp_path)  # doctest: +SKIP
+        (PosixPath('.../1-recording.mp4'),)
+        """
         stopped = self.command("record", "stop", artifacts={"outPath": "recording.mp4"})
         paths: list[Path] = []
         for number, (name, content) in enumerate(self._artifacts(stopped), 1):
@@ -244,7 +427,15 @@ class AgentDevice(Daemon):
         action: Literal["path", "start", "stop", "clear", "mark", "doctor"],
         *words: str,
     ) -> Mapping[str, Any]:
-        """Control the app's log on the daemon's machine."""
+        """Control the app's log on the daemon's machine.
+
+        Args:
+            action: What to do with it.
+            *words: More arguments, such as the text of a mark.
+
+        >>> device.logs("mark", "signed in")  # doctest: +SKIP
+        {...}
+        """
         return self.command(
             "logs", action, *words, is_read=action in {"path", "doctor"}
         )
@@ -252,7 +443,14 @@ class AgentDevice(Daemon):
     def clear_app_state(
         self, app: str | None = None, *, timeout_seconds: float | None = None
     ) -> None:
-        """Clear the stored data of an app, by default of the open one."""
+        """Clear the stored data of an app.
+
+        Args:
+            app: The app's ID; by default the open one.
+            timeout_seconds: The maximum duration of the call; that of the client by default.
+
+        >>> device.clear_app_state("org.example.notes")
+        """
         self.command(
             "settings",
             "clear-app-state",
@@ -261,7 +459,13 @@ class AgentDevice(Daemon):
         )
 
     def close(self, *, timeout_seconds: float | None = None) -> None:
-        """End the session, so that another one can use the device; no error if there is none."""
+        """End the session, so that another one can use the device; no error if there is none.
+
+        Args:
+            timeout_seconds: The maximum duration of the call; that of the client by default.
+
+        >>> device.close()
+        """
         try:
             self.command("close", timeout_seconds=timeout_seconds)
         except AgentDeviceError as error:

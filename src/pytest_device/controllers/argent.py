@@ -35,7 +35,16 @@ _FIND_PAUSE_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool of the server; ``input_schema`` is the JSON schema of its arguments."""
+    """A tool of argent's server.
+
+    Attributes:
+        name: The name for ``Argent.call``.
+        description: What it does, in the server's words.
+        input_schema: The JSON schema of its arguments.
+
+    >>> {tool.name: tool for tool in device.tools()}["gesture-tap"].input_schema["required"]
+    ['udid', 'x', 'y']
+    """
 
     name: str
     description: str
@@ -43,10 +52,18 @@ class Tool:
 
 
 class Argent(Client):
-    """The tool server; errors it reports raise ArgentError with their code, and ``issues`` for wrong arguments.
+    """Drive a device with argent: the value of the fixture ``device_argent``.
 
-    Read-only tools are retried without a response, others never; if none comes, ControllerLostError is raised. Every
-    call is limited by ``timeout_seconds``.
+    argent offers tools, which ``call`` calls by name. Coordinates are fractions of the screen, from 0 to 1.
+
+    A tool that only reads is retried if no response arrives, others never are. A call raises ``ArgentError`` if argent
+    refuses it, and ``ControllerLostError`` if no response of its own arrives.
+
+    >>> device.call("gesture-tap", x=0.5, y=0.9)
+    {...}
+    >>> print(device.describe())
+    Source: ...
+        button "Add" value="Add a note" id="add" [clickable]  (0.039, 0.178, 0.922, 0.048)
     """
 
     controller = "argent tool server"
@@ -64,16 +81,38 @@ class Argent(Client):
         )
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools of the server."""
+        """Return the tools of the server.
+
+        >>> sorted(tool.name for tool in device.tools())[:2]
+        [...]
+        """
         return tuple(self._tools.values())
 
     def call(
         self, tool: str, /, *, timeout_seconds: float | None = None, **arguments: Any
     ) -> Any:
-        """Call a tool with arguments named as in its schema, and return its data.
+        """Call a tool.
 
-        The device can be omitted. Raises ArgentError, before anything is sent, for an unknown tool or invalid
-        arguments.
+        Args:
+            tool: Its name.
+            timeout_seconds: The maximum duration of the call; that of the client by default.
+            **arguments: Its arguments, named as in its schema; ``udid`` can be omitted.
+
+        Returns:
+            The tool's data.
+
+        Raises:
+            ArgentError: There is no such tool, an argument is invalid (both before anything is sent), or argent refused
+                the call.
+
+        >>> device.call("gesture-tap", x=0.5, y=0.9)
+        {...}
+        >>> device.call("gesture-tap", x="left", y=0.9)
+        Traceback (most recent call last):
+        pytest_device.ArgentError: argent gesture-tap: x='left' must be of type number
+        >>> device.call("gesture-tapp")
+        Traceback (most recent call last):
+        pytest_device.ArgentError: argent has no tool 'gesture-tapp', only gesture-tap...
         """
         known = self._tools.get(tool)
         if known is None:
@@ -131,7 +170,11 @@ class Argent(Client):
             _logger.info("no picture of the device: %s", error)
 
     def devices(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the devices that the server reports."""
+        """Return the devices that the server reports.
+
+        >>> len(device.devices())
+        1
+        """
         data = as_mapping(self._called("list-devices", {}, None))
         return tuple(
             as_mapping(one) for one in cast("list[object]", data.get("devices") or ())
@@ -143,7 +186,14 @@ class Argent(Client):
         return id_of(self.device())
 
     def device(self) -> Mapping[str, Any]:
-        """Return the session's device; raise ArgentError if none or more than one is running."""
+        """Return the session's device, as the server reports it.
+
+        Raises:
+            ArgentError: No device is running, or more than one is.
+
+        >>> device.device()["id"]
+        'chromium-cdp-...'
+        """
         running = self._running()
         # The server may not have detected it yet.
         for _attempt in range(_FIND_ATTEMPTS):
@@ -160,7 +210,18 @@ class Argent(Client):
         return running[0]
 
     def screenshot(self, path: Path | None = None, **arguments: Any) -> bytes:
-        """Return a screenshot as PNG, and write it to ``path`` if given."""
+        r"""Take a screenshot.
+
+        Args:
+            path: Where to write it, too.
+            **arguments: More arguments of argent's ``screenshot``.
+
+        Returns:
+            The picture as PNG.
+
+        >>> device.screenshot()[:4]
+        b'\x89PNG'
+        """
         image = as_mapping(
             as_mapping(self.call("screenshot", **arguments)).get("image")
         )
@@ -172,15 +233,31 @@ class Argent(Client):
         return picture
 
     def describe(self) -> str:
-        """Return the elements on the screen as text, one per line."""
+        """Return the elements on the screen as text, one per line.
+
+        >>> [line for line in device.describe().splitlines() if "Add" in line]
+        [...]
+        """
         return str(as_mapping(self.call("describe")).get("description", ""))
 
     def start_recording(self) -> None:
-        """Start recording the screen."""
+        """Start recording the screen.
+
+        Raises:
+            ArgentError: The device can't be recorded, as a local browser.
+
+        >>> device.start_recording()  # doctest: +SKIP
+        """
         self.call("screen-recording-start", trimStatic=False)
 
     def stop_recording(self) -> bytes:
-        """Stop the recording; return the video as MP4."""
+        """Stop the recording and return the video as MP4.
+
+        Raises:
+            ArgentError: Nothing is being recorded.
+
+        >>> video = device.stop_recording()  # doctest: +SKIP
+        """
         video = as_mapping(as_mapping(self.call("screen-recording-stop")).get("video"))
         return self.artifact(str(video.get("id", "")))
 

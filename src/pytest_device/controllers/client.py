@@ -109,7 +109,10 @@ class Client:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close the connection; a session of agent-device stays open."""
+        """Close the connection; a session of agent-device stays open.
+
+        >>> device.disconnect()
+        """
         self._http.close()
 
     def _recorder_in_use(self) -> "DeviceRecorder | None":
@@ -118,7 +121,16 @@ class Client:
         return recorder if recorder is not None and recorder.is_active else None
 
     def artifact(self, artifact_id: str) -> bytes:
-        """Return a file created by a call, by the ID of its artifact; agent-device returns it once."""
+        """Return a file that a call created; agent-device returns it once.
+
+        Args:
+            artifact_id: The ID of the artifact, from the data of the call.
+
+        Raises:
+            ControllerError: There is no such file, or it was returned before.
+
+        >>> content = device.artifact("7f3c")  # doctest: +SKIP
+        """
         reply = self._get(f"/artifacts/{quote(artifact_id, safe='')}")
         if reply.status != OK:
             raise self._no_artifact(as_mapping(self._value_of(reply)), reply.status)

@@ -58,7 +58,11 @@ class Daemon(Client):
         )
 
     def health(self) -> Mapping[str, Any]:
-        """Return the daemon's status: ``version``, ``rpcProtocolVersion``."""
+        """Return the daemon's status: ``version``, ``rpcProtocolVersion``.
+
+        >>> device.health()["rpcProtocolVersion"]
+        2
+        """
         return as_mapping(self._value(self._get("/health")))
 
     def command(
@@ -70,9 +74,24 @@ class Daemon(Client):
         artifacts: Mapping[str, str] | None = None,
         **flags: Any,
     ) -> Mapping[str, Any]:
-        """Send any command and return its data; flags are spelled as in the daemon's API, None and False are omitted.
+        """Send any command of the daemon, for which this class may have no method.
 
-        ``is_read`` allows retries. ``artifacts`` names the files to keep for ``artifact``.
+        Args:
+            name: The command.
+            *positionals: Its arguments.
+            is_read: Whether it changes nothing, so that it can be retried without a response.
+            timeout_seconds: The maximum duration of the call; that of the client by default.
+            artifacts: Files of the daemon to keep for ``artifact``: the argument that names each, and its name.
+            **flags: Its flags, spelled as in the daemon's API; None and False are omitted.
+
+        Returns:
+            The daemon's data.
+
+        Raises:
+            AgentDeviceError: agent-device refused the command.
+
+        >>> device.command("get", "text", 'label="Add"', is_read=True)["text"]
+        'Add'
         """
 
         def send() -> Mapping[str, Any]:
@@ -168,10 +187,24 @@ class Daemon(Client):
         timeout_seconds: float | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> Mapping[str, Any]:
-        """Run agent-device's command line program on this session and return its data.
+        """Run agent-device's command line program on this session.
 
-        ``program`` is its command if it is not on PATH. The token is passed in the environment only. Raises ConfigError
-        if the program is not installed.
+        Args:
+            *args: Its arguments, without ``--json``.
+            program: Its command, if it is not on PATH.
+            timeout_seconds: The maximum duration of the program; that of the client by default.
+            environ: Its environment, to which the session's URL and token are added.
+
+        Returns:
+            The program's data.
+
+        Raises:
+            ConfigError: The program is not installed.
+            AgentDeviceError: It refused the command.
+
+        >>> device.run("get", "text", 'label="Add"', program=["no-such-program"])
+        Traceback (most recent call last):
+        pytest_device.ConfigError: agent-device cannot be run: ...
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         variables, what = (

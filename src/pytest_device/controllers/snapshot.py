@@ -23,7 +23,11 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A node's bounds, in the device's points."""
+    """A node's bounds, in the device's points.
+
+    >>> Rect(16, 163, 380, 44).width
+    380
+    """
 
     x: float
     y: float
@@ -33,7 +37,24 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. ``ref`` is valid until the next action; ``more`` has the daemon's other fields."""
+    """A node of a snapshot.
+
+    Attributes:
+        ref: Its reference, valid until the next action.
+        role: What it is, for example ``button``.
+        label: Its accessible name.
+        value: The text of an input.
+        identifier: Its test ID.
+        enabled: Whether it accepts actions.
+        focused: Whether it has the keyboard's focus.
+        selected: Whether it is selected or checked.
+        depth: Its depth in the tree, from 0.
+        rect: Its bounds, if the device reports them.
+        more: The daemon's other fields.
+
+    >>> print(Node("e2", "button", label="Add", enabled=False))
+    @e2 [button] "Add" disabled
+    """
 
     ref: str
     role: str
@@ -78,7 +99,20 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The nodes on the screen. ``is_truncated``: there were more than the daemon returned."""
+    """The nodes on the screen, in the order of the tree.
+
+    Attributes:
+        nodes: The nodes.
+        is_truncated: Whether there were more than the daemon returned.
+        more: The daemon's other fields.
+
+    >>> snapshot = Snapshot((Node("e1", "textbox", label="Text"), Node("e2", "button", label="Add")))
+    >>> print(snapshot)
+    @e1 [textbox] "Text"
+    @e2 [button] "Add"
+    >>> [node.role for node in snapshot]
+    ['textbox', 'button']
+    """
 
     nodes: tuple[Node, ...]
     is_truncated: bool = False
@@ -112,7 +146,11 @@ class Snapshot:
         return "\n".join(map(str, self.nodes))
 
     def labels(self, role: str | None = None) -> list[str]:
-        """Return the labels of all nodes, or of those with a role."""
+        """Return the labels of all nodes, or of those with a role.
+
+        >>> Snapshot((Node("e1", "textbox", label="Text"), Node("e2", "button", label="Add"))).labels("button")
+        ['Add']
+        """
         return [
             node.label
             for node in self.nodes
@@ -120,7 +158,18 @@ class Snapshot:
         ]
 
     def node(self, label: str, *, role: str | None = None) -> Node:
-        """Return the first node with a label, and a role if given; raise LookupError, which shows all nodes."""
+        """Return the first node with a label, and with a role if given.
+
+        Raises:
+            LookupError: There is none; the message shows all nodes.
+
+        >>> Snapshot((Node("e2", "button", label="Add"),)).node("Add").ref
+        'e2'
+        >>> Snapshot((Node("e2", "button", label="Add"),)).node("Save")
+        Traceback (most recent call last):
+        LookupError: no node with the label 'Save' among
+        @e2 [button] "Add"
+        """
         for node in self.nodes:
             if node.label == label and role in {None, node.role}:
                 return node

@@ -60,14 +60,29 @@ _NEVER_SENT: Final = (
 
 
 class SessionClient(Protocol):
-    """The three calls of the REST interface: a ``DeviceClient``, or a client that goes through a reaper."""
+    """The three calls of the REST interface: the type of the fixture ``device_client``.
+
+    It is a ``DeviceClient``, or a client that sends the same calls through the run's reaper.
+
+    >>> session = client.create(request)
+    >>> client.stop(session.id).status
+    <Status.STOPPED: 'stopped'>
+    """
 
     @property
     def base_url(self) -> str: ...
     def create(
         self, request: SessionRequest, *, timeout_seconds: float | None = None
     ) -> Session:
-        """Create a session; wait for the response for up to ``timeout_seconds``, or as long as the client chooses."""
+        """Create a session. It is billed until it is stopped.
+
+        Args:
+            request: What to create.
+            timeout_seconds: How long to wait for the response; by default as long as the client chooses.
+
+        Raises:
+            ServiceError: The service refused, or its response was lost: see ``leaves_unknown``.
+        """
         ...
 
     def get(self, session_id: UUID | str) -> Session: ...
@@ -78,17 +93,33 @@ class SessionClient(Protocol):
 
 
 class DeviceClient:
-    """Create, get and stop sessions over one kept-alive connection pool.
+    """Create, get and stop sessions, without pytest.
 
-    ``get`` and ``stop`` are safe to repeat. ``get`` is retried after transport errors and temporary refusals, no sooner
-    than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
-    also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
-    only if the request was certainly never sent: a lost response may have created a session, and the interface has no
-    call that lists them. ``now`` returns Unix seconds. ``redactor`` masks the token, and the connection details in
-    responses.
+    Use it in a ``with`` block, which closes its connections. ``lease`` stops the sessions that it creates; without it,
+    stop them yourself.
 
-    Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
+    Args:
+        base_url: The URL of the service, without ``/v2``.
+        token: The access token.
+        vendor: The account's prefix of vendor-specific fields.
+        transport: Replaces the network in tests.
+        sleep: Sleeps for some seconds between retries.
+        reply_seconds: The maximum duration of a call, once it is connected.
+        now: Returns Unix seconds.
+        redactor: Masks the token, and the connection details in responses.
+
+    Raises:
+        ConfigError: The URL or the token is invalid.
+
+    >>> with DeviceClient(service.url, service.token) as client, lease(client, request) as session:
+    ...     session.status
+    <Status.IN_PROGRESS: 'in-progress'>
     """
+
+    # `get` and `stop` are safe to repeat, so they are retried: `get` after transport errors and temporary refusals, no
+    # sooner than `Retry-After` says, but a long `Retry-After` is left to the caller; `stop` until the end is confirmed,
+    # also by a lookup. `create` is retried only if the request was certainly never sent: a lost response may have
+    # created a session, and the interface has no call that lists them.
 
     def __init__(
         self,
@@ -146,15 +177,32 @@ class DeviceClient:
         self.close()
 
     def close(self) -> None:
+        """Close the connections; sessions stay as they are."""
         self._http.close()
 
     def create(
         self, request: SessionRequest, *, timeout_seconds: float | None = None
     ) -> Session:
-        """Create a session; it is billed until it is stopped.
+        """Create a session ("POST create"). It is billed until it is stopped.
 
-        Waits for the response for ``timeout_seconds``, if that is longer than for other calls: once nobody waits for
-        it, nobody can stop the session.
+        Args:
+            request: What to create.
+            timeout_seconds: How long to wait for the response, if that is longer than for other calls: once nobody waits
+                for it, nobody can stop the session.
+
+        Returns:
+            The session, whose status is ``new``.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the service.
+            NoCapacityError: Nothing was created, and the same call may succeed later.
+            ServiceError: The call failed in another way; ``leaves_unknown`` returns whether a session may exist.
+
+        >>> session = client.create(request)
+        >>> session.status
+        <Status.NEW: 'new'>
+        >>> client.stop(session.id).status
+        <Status.STOPPED: 'stopped'>
         """
         seconds = max(self._reply_seconds, timeout_seconds or 0.0)
         body = request.to_wire(self._vendor)
@@ -163,11 +211,31 @@ class DeviceClient:
         )
 
     def get(self, session_id: UUID | str) -> Session:
-        """Return the session with its current status and, while it is in progress, its connection details."""
+        """Return a session ("GET"), with its connection details while it is in progress.
+
+        Raises:
+            NotFoundError: The service doesn't know the session.
+            ServiceError: The call failed in another way.
+
+        >>> client.get("00000000-0000-4000-8000-00000000dead")
+        Traceback (most recent call last):
+        pytest_device.NotFoundError: ...
+        """
         return self._call("get", "GET", _path(session_id), _is_soon)
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session; one that is already stopped or errored is returned unchanged."""
+        """Stop a session ("POST stop"); one that is stopped or errored already is returned unchanged.
+
+        Returns:
+            The session, as the service confirmed it.
+
+        Raises:
+            ServiceError: The stop is not confirmed: the session may still be running.
+
+        >>> session = client.create(request)
+        >>> client.stop(session.id).status
+        <Status.STOPPED: 'stopped'>
+        """
         answer = self._stopped(session_id)
         for attempts in range(1, retry_policy.ATTEMPTS):
             if _has_ended(answer, session_id):
@@ -190,7 +258,13 @@ class DeviceClient:
         return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the response was lost: not if the request was never sent or was refused."""
+        """Return whether a create call that failed with an error may have left a session whose ID is unknown.
+
+        It has not if the request was never sent, or was refused.
+
+        >>> client.leaves_unknown(TransportError("refused", sent=False))
+        False
+        """
         match error:
             case TransportError():
                 return error.sent

@@ -33,10 +33,30 @@ def lease(
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are available, and stop it however the block ends.
 
-    ``problem_of`` returns the problem with its controller while that is unreachable.
+    A stop that fails after another error becomes a note on that error.
 
-    Raises a ServiceError if it cannot be created, a SessionError if it does not become ready, StopFailedError if it may
-    still be running at the end. A stop that fails after another error becomes a note on that error.
+    Args:
+        client: A client of the service.
+        request: What to create.
+        policy: How long to wait, and how often to poll.
+        clock: Returns seconds that never go back.
+        sleep: Sleeps for some seconds.
+        reporter: Receives the session's events.
+        problem_of: Returns the problem with the session's controller while that is unreachable.
+
+    Returns:
+        The session in progress, for the block.
+
+    Raises:
+        ServiceError: The session can't be created.
+        SessionError: The session doesn't become ready.
+        StopFailedError: The session may still be running at the end.
+
+    >>> with lease(client, request) as session:
+    ...     session.remote_config
+    AppiumConfig()
+    >>> client.get(session.id).status
+    <Status.STOPPED: 'stopped'>
     """
     config = SessionConfig(client, clock, Relay(reporter), problem_of)
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)

@@ -65,16 +65,22 @@ _SOON_SECONDS: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How long to wait for a session, and how often to poll it.
+    """How long to wait for a session, and how often to poll it: the value of the fixture ``device_wait_policy``.
 
-    The timeout is generous because a service may hold a session in ``new`` while others run, and no state separates
-    queueing from booting. The interval is the one that the document recommends. The controller of an in-progress
-    session may not be reachable yet: it is checked for ``controller_timeout_seconds``. Half a minute leaves room for a
-    slow tunnel.
+    Attributes:
+        timeout_seconds: The maximum wait for a session. It is generous, because a service may hold a session in ``new``
+            while others run, and no state separates queueing from booting.
+        poll_interval_seconds: The pause between polls; the document recommends five seconds.
+        controller_timeout_seconds: How long the controller of a session in progress may be unreachable. Half a minute
+            leaves room for a slow tunnel.
+        learned: Whether pauses follow ``past_boots``.
+        past_boots: The boot times of equal devices in seconds, newest last.
+        jitter: The share by which each pause varies, so that clients don't poll at the same moment: a tenth separates
+            those that began together within a few polls, and adds at most half a second.
+        random: Returns numbers from 0 to 1.
 
-    Each delay varies by ``jitter``, a share of it, so that clients do not poll at the same moment: a tenth separates
-    those that began together within a few polls, and adds at most half a second; ``random`` returns numbers from 0 to
-    1. If ``learned`` is set, delays follow ``past_boots``: the boot times of equal devices in seconds, newest last.
+    >>> WaitPolicy(timeout_seconds=300).poll_interval_seconds
+    5.0
     """
 
     timeout_seconds: float = 900.0
@@ -88,14 +94,22 @@ class WaitPolicy:
     )
 
     def delay(self, booting_seconds: float) -> float:
-        """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``."""
+        """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``.
+
+        >>> WaitPolicy(jitter=0).delay(booting_seconds=20)
+        5.0
+        """
         past = tuple(self.past_boots) if self.learned else ()
         return schedule_of(past, self.poll_interval_seconds)(
             booting_seconds
         ) * self.spread(self.jitter)
 
     def spread(self, share: float) -> float:
-        """Return a factor that averages 1 and varies by up to ``share``."""
+        """Return a factor that averages 1 and varies by up to ``share``.
+
+        >>> WaitPolicy(random=lambda: 1.0).spread(0.1)
+        1.1
+        """
         return 1 + share * (2 * self.random() - 1)
 
 

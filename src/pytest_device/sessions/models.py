@@ -116,11 +116,35 @@ _PageUrl = Annotated[
 
 
 class Session(BaseModel, frozen=True):
-    """A device session as reported by the service ("Resources and their fields").
+    """A device session as reported by the service ("Resources and their fields"): the value of ``device_session``.
 
-    ``type``, ``platform`` and ``status`` stay plain strings if the document does not list the value; unknown fields are
-    kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. Invalid fields become None,
-    except ``id`` and ``status``, without which a session cannot be used.
+    Its fields are those of the document, in snake case. Invalid ones are None, except ``id`` and ``status``, without which
+    a session can't be used. ``type``, ``platform`` and ``status`` stay plain strings if the document doesn't list the
+    value. Unknown fields are kept in ``model_extra``.
+
+    Attributes:
+        id: The session's ID.
+        app_id: The project's ID.
+        url: The session's page on the service's site; not the live preview.
+        job_run_id: The job run behind the session.
+        name: Its name.
+        type: Its type, which is its controller.
+        package_version: The version of the controller's package.
+        build_id: The build that was installed.
+        application_archive_url: The archive that was installed.
+        platform: The operating system of its device.
+        status: Its status.
+        remote_config: The connection details, of the class for its type; only while it is in progress.
+        max_duration_minutes: Its maximum duration.
+        max_idle_time_minutes: Its idle limit.
+        started_at: When it was ready.
+        finished_at: When it was stopped.
+        created_at: When it was created.
+        updated_at: When it last changed.
+
+    >>> with lease(client, request) as session:
+    ...     session.platform, session.type, session.status
+    (<Platform.IOS: 'ios'>, <SessionType.APPIUM: 'appium'>, <Status.IN_PROGRESS: 'in-progress'>)
     """
 
     model_config = WIRE

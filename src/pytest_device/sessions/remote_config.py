@@ -25,7 +25,14 @@ WIRE: Final = ConfigDict(
 
 
 class RemoteConfig(BaseModel, frozen=True):
-    """Connection details of a session in progress. The repr shows no values: each one gives access to the device."""
+    """Connection details of a session in progress. The repr shows no values: each one gives access to the device.
+
+    Attributes:
+        web_preview_url: The live preview for a desktop browser, if the service has one.
+
+    >>> RemoteConfig(webPreviewUrl="https://preview.example/1")
+    RemoteConfig()
+    """
 
     model_config = WIRE
 
@@ -71,28 +78,60 @@ def _secrets_of_url(url: str) -> Iterator[str]:
 
 
 class AgentDeviceConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``agent-device`` session."""
+    """Connection details of an ``agent-device`` session.
+
+    Attributes:
+        agent_device_remote_session_url: The URL of the daemon, a secret.
+        agent_device_remote_session_token: The daemon's token.
+
+    >>> config = AgentDeviceConfig(
+    ...     agentDeviceRemoteSessionUrl="https://daemon.example", agentDeviceRemoteSessionToken="secret"
+    ... )
+    >>> config.agent_device_remote_session_token
+    SecretStr('**********')
+    """
 
     agent_device_remote_session_url: str
     agent_device_remote_session_token: SecretStr
 
 
 class ArgentConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``argent`` session."""
+    """Connection details of an ``argent`` session.
+
+    Attributes:
+        tools_url: The URL of the tool server, a secret.
+        tools_auth_token: The server's token, None if it needs none.
+
+    >>> ArgentConfig(toolsUrl="https://tools.example").tools_auth_token is None
+    True
+    """
 
     tools_url: str
     tools_auth_token: SecretStr | None = None
 
 
 class AppiumConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``appium`` session. The document does not show the contents of ``capabilities``."""
+    """Connection details of an ``appium`` session.
+
+    Attributes:
+        appium_url: The URL of the Appium server, a secret.
+        capabilities: The capabilities for new drivers. The document doesn't show their contents.
+
+    >>> config = AppiumConfig(appiumUrl="https://appium.example", capabilities={"platformName": "iOS"})
+    >>> config.capabilities["platformName"]
+    'iOS'
+    """
 
     appium_url: str
     capabilities: dict[str, Any]
 
 
 class WebPreviewConfig(RemoteConfig, frozen=True):
-    """Connection details of a ``web-preview-only`` session."""
+    """Connection details of a ``web-preview-only`` session.
+
+    >>> WebPreviewConfig(webPreviewUrl="https://preview.example/1").web_preview_url
+    'https://preview.example/1'
+    """
 
     web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # optional in the base class, required here
 

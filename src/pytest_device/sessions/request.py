@@ -103,8 +103,11 @@ _ArchiveUrl = Annotated[
 class SessionRequest(BaseModel, frozen=True):
     """The body of a create request; valid by construction ("POST create", rules and limits).
 
-    Minutes are whole minutes. Fields that are None are omitted, so that the service decides. The constructor raises
-    pydantic's ValidationError; ``from_arguments`` takes untyped arguments and describes all mistakes.
+    Minutes are whole minutes. Fields that are None are omitted, so that the service decides. Use ``from_arguments``, which
+    describes all mistakes; the constructor raises pydantic's ValidationError.
+
+    >>> SessionRequest.from_arguments(app_id=app_id, platform="ios", type="appium").type
+    <SessionType.APPIUM: 'appium'>
     """
 
     model_config = ConfigDict(
@@ -134,10 +137,15 @@ class SessionRequest(BaseModel, frozen=True):
 
     @classmethod
     def from_arguments(cls, **arguments: Any) -> Self:
-        """Build a request from snake_case arguments.
+        """Build a request from the arguments of the marker, without those that concern sharing.
 
-        Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the rule, so
-        that no request is sent that is known to fail.
+        Raises:
+            ConfigError: With one problem for every broken rule, each naming the argument, its value and the rule, so that
+                no request is sent that is known to fail.
+
+        >>> SessionRequest.from_arguments(app_id=app_id, platform="ios", max_duration_minutes=200)
+        Traceback (most recent call last):
+        pytest_device.ConfigError: max_duration_minutes=200 must be a whole number of minutes from 0 to 115, or 'account'
         """
         arguments = _without_omitted(in_minutes(arguments))
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
@@ -334,7 +342,10 @@ class DeviceRequirement:
 
 
 class DeviceArguments(TypedDict, total=False):
-    """The keyword arguments of the marker, of ``device_lease`` and of ``device_request_defaults``."""
+    """The keyword arguments of the marker, of ``device_lease`` and of ``device_request_defaults``.
+
+    >>> tablet: DeviceArguments = {"platform": "ios", "device_identifier": "iPad Air", "max_duration_minutes": 20}
+    """
 
     app_id: UUID | str
     platform: Platform | Literal["android", "ios"]
@@ -358,10 +369,20 @@ class DeviceArguments(TypedDict, total=False):
 
 
 class DeviceLease(Protocol):
-    """The type of the fixture ``device_lease``."""
+    """The type of the fixture ``device_lease``.
+
+    >>> def upgraded(device_lease: DeviceLease, build_id: str) -> None:
+    ...     with device_lease(platform="android", build_id=build_id) as session:
+    ...         print(session.url)
+    """
 
     def __call__(
         self, **arguments: Unpack[DeviceArguments]
     ) -> AbstractContextManager[Session]:
-        """Return a context manager that provides a session in progress for its block."""
+        """Return a context manager that provides a session in progress for its block, and stops it at its end.
+
+        Raises:
+            ConfigError: An argument is invalid; nothing was sent.
+            DeviceError: The block gets no session.
+        """
         ...

@@ -31,10 +31,15 @@ _logger = logging.getLogger("pytest_device")
 
 @dataclass(frozen=True, slots=True)
 class DriverPolicy:
-    """How a driver connects to its Appium server.
+    """How a driver connects to its Appium server: the value of the fixture ``device_driver_policy``.
 
-    ``timeout_seconds`` limits each command, including the start, which installs the app. With ``direct_connection``,
-    all commands after the start are sent to the host that the server returns, if it returns one.
+    Attributes:
+        timeout_seconds: The maximum duration of each command, including the start, which installs the app.
+        direct_connection: Whether all commands after the start are sent to the host that the server returns, if it returns
+            one.
+
+    >>> DriverPolicy(timeout_seconds=60).direct_connection
+    True
     """
 
     timeout_seconds: float = COMMAND_SECONDS

@@ -1,0 +1,105 @@
+"""The reference has every public name, and its examples run; those of controllers in ``controllers/test_examples``."""
+
+import doctest
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pytest_device
+from pytest_device import DeviceClient, SessionRequest
+from pytest_device.controllers.snapshot import Rect
+from pytest_device.testing import FaultyService, faulty_service
+from pytest_device.verdict import Verdict
+from tests.docs_pages import DOCS
+
+PUBLIC = sorted(pytest_device._MODULE_OF)  # noqa: SLF001  # what `from pytest_device import` finds
+CONTROLLERS = {"AgentDevice", "Argent", "Tool"}
+"""Their examples need a device."""
+PAGES = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+
+
+def examples_of(name: str) -> Iterator[doctest.DocTest]:
+    """Yield the examples of a name and of its members."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for example in finder.find(getattr(pytest_device, name), name):
+        if example.examples:
+            yield example
+
+
+EXAMPLES = [
+    pytest.param(example, id=example.name)
+    for name in PUBLIC
+    if name not in CONTROLLERS
+    for example in examples_of(name)
+]
+
+
+@pytest.fixture(scope="module")
+def service() -> Generator[FaultyService]:
+    with faulty_service() as service:
+        yield service
+
+
+@pytest.fixture
+def names(service: FaultyService) -> Generator[dict[str, Any]]:
+    """What the examples use without an import."""
+    service.reset()
+    request = SessionRequest.from_arguments(
+        app_id=service.app_id, platform="ios", type="appium"
+    )
+    with DeviceClient(service.url, service.token) as client:
+        yield {
+            **{name: getattr(pytest_device, name) for name in PUBLIC},
+            "Path": Path,
+            "Rect": Rect,
+            "Verdict": Verdict,
+            "service": service,
+            "client": client,
+            "request": request,
+            "app_id": service.app_id,
+        }
+    assert set(service.statuses()) <= {"stopped", "new"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_of_a_name_runs(
+    example: doctest.DocTest, names: dict[str, Any]
+) -> None:
+    example.globs.update(names)
+
+    doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(example)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"^\.\. auto\w+:: {name}\b", PAGES, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in PUBLIC if not name.endswith("Error")],
+)
+def test_a_public_name_has_an_example(name: str) -> None:
+    assert list(examples_of(name))
+
+
+@pytest.mark.parametrize("name", sorted(CONTROLLERS - {"Tool"}))
+def test_every_method_of_a_controller_has_an_example(name: str) -> None:
+    kind = getattr(pytest_device, name)
+    methods = {
+        member
+        for member in dir(kind)
+        if member[0] != "_" and callable(getattr(kind, member))
+    }
+
+    shown = {
+        example.name.rpartition(".")[2]
+        for base in kind.__mro__
+        for example in doctest.DocTestFinder().find(base, base.__name__)
+        if example.examples
+    }
+
+    assert methods - shown == set()
