@@ -7,6 +7,7 @@ import pytest
 
 from pytest_device import nodejs
 from pytest_device.errors import ConfigError
+from pytest_device.platforms.places import places_on
 
 if TYPE_CHECKING:
     from pytest_device.service.programs.toolchain import Node
@@ -43,8 +44,9 @@ def test_installed_programs_are_in_the_systems_cache_newest_first(
     platform: str, cache: str, tmp_path: Path
 ) -> None:
     old, new = installed_in(tmp_path / cache, OLD, NEW)
+    environ = {"HOME": str(tmp_path)}
 
-    assert [*nodejs.installed({"HOME": str(tmp_path)}, platform)] == [new, old]
+    assert [*nodejs.installed(environ, places_on(platform))] == [new, old]
 
 
 def test_an_installation_in_progress_is_no_candidate(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_without_a_home_directory_no_cache_is_searched(
     installed_in(tmp_path / ".cache/pytest-device", NEW)
     monkeypatch.chdir(tmp_path)
 
-    assert [*nodejs.installed({}, "linux")] == []
+    assert [*nodejs.installed({})] == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from pytest_device import same_user
 from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.notifications.endpoint import PushEndpoint
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.apps.site import serving
 from pytest_device.sharing import ServiceHost
 from pytest_device.spec import SESSIONS_PATH
@@ -245,10 +246,10 @@ def lookup(
         monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     else:
         monkeypatch.setattr(Path, "read_bytes", no_file)
-    same_user.user_finder.cache_clear()
+    same_user.shows_users.cache_clear()
     yield
     monkeypatch.undo()
-    same_user.user_finder.cache_clear()
+    same_user.shows_users.cache_clear()
 
 
 def no_file(path: Path) -> bytes:
@@ -281,10 +282,10 @@ def test_the_user_of_a_connection_is_found(host: str, way: str) -> None:
         with accepted:
             with client:
                 assert same_user.shows_users()
-                assert same_user.user_of(peer, here) == os.geteuid()
+                assert SYSTEM.connection_user(peer, here) == os.geteuid()
                 assert same_user.is_permitted(peer, here)
 
-            assert same_user.user_of(peer, here) is None
+            assert SYSTEM.connection_user(peer, here) is None
             assert not same_user.is_permitted(peer, here)
             assert not same_user.is_permitted(None, here)
 
@@ -298,21 +299,17 @@ def test_a_socket_that_listens_on_the_clients_port_is_not_taken_for_its_connecti
     None
 ):
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert same_user.user_of(listener.getsockname(), ("127.0.0.1", 1)) is None
+        assert SYSTEM.connection_user(listener.getsockname(), ("127.0.0.1", 1)) is None
 
 
-@pytest.mark.parametrize("system", ["without lists", "without user IDs"])
 def test_a_system_that_shows_no_users_permits_everyone(
-    monkeypatch: pytest.MonkeyPatch, system: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if system == "without lists":  # macOS, some sandboxes
-        monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
-        monkeypatch.setattr(Path, "read_bytes", no_file)
-    else:  # Windows
-        monkeypatch.delattr(os, "geteuid")
-    same_user.user_finder.cache_clear()
+    monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+    monkeypatch.setattr(Path, "read_bytes", no_file)
+    same_user.shows_users.cache_clear()
     try:
         assert not same_user.shows_users()
         assert same_user.is_permitted(("127.0.0.1", 1), ("127.0.0.1", 2))
     finally:
-        same_user.user_finder.cache_clear()
+        same_user.shows_users.cache_clear()

@@ -18,14 +18,16 @@ from urllib.parse import urljoin
 from urllib.request import ProxyHandler, build_opener
 
 from pytest_device.errors import ConfigError
-from pytest_device.programs import for_installers, wait_for_exit
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
+from pytest_device.programs import for_installers
 
 END_SECONDS: Final = 20.0
 """Maximum seconds for a stopping service to stop its sessions' programs."""
 ASK_SECONDS: Final = 10.0
 """Maximum seconds for asking the system whether it permits namespaces."""
 LOG_LINES: Final = 30
-_ISOLATED: Final = Path(__file__).parent / "service/programs/isolated.py"
+_ISOLATED: Final = "pytest_device.service.programs.isolated"
 _NEEDED: Final = ("starlette", "uvicorn", "psutil")
 _PAGE_SECONDS: Final = 5.0
 """Maximum seconds for one page of the service."""
@@ -64,7 +66,9 @@ class LocalService:
             text=True,
             encoding="utf-8",
             env=for_installers(os.environ),
-            start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
+            # Leave Ctrl-C in the terminal to this run, which stops the sessions first.
+            start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
         )
         try:
             meanwhile()
@@ -109,7 +113,7 @@ class LocalService:
         with suppress(BrokenPipeError):  # it has already exited
             stdin.close()  # makes the service stop its sessions and exit
         try:
-            wait_for_exit(self._process, END_SECONDS)
+            SYSTEM.wait_for_exit(self._process, END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -152,9 +156,11 @@ class LocalService:
 
 def why_not_isolated() -> str:
     """Return why this system refuses network namespaces to the programs of sessions, "" if it does not."""
+    if reason := SYSTEM.why_no_namespaces():
+        return reason
     try:
         asked = subprocess.run(  # noqa: S603  # a script of this package
-            [sys.executable, "-I", "-S", _ISOLATED],
+            bare_python(_ISOLATED),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

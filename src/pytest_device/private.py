@@ -1,14 +1,9 @@
 """Rejects directories that other users own or can write to."""
 
-import os
-import stat
 from pathlib import Path
-from typing import Final
 
 from pytest_device.errors import ConfigError
-
-_ROOT: Final = 0
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+from pytest_device.platforms import SYSTEM
 
 
 def check_private(
@@ -22,23 +17,18 @@ def check_private(
 
     Its contents decide which sessions are stopped, which files are written and which programs are started. ``what``
     names it in the message, ``variable`` is the one that selects it. A missing directory is fine, and so is any
-    directory on Windows, where modes do not exist.
+    directory on Windows, where access control lists are not examined.
     """
-    if os.name == "nt":
-        return
     try:
-        found = directory.stat()
+        intrusion = SYSTEM.intrusion(directory, may_be_of_root=may_be_of_root)
     except OSError:  # reported by the code that uses it
         return
+    if intrusion is None:
+        return
     choose = f"set {variable} to" if variable else "choose"
-    trusted = {os.geteuid(), _ROOT} if may_be_of_root else {os.geteuid()}
-    if found.st_uid not in trusted:
-        raise ConfigError(
-            f"{what} {directory} belongs to another user (ID {found.st_uid}): {choose} a directory of your own"
-        )
-    if found.st_mode & _OTHERS_WRITE:
-        mode = stat.S_IMODE(found.st_mode)
-        raise ConfigError(
-            f"{what} {directory} can be written to by other users (mode {mode:o}): "
-            f"run `chmod go-w {directory}`, or {choose} another directory"
-        )
+    fix = (
+        f"{intrusion.fix}, or {choose} another directory"
+        if intrusion.fix
+        else f"{choose} a directory of your own"
+    )
+    raise ConfigError(f"{what} {directory} {intrusion.problem}: {fix}")

@@ -1,12 +1,10 @@
 """What programs need that this package starts: environment variables, and a directory to install them in."""
 
-import os
-import select
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from pytest_device.platforms import SYSTEM
 
 _NAMES: Final = frozenset(
     (
@@ -95,47 +93,6 @@ def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
     return {**passed_on(environ), **settings}
 
 
-def cache_directory(
-    environ: Mapping[str, str], home: Path, platform: str = sys.platform
-) -> Path:
+def cache_directory(environ: Mapping[str, str], home: Path) -> Path:
     """Return the directory of the programs that this package installs for a user."""
-    if chosen := environ.get("XDG_CACHE_HOME"):
-        return Path(chosen, "pytest-device")
-    match platform:
-        case "darwin":
-            return home / "Library/Caches/pytest-device"
-        case "win32":
-            return Path(
-                environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device"
-            )
-        case _:
-            return home / ".cache/pytest-device"
-
-
-def wait_for_exit(process: "subprocess.Popen[Any]", seconds: float) -> None:
-    """Wait until a child process exits; raises subprocess.TimeoutExpired.
-
-    ``Popen.wait`` with a timeout polls, up to 50 ms apart: a file descriptor of the process reports the exit at once,
-    where the system has these.
-    """
-    descriptor = _descriptor_of(process.pid)
-    if descriptor is None:
-        process.wait(seconds)
-        return
-    try:
-        exits = select.poll()
-        exits.register(descriptor, select.POLLIN)
-        has_exited = bool(exits.poll(seconds * 1000))
-    finally:
-        os.close(descriptor)
-    process.wait(None if has_exited else 0)
-
-
-def _descriptor_of(process_id: int) -> int | None:
-    """Return a file descriptor that is readable when a child has exited; None if the system has none."""
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(process_id)
-    except OSError:  # an old kernel, a sandbox, or a child that was waited for
-        return None
+    return SYSTEM.places.cache(environ, home)

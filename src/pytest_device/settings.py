@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
+from pytest_device.platforms import SYSTEM
 from pytest_device.redact import shown
 from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES, IDLE_MIN_MINUTES
 
@@ -265,12 +266,8 @@ def checked_token(token: str) -> str:
 
 def default_state_dir(environ: Mapping[str, str]) -> Path | None:
     """Return the directory for this user's state, None for a user without a home directory."""
-    # The latter on Windows.
-    base = environ.get("XDG_STATE_HOME") or environ.get("LOCALAPPDATA")
     try:
-        return (
-            Path(base) if base else Path.home() / ".local" / "state"
-        ) / "pytest-device"
+        return SYSTEM.places.state(environ, Path("~")).expanduser()
     except RuntimeError:
         return None
 

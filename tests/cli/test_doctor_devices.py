@@ -182,8 +182,8 @@ def test_the_command_reports_the_devices(tmp_path: Path) -> None:
 
 def test_as_root_the_missing_sandbox_is_reported_with_the_fix() -> None:
     root, other = (
-        [one for one in check_exposure(user, "") if one.name == "sandbox"]
-        for user in (0, 1000)
+        [one for one in check_exposure("", is_root=is_root) if one.name == "sandbox"]
+        for is_root in (True, False)
     )
 
     assert [(one.status, one.fix.partition(":")[0]) for one in root] == [
@@ -194,14 +194,14 @@ def test_as_root_the_missing_sandbox_is_reported_with_the_fix() -> None:
 
 
 def test_a_system_that_refuses_namespaces_is_reported_with_its_reason() -> None:
-    (refused,) = check_exposure(1000, "Operation not permitted")
+    (refused,) = check_exposure("Operation not permitted")
 
     assert (refused.name, refused.status) == ("ports", "warn")
     assert refused.text.endswith("no network namespace (Operation not permitted)")
-    assert [one.status for one in check_exposure(1000, "")] == ["ok"]
+    assert [one.status for one in check_exposure("")] == ["ok"]
     assert [
         one.status
-        for one in check_exposure(1000, "Operation not permitted", is_required=True)
+        for one in check_exposure("Operation not permitted", is_required=True)
     ] == ["fail"]
 
 

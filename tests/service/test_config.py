@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.programs import cache_directory
+from pytest_device.platforms.places import places_on
 from pytest_device.service.accounts import Role
 from pytest_device.service.config import ServiceConfig, parse
 from pytest_device.spec import SessionType
@@ -138,4 +138,6 @@ def test_the_account_is_as_configured() -> None:
 def test_the_cache_is_in_the_systems_cache_directory(
     environ: dict[str, str], platform: str, directory: str
 ) -> None:
-    assert cache_directory(environ, Path("/home/me"), platform) == Path(directory)
+    places = places_on(platform)
+
+    assert places.cache(environ, Path("/home/me")) == Path(directory)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.service.devices import browsers
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.programs import isolated, isolation
@@ -17,7 +19,8 @@ from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.program import workspace
 
 pytestmark = pytest.mark.skipif(
-    isolated.refusal() != "", reason=f"no network namespace here: {isolated.refusal()}"
+    SYSTEM.namespace_refusal() != "",
+    reason=f"no network namespace here: {SYSTEM.namespace_refusal()}",
 )
 
 LISTEN = """
@@ -101,10 +104,8 @@ def test_without_namespaces_the_reason_is_reported_and_the_program_runs_unless_o
         done = subprocess.run(
             [
                 *(sys.executable, "-c", REFUSING, str(os.geteuid())),
+                *bare_python(isolated.MODULE)[1:],
                 *(
-                    "-I",
-                    "-S",
-                    isolated.__file__,
                     str(far.fileno()),
                     *options,
                     "9222",

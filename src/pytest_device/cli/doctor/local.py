@@ -1,7 +1,6 @@
 """Checks the requirements of the local service: packages, Node.js, controllers, devices."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +10,7 @@ from pytest_device import nodejs, same_user
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.programs import cache_directory, for_installers
 from pytest_device.settings import Settings
 
@@ -44,8 +44,8 @@ def _findings(
     settings: Settings,
     version_of: Callable[[str], str],
 ) -> Iterator[Finding]:
-    if os.name != "posix":
-        yield fail(_NAME, "supported on Linux and macOS only", "run it inside WSL")
+    if not SYSTEM.has_local_service:
+        yield fail(_NAME, SYSTEM.support.limits, "set DEVICE_URL")
         return
     packages = list(check_packages("local", version_of=version_of))
     if missing := [one for one in packages if one.status is not Status.OK]:
@@ -60,7 +60,6 @@ def _programs(
     environ: Mapping[str, str], home: Path, settings: Settings
 ) -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
-    from pytest_device.service.programs import isolated
     from pytest_device.service.programs.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 
     cache_dir = cache_directory(environ, home)
@@ -73,7 +72,9 @@ def _programs(
         is_shown=same_user.shows_users(), unknown=same_user.unknown_ways()
     )
     yield from check_exposure(
-        os.geteuid(), isolated.refusal(), is_required=settings.local_require_isolation
+        SYSTEM.namespace_refusal(),
+        is_root=SYSTEM.is_root(),
+        is_required=settings.local_require_isolation,
     )
 
 
@@ -100,7 +101,7 @@ def check_users(*, is_shown: bool, unknown: Sequence[str]) -> Finding:
 
 
 def check_exposure(
-    user: int, refused: str, *, is_required: bool = False
+    refused: str, *, is_root: bool = False, is_required: bool = False
 ) -> Iterator[Finding]:
     """Yield findings on what a web page or another user could reach.
 
@@ -108,7 +109,7 @@ def check_exposure(
     """
     from pytest_device.service.programs.isolation import OPEN
 
-    if user == 0:
+    if is_root:
         text = "Chromium runs with --no-sandbox as root: a page that takes over the browser takes over the machine"
         yield warn(
             "sandbox",

@@ -10,26 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ControllerError
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.processes import finish_despite_cancellation
 from pytest_device.service.programs.program import EndedError, Program, short_directory
-
-PROGRAMS: Final = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-)
-BUNDLES: Final = (
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
-"""Paths on macOS, for browsers that are not on PATH."""
-CHROMEDRIVER: Final = "chromedriver"
 
 BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
@@ -39,8 +26,6 @@ _GRACE_SECONDS: Final = 3.0
 _NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
 """Output that does not explain a failure: blank lines, the browser's URL, complaints about a missing desktop."""
 
-_ON_PIPE: Final = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 0</dev/null 1>&2', "sh")
-"""The browser reads commands from descriptor 3 and answers on 4: it opens no port, which any user could connect to."""
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would keep running in the background
     "DialMediaRouteProvider",
@@ -102,15 +87,22 @@ _FLAGS: Final = (
 
 def find_chromium(environ: Mapping[str, str]) -> Path | None:
     """Return this machine's browser, None if there is none."""
-    on_path = (shutil.which(name, path=environ.get("PATH", "")) for name in PROGRAMS)
-    in_place = (bundle for bundle in BUNDLES if os.access(bundle, os.X_OK))
+    places = SYSTEM.places
+    path = environ.get("PATH", "")
+    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or "/")
+    on_path = (shutil.which(name, path=path) for name in places.browser_names)
+    in_place = (
+        program
+        for program in places.browsers(environ, home)
+        if os.access(program, os.X_OK)
+    )
     found = next((program for program in (*on_path, *in_place) if program), None)
     return Path(found) if found else None
 
 
 def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
     """Return the chromedriver for Appium, None if it is missing."""
-    found = shutil.which(CHROMEDRIVER, path=environ.get("PATH", ""))
+    found = shutil.which(SYSTEM.places.chromedriver, path=environ.get("PATH", ""))
     return Path(found) if found else None
 
 
@@ -148,7 +140,7 @@ async def browsing(
     for needed in (profile, directory / "home"):
         needed.mkdir(parents=True, exist_ok=True)
     with short_directory(guard) as temporary:
-        own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
+        own = SYSTEM.home_variables(directory / "home", temporary)
         command = _command(executable, profile, size)
 
         async def start() -> Browser:
@@ -174,10 +166,9 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
 def _command(
     program: Path, profile: Path, size: tuple[int, int]
 ) -> Sequence[str | Path]:
-    as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
+    as_root = ("--no-sandbox",) if SYSTEM.is_root() else ()
     window = f"--window-size={size[0]},{size[1]}"
     return [
-        *_ON_PIPE,
         program,
         *_FLAGS,
         *as_root,
@@ -193,11 +184,14 @@ async def _started(
     environ: Mapping[str, str],
     guard: Guard,
 ) -> Program:
-    executable = Path(command[len(_ON_PIPE)])
+    executable = Path(command[0])
     try:
         executable.stat()  # noqa: ASYNC240  # fails early; the shell would only report an exit status
         process = await guard.start(
-            command, directory=directory, environ=environ, piped=True
+            SYSTEM.browser_command(command),
+            directory=directory,
+            environ=environ,
+            piped=True,
         )
     except OSError as error:
         raise ControllerError(

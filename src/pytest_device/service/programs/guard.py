@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from pytest_device.programs import wait_for_exit
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.processes import (
     GRACE_SECONDS,
@@ -104,7 +104,7 @@ class Guard:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     _input(process).close()
-    wait_for_exit(process, 2 * (GRACE_SECONDS + KILL_SECONDS))
+    SYSTEM.wait_for_exit(process, 2 * (GRACE_SECONDS + KILL_SECONDS))
 
 
 def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:

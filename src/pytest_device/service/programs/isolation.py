@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ControllerError
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.service.logs import Log
 from pytest_device.service.programs import isolated
 from pytest_device.service.programs.output_tail import OutputTail
@@ -39,8 +40,9 @@ class Isolation:
             return f"the service listens on {self.host}, not on {HOST}"
         # A process of its own: one with threads should not fork without starting a program.
         reason = (
-            await ask([sys.executable, "-I", "-S", isolated.__file__], environ=environ)
-        ).strip()
+            SYSTEM.why_no_namespaces()
+            or (await ask(bare_python(isolated.MODULE), environ=environ)).strip()
+        )
         return f"no network namespace ({reason})" if reason else ""
 
 
@@ -72,41 +74,36 @@ async def start(
     reports that; if one ``is_required``, that is an error. Raises ControllerError if it does not start in time, OSError
     if it cannot be started.
     """
+    if reason := SYSTEM.why_no_namespaces():
+        if is_required:
+            raise ControllerError(required(reason))
+        note(f"{OPEN}: {reason}")
+        return await work.start(title, command, environ=environ, output=output)
+
     near, far = socket.socketpair()
     near.settimeout(_START_SECONDS)
     with near:
         with far:
             options = [isolated.REQUIRED] if is_required else []
-            wrapper = [
-                sys.executable,
-                "-I",
-                "-S",
-                isolated.__file__,
-                far.fileno(),
-                *options,
-                *bridges,
-                "--",
-            ]
-            process = [*map(str, wrapper), *command]
+            arguments = map(str, (far.fileno(), *options, *bridges, "--"))
+            process = [*bare_python(isolated.MODULE, *arguments), *command]
             program = await work.start(
                 title, process, environ=environ, output=output, pass_fds=[far.fileno()]
             )
         try:
-            reason, listeners, *_ = await asyncio.to_thread(
-                socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES
+            answer, listeners = await asyncio.to_thread(
+                SYSTEM.receive_sockets, near, _MOST_BRIDGES
             )
         except TimeoutError as error:
             raise ControllerError(
                 f"{title} was not started within {_START_SECONDS:g} s"
             ) from error
     if not listeners and is_required:
-        raise ControllerError(required(f"no network namespace ({reason.decode()})"))
+        raise ControllerError(required(f"no network namespace ({answer.decode()})"))
     if not listeners:
-        note(f"{OPEN}: no network namespace ({reason.decode()})")
+        note(f"{OPEN}: no network namespace ({answer.decode()})")
     for listener, port in zip(listeners, bridges, strict=False):
-        server = await asyncio.start_server(
-            partial(_carry, port), sock=socket.socket(fileno=listener)
-        )
+        server = await asyncio.start_server(partial(_carry, port), sock=listener)
         work.bridges.append(server)
     return program
 

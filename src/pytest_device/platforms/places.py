@@ -1,0 +1,115 @@
+"""Where each system keeps caches and state, and where Node.js and browsers are installed.
+
+Plain values: those of one system can be read on another.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+_NAME: Final = "pytest-device"
+
+
+class Places(Protocol):
+    """The places of one system, for a user with these environment variables and this home directory."""
+
+    node_in_wheel: Path
+    """Node.js in the package directory of the wheel that carries it."""
+    browser_names: tuple[str, ...]
+    """Names of browsers on PATH, best first."""
+    chromedriver: str
+    """Name of chromedriver, on PATH and in a directory of its own."""
+
+    def cache(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Return the directory of the programs that this package installs."""
+        ...
+
+    def state(self, environ: Mapping[str, str], home: Path) -> Path:
+        """Return the directory of this package's state."""
+        ...
+
+    def browsers(self, environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+        """Yield the paths of browsers that are usually not on PATH, best first."""
+        ...
+
+
+class _UnixPlaces:
+    node_in_wheel: Path = Path("bin/node")
+    browser_names: tuple[str, ...] = (
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+        "chrome",
+    )
+    chromedriver: str = "chromedriver"
+
+    def cache(self, environ: Mapping[str, str], home: Path) -> Path:
+        return _below("XDG_CACHE_HOME", environ) or home / ".cache" / _NAME
+
+    def state(self, environ: Mapping[str, str], home: Path) -> Path:
+        return _below("XDG_STATE_HOME", environ) or home / ".local/state" / _NAME
+
+    def browsers(self, environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+        del environ, home
+        yield from ()
+
+
+class _MacPlaces(_UnixPlaces):
+    def cache(self, environ: Mapping[str, str], home: Path) -> Path:
+        return _below("XDG_CACHE_HOME", environ) or home / "Library/Caches" / _NAME
+
+    def browsers(self, environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+        del environ
+        # An application for one user is in that user's directory.
+        for directory in (Path("/Applications"), home / "Applications"):
+            for name in ("Chromium", "Google Chrome", "Microsoft Edge"):
+                yield directory / f"{name}.app/Contents/MacOS/{name}"
+
+
+class _WindowsPlaces:
+    node_in_wheel: Path = Path("node.exe")
+    browser_names: tuple[str, ...] = ("chromium.exe", "chrome.exe", "msedge.exe")
+    chromedriver: str = "chromedriver.exe"
+
+    def cache(self, environ: Mapping[str, str], home: Path) -> Path:
+        return _below("XDG_CACHE_HOME", environ) or _local(environ, home) / _NAME
+
+    def state(self, environ: Mapping[str, str], home: Path) -> Path:
+        return _below("XDG_STATE_HOME", environ) or _local(environ, home) / _NAME
+
+    def browsers(self, environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+        installed_for_all = [
+            Path(environ[name])
+            for name in ("PROGRAMFILES", "PROGRAMFILES(X86)")
+            if environ.get(name)
+        ]
+        for program in (
+            "Chromium/Application/chrome.exe",
+            "Google/Chrome/Application/chrome.exe",
+            "Microsoft/Edge/Application/msedge.exe",
+        ):
+            for directory in (*installed_for_all, _local(environ, home)):
+                yield directory / program
+
+
+UNIX: Final[Places] = _UnixPlaces()
+_BY_PLATFORM: Final[Mapping[str, Places]] = {
+    "linux": UNIX,
+    "darwin": _MacPlaces(),
+    "win32": _WindowsPlaces(),
+}
+
+
+def places_on(platform: str) -> Places:
+    """Return the places of a system, by its ``sys.platform``; an unknown one is taken for a Unix."""
+    return _BY_PLATFORM.get(platform, UNIX)
+
+
+def _below(variable: str, environ: Mapping[str, str]) -> Path | None:
+    chosen = environ.get(variable)
+    return Path(chosen, _NAME) if chosen else None
+
+
+def _local(environ: Mapping[str, str], home: Path) -> Path:
+    return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local")

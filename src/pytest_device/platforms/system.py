@@ -1,0 +1,206 @@
+"""What differs between operating systems, as one protocol."""
+
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from pytest_device.platforms.places import Places
+
+Address = tuple[Any, ...]
+"""IP address and port; those of IPv6 sockets have two more values."""
+User = int | str
+"""A user: an ID on Unix, a security identifier (SID) on Windows."""
+
+
+class Level(StrEnum):
+    """How far this package works on a system."""
+
+    FULL = "supported"
+    PARTIAL = "supported in part"
+    CLIENT = "supported as a client only"
+
+
+class Support(NamedTuple):
+    """How far this package works on a system, and what does not work there."""
+
+    level: Level
+    limits: str
+
+
+class Intrusion(NamedTuple):
+    """How another user can change a directory, and the command that prevents it, if there is one."""
+
+    problem: str
+    fix: str = ""
+
+
+class Watch(Protocol):
+    """Becomes readable, for ``select``, once a process has ended."""
+
+    def fileno(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class System(Protocol):
+    """An operating system. Where methods raise OSError, the system refuses.
+
+    Processes of this package import it, too, that run on the standard library alone.
+    """
+
+    title: str
+    """Its name in messages, such as ``Linux``."""
+    support: Support
+    places: Places
+    signals: tuple[str, ...]
+    """Names of the signals that ask a program to end: Ctrl-C's first."""
+    has_terminal_select: bool
+    """Whether ``select`` can wait for a terminal's input."""
+    has_local_service: bool
+    """Whether the programs of the local service can run here."""
+    start_seconds: float
+    """Seconds that a Python program may take to start."""
+    creation_flags: int
+    """For ``subprocess``, beside ``start_new_session``: the process and its children are a group of their own."""
+    loader_prefix: str
+    """Prefix of the variables that make the system load other libraries, "" if it has none."""
+
+    # Users.
+
+    def user(self) -> User | None:
+        """Return the user of this process, None if the system does not tell."""
+        ...
+
+    def is_root(self) -> bool:
+        """Return whether this process runs as a user whose browsers have no sandbox."""
+        ...
+
+    def intrusion(self, directory: Path, *, may_be_of_root: bool) -> Intrusion | None:
+        """Return how another user can change a directory, None if nobody can.
+
+        Raises OSError if the directory cannot be examined.
+        """
+        ...
+
+    def connection_user(self, peer: Address, here: Address) -> User | None:
+        """Return who opened a connection, None if the system does not show it or it is closed."""
+        ...
+
+    # Processes.
+
+    def exists(self, pid: int) -> bool:
+        """Return whether a process with this ID is running."""
+        ...
+
+    def watch(self, pid: int) -> Watch | None:
+        """Return what becomes readable at the end of a process; None if only ``exists`` tells.
+
+        Raises ProcessLookupError if there is no such process.
+        """
+        ...
+
+    def wait_for_exit(self, process: "subprocess.Popen[Any]", seconds: float) -> None:
+        """Wait until a child process exits. Raises subprocess.TimeoutExpired."""
+        ...
+
+    def session_of(self, pid: int) -> int:
+        """Return the process session of a process: itself, if the system has no sessions.
+
+        Raises ProcessLookupError if there is no such process.
+        """
+        ...
+
+    def terminate_group(self, pid: int) -> bool:
+        """Ask the processes of a group to end; return whether there are any.
+
+        ``pid`` was started with ``start_new_session`` and ``creation_flags``.
+        """
+        ...
+
+    def has_group(self, pid: int) -> bool:
+        """Return whether a group has processes."""
+        ...
+
+    def kill_group(self, pid: int) -> None:
+        """End the processes of a group at once."""
+        ...
+
+    def interrupt_main_thread(self) -> bool:
+        """Send the signal of a request to end to the main thread; False where that is impossible."""
+        ...
+
+    def sync_directory(self, directory: str) -> None:
+        """Make changes of a directory's entries durable, where the system can. Raises OSError."""
+        ...
+
+    # Processes that are connected to this one, on the standard library alone.
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        outlives: bool = False,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> socket.socket:
+        """Start a Python program of this package; return a channel to it. Raises OSError.
+
+        With ``outlives``, it survives the end of this process, of its terminal and of its process group. ``note`` gets
+        one line, perhaps in another thread, if there are ends that it does not survive.
+
+        The channel can be used at once; it reaches its end if the program does not start.
+        """
+        ...
+
+    def await_channel(self) -> socket.socket:
+        """Return the end of the channel in the process that was started. Raises OSError."""
+        ...
+
+    def detach(self) -> None:
+        """Leave the tree of processes that started this one, and ignore requests to end."""
+        ...
+
+    # The programs of the local service.
+
+    def why_no_namespaces(self) -> str:
+        """Return why this system cannot isolate a program's ports, "" if it may."""
+        ...
+
+    def enter_namespace(self) -> None:
+        """Give this process a network of its own, with a loopback interface only. Raises OSError."""
+        ...
+
+    def namespace_refusal(self) -> str:
+        """Return why a namespace is refused to this process, "" if it is not."""
+        ...
+
+    def send_sockets(
+        self, channel: socket.socket, sockets: Sequence[socket.socket]
+    ) -> None:
+        """Send sockets over a channel between processes."""
+        ...
+
+    def receive_sockets(
+        self, channel: socket.socket, max_sockets: int
+    ) -> tuple[bytes, list[socket.socket]]:
+        """Receive sockets over a channel, or the bytes that were sent instead."""
+        ...
+
+    def short_directory(self) -> str:
+        """Return a directory of temporary files with a short path."""
+        ...
+
+    def home_variables(self, home: Path, temporary: Path) -> dict[str, str]:
+        """Return the variables that give a program a home and a directory of temporary files."""
+        ...
+
+    def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
+        """Return the command of a browser whose debugging pipe is its standard input and output."""
+        ...
+
+    def shell_line(self, directory: Path, command: str) -> str:
+        """Return a line for the user's shell that runs a command in a directory."""
+        ...

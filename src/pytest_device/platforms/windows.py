@@ -1,0 +1,580 @@
+"""Windows: handles instead of signals, and job objects, which may end the processes that a run leaves behind."""
+
+import sys
+
+assert sys.platform == "win32"  # noqa: S101  # for type checkers
+
+import ctypes
+import hmac
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from ctypes import wintypes
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_device.platforms.addresses import Ends, ends_of
+from pytest_device.platforms.places import Places, places_on
+from pytest_device.platforms.system import (
+    Address,
+    Intrusion,
+    Level,
+    Support,
+    User,
+    Watch,
+)
+
+_CHANNEL: Final = "PYTEST_DEVICE_CHANNEL"
+"""Variable of a started program: port and key of the channel. Other users cannot read a process's environment."""
+_HOST: Final = "127.0.0.1"
+_KEY_BYTES: Final = 16
+_CONNECT_SECONDS: Final = 30.0
+_CHUNK_BYTES: Final = 64 * 1024
+
+_kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+_security = ctypes.WinDLL("advapi32", use_last_error=True)
+_network = ctypes.WinDLL("iphlpapi", use_last_error=True)
+
+# Otherwise ctypes would cut 64-bit handles to 32 bits.
+_kernel.OpenProcess.restype = wintypes.HANDLE
+_kernel.OpenProcess.argtypes = (wintypes.DWORD, wintypes.BOOL, wintypes.DWORD)
+_kernel.GetCurrentProcess.restype = wintypes.HANDLE
+_kernel.GetCurrentProcess.argtypes = ()
+_kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
+_kernel.WaitForSingleObject.argtypes = (wintypes.HANDLE, wintypes.DWORD)
+_kernel.WaitForSingleObject.restype = wintypes.DWORD
+_kernel.TerminateProcess.argtypes = (wintypes.HANDLE, wintypes.UINT)
+_kernel.IsProcessInJob.argtypes = (
+    wintypes.HANDLE,
+    wintypes.HANDLE,
+    ctypes.POINTER(wintypes.BOOL),
+)
+_kernel.CreateToolhelp32Snapshot.restype = wintypes.HANDLE
+_kernel.CreateToolhelp32Snapshot.argtypes = (wintypes.DWORD, wintypes.DWORD)
+_kernel.LocalFree.argtypes = (ctypes.c_void_p,)
+_security.OpenProcessToken.argtypes = (
+    wintypes.HANDLE,
+    wintypes.DWORD,
+    ctypes.POINTER(wintypes.HANDLE),
+)
+_security.GetTokenInformation.argtypes = (
+    wintypes.HANDLE,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    wintypes.DWORD,
+    ctypes.POINTER(wintypes.DWORD),
+)
+_security.ConvertSidToStringSidW.argtypes = (
+    ctypes.c_void_p,
+    ctypes.POINTER(wintypes.LPWSTR),
+)
+
+_SYNCHRONIZE: Final = 0x00100000
+_TERMINATE: Final = 0x0001
+_QUERY_LIMITED: Final = 0x1000
+_TOKEN_QUERY: Final = 0x0008
+_TOKEN_USER: Final = 1
+_INFINITE: Final = 0xFFFFFFFF
+_WAIT_TIMEOUT: Final = 0x102
+_ACCESS_DENIED: Final = 5
+_SNAPSHOT_PROCESSES: Final = 2
+_TCP_TABLE_OWNER_PID_ALL: Final = 5
+
+_DETACHED: Final = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+
+_CREATE_BY_WMI: Final = """\
+$ErrorActionPreference = 'Stop'
+$startup = New-CimInstance -ClassName Win32_ProcessStartup -ClientOnly -Property @{
+    CreateFlags = [uint32]16777224
+    ShowWindow = [uint16]0
+    EnvironmentVariables = [string[]]($env:PYTEST_DEVICE_VARIABLES -split "`n")
+}
+$created = Invoke-CimMethod -ClassName Win32_Process -MethodName Create -Arguments @{
+    CommandLine = $env:PYTEST_DEVICE_COMMAND
+    ProcessStartupInformation = $startup
+}
+exit $created.ReturnValue
+"""
+"""Detached, without a window, and outside the job object of the service that creates it."""
+_WMI_SECONDS: Final = 20.0
+_DIES_WITH_JOB: Final = (
+    "the reaper process is in the job object of whoever started this run, which forbids leaving it: if that ends all its "
+    "processes at once, the next run stops the sessions that are left"
+)
+
+
+class Windows:
+    """Windows 10 and newer."""
+
+    title: str = "Windows"
+    support: Support = Support(
+        Level.PARTIAL,
+        "the ports of a session's programs are open to other users of the machine; tried under Wine only",
+    )
+    places: Places = places_on("win32")
+    signals: tuple[str, ...] = ("SIGINT", "SIGBREAK", "SIGTERM")
+    has_terminal_select: bool = False
+    has_local_service: bool = True
+    start_seconds: float = 30.0
+    creation_flags: int = subprocess.CREATE_NEW_PROCESS_GROUP
+    loader_prefix: str = ""
+
+    # Users.
+
+    def user(self) -> User | None:
+        return _user_of(_kernel.GetCurrentProcess())
+
+    def is_root(self) -> bool:
+        return False  # a browser has its sandbox for administrators, too
+
+    def intrusion(self, directory: Path, *, may_be_of_root: bool) -> Intrusion | None:
+        del directory, may_be_of_root
+        return None  # access control lists are not examined
+
+    def connection_user(self, peer: Address, here: Address) -> User | None:
+        pid = _owner(ends_of(peer, here))
+        if not pid:
+            return None
+        with _opened(pid, _QUERY_LIMITED) as process:
+            return _user_of(process) if process else None
+
+    # Processes.
+
+    def exists(self, pid: int) -> bool:
+        with _opened(pid, _SYNCHRONIZE) as process:
+            if process is None:
+                return ctypes.get_last_error() == _ACCESS_DENIED
+            return bool(_kernel.WaitForSingleObject(process, 0) == _WAIT_TIMEOUT)
+
+    def watch(self, pid: int) -> Watch | None:
+        process = _kernel.OpenProcess(_SYNCHRONIZE, False, pid)
+        if process:
+            return _end_of(process)
+        if ctypes.get_last_error() == _ACCESS_DENIED:
+            return None
+        raise ProcessLookupError
+
+    def wait_for_exit(self, process: "subprocess.Popen[Any]", seconds: float) -> None:
+        process.wait(seconds)
+
+    def session_of(self, pid: int) -> int:
+        return pid
+
+    def terminate_group(self, pid: int) -> bool:
+        with suppress(OSError):  # it has ended, or has another console
+            os.kill(pid, signal.CTRL_BREAK_EVENT)
+        return self.has_group(pid)
+
+    def has_group(self, pid: int) -> bool:
+        return any(self.exists(member) for member in _tree(pid))
+
+    def kill_group(self, pid: int) -> None:
+        for member in _tree(pid):
+            with _opened(member, _TERMINATE) as process:
+                if process:
+                    _kernel.TerminateProcess(process, 1)
+
+    def interrupt_main_thread(self) -> bool:
+        return False  # no signal interrupts a wait
+
+    def sync_directory(self, directory: str) -> None:
+        del directory  # directories cannot be opened
+
+    # Processes that are connected to this one.
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        outlives: bool = False,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> socket.socket:
+        listener = socket.create_server((_HOST, 0))
+        key = os.urandom(_KEY_BYTES).hex()
+        # Without the former, sockets do not work. Nothing else: CI runners end all processes with their variables.
+        kept = {
+            name: os.environ[name]
+            for name in ("SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP")
+            if name in os.environ
+        }
+        variables = {
+            **kept,
+            **environ,
+            _CHANNEL: f"{listener.getsockname()[1]} {key}",
+        }
+        start = _Start([_interpreter(command[0]), *command[1:]], variables)
+
+        ours, inner = socket.socketpair()
+        try:
+            is_started = start.plainly(0) if not outlives else start.outside_job()
+        except OSError:
+            for each in (listener, ours, inner):
+                each.close()
+            raise
+
+        def connect() -> None:
+            # The slow ways are tried here, beside the run.
+            with listener, inner, suppress(OSError):
+                if not is_started and not start.by_wmi():
+                    start.plainly(_DETACHED)
+                    note(_DIES_WITH_JOB)
+                with _accepted(listener, key) as program:
+                    _relay_both(inner, program)
+
+        threading.Thread(
+            target=connect, name="pytest-device-channel", daemon=True
+        ).start()
+        return ours
+
+    def await_channel(self) -> socket.socket:
+        port, _, key = os.environ.pop(_CHANNEL).partition(" ")
+        channel = socket.create_connection((_HOST, int(port)))
+        channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        channel.sendall(key.encode())
+        return channel
+
+    def detach(self) -> None:
+        for number in (signal.SIGINT, signal.SIGBREAK, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+    # The programs of the local service.
+
+    def why_no_namespaces(self) -> str:
+        return "Windows has no network namespaces"
+
+    def enter_namespace(self) -> None:
+        raise OSError(self.why_no_namespaces())
+
+    def namespace_refusal(self) -> str:
+        return self.why_no_namespaces()
+
+    def send_sockets(
+        self, channel: socket.socket, sockets: Sequence[socket.socket]
+    ) -> None:
+        del channel, sockets
+        raise OSError(self.why_no_namespaces())
+
+    def receive_sockets(
+        self, channel: socket.socket, max_sockets: int
+    ) -> tuple[bytes, list[socket.socket]]:
+        del channel, max_sockets
+        raise OSError(self.why_no_namespaces())
+
+    def short_directory(self) -> str:
+        import tempfile
+
+        return tempfile.gettempdir()
+
+    def home_variables(self, home: Path, temporary: Path) -> dict[str, str]:
+        return {
+            "HOME": str(home),
+            "USERPROFILE": str(home),
+            "TEMP": str(temporary),
+            "TMP": str(temporary),
+        }
+
+    def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
+        return list(command)
+
+    def shell_line(self, directory: Path, command: str) -> str:
+        if "MSYSTEM" in os.environ:  # a Unix shell, such as Git's
+            import shlex
+
+            return f"cd {shlex.quote(directory.as_posix())} && {command}"
+        if "PROMPT" in os.environ:  # set by cmd.exe
+            return f"cd /d {subprocess.list2cmdline([str(directory)])} && {command}"
+        quoted = str(directory).replace("'", "''")
+        return f"cd '{quoted}'; {command}"
+
+
+def _interpreter(executable: str) -> str:
+    """Return the interpreter itself: that of a virtual environment starts it in a job object of its own."""
+    base: str = getattr(sys, "_base_executable", "")
+    return base if base and executable == sys.executable else executable
+
+
+class _Start:
+    """The ways to start a program that shall survive the job objects of this process."""
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._command, self._environ = command, environ
+
+    def plainly(self, flags: int) -> bool:
+        """Start it, in the job objects of this process. Raises OSError."""
+        self._popen(flags)
+        return True
+
+    def outside_job(self) -> bool:
+        """Start it outside all job objects; return False if one forbids that. Raises OSError."""
+        if not _is_in_job(_kernel.GetCurrentProcess()):
+            return self.plainly(_DETACHED)
+        try:
+            process = self._popen(_DETACHED | subprocess.CREATE_BREAKAWAY_FROM_JOB)
+        except PermissionError:
+            return False
+        # The innermost job may allow what one around it forbids.
+        if _is_in_job(int(process._handle)):  # type: ignore[attr-defined]  # noqa: SLF001
+            process.kill()
+            return False
+        return True
+
+    def by_wmi(self) -> bool:
+        """Let the system create it, as the child of a system service; return whether it did."""
+        variables = "\n".join(
+            f"{name}={value}" for name, value in self._environ.items()
+        )
+        try:
+            done = subprocess.run(  # noqa: S603  # a program of the system
+                [
+                    _system_program("WindowsPowerShell/v1.0/powershell.exe"),
+                    *("-NoProfile", "-NonInteractive", "-Command", _CREATE_BY_WMI),
+                ],
+                env={
+                    **os.environ,
+                    "PYTEST_DEVICE_COMMAND": subprocess.list2cmdline(self._command),
+                    "PYTEST_DEVICE_VARIABLES": variables,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_WMI_SECONDS,
+                creationflags=subprocess.CREATE_NO_WINDOW,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return False
+        return done.returncode == 0
+
+    def _popen(self, flags: int) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(  # noqa: S603  # a program of this package
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=_system_program(""),
+            env=dict(self._environ),
+            creationflags=flags,
+        )
+
+
+def _system_program(path: str) -> str:
+    return str(Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "System32", path))
+
+
+def _is_in_job(process: int) -> bool:
+    answer = wintypes.BOOL()
+    is_known = _kernel.IsProcessInJob(process, None, ctypes.byref(answer))
+    return bool(not is_known or answer)
+
+
+@contextmanager
+def _accepted(listener: socket.socket, key: str) -> Generator[socket.socket]:
+    """Accept the connection of the started program, which sends the key. Raises OSError."""
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        listener.settimeout(left)
+        program, _ = listener.accept()
+        with program:
+            program.settimeout(left)
+            sent = b""
+            with suppress(OSError):
+                while len(sent) < len(key) and (data := program.recv(len(key))):
+                    sent += data
+            if hmac.compare_digest(sent, key.encode()):
+                program.settimeout(None)
+                program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                yield program
+                return
+    raise TimeoutError
+
+
+def _relay_both(near: socket.socket, far: socket.socket) -> None:
+    """Forward bytes in both directions until both ends are closed."""
+    back = threading.Thread(
+        target=_relay, args=(far, near), name="pytest-device-channel-back", daemon=True
+    )
+    back.start()
+    _relay(near, far)
+    back.join()
+
+
+def _relay(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(_CHUNK_BYTES):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def _opened(pid: int, access: int) -> Generator[int | None]:
+    handle = _kernel.OpenProcess(access, False, pid)
+    try:
+        yield handle
+    finally:
+        if handle:
+            _kernel.CloseHandle(handle)
+
+
+def _end_of(process: int) -> socket.socket:
+    """Return a socket that is readable once the process of a handle has ended."""
+    ours, theirs = socket.socketpair()
+
+    def wait() -> None:
+        _kernel.WaitForSingleObject(process, _INFINITE)
+        _kernel.CloseHandle(process)
+        theirs.close()
+
+    threading.Thread(target=wait, name="pytest-device-watch", daemon=True).start()
+    return ours
+
+
+class _ProcessEntry(ctypes.Structure):
+    _fields_ = (
+        ("size", wintypes.DWORD),
+        ("usage", wintypes.DWORD),
+        ("pid", wintypes.DWORD),
+        ("heap", ctypes.c_size_t),
+        ("module", wintypes.DWORD),
+        ("threads", wintypes.DWORD),
+        ("parent", wintypes.DWORD),
+        ("priority", wintypes.LONG),
+        ("flags", wintypes.DWORD),
+        ("program", wintypes.WCHAR * 260),
+    )
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of each process."""
+    snapshot = _kernel.CreateToolhelp32Snapshot(_SNAPSHOT_PROCESSES, 0)
+    parents: dict[int, int] = {}
+    try:
+        entry = _ProcessEntry()
+        entry.size = ctypes.sizeof(entry)
+        advance = _kernel.Process32FirstW
+        while advance(wintypes.HANDLE(snapshot), ctypes.byref(entry)):
+            parents[entry.pid] = entry.parent
+            advance = _kernel.Process32NextW
+    finally:
+        _kernel.CloseHandle(snapshot)
+    return parents
+
+
+def _tree(pid: int) -> list[int]:
+    """Return a process, even if it has ended, and its descendants."""
+    parents = _parents()
+    members = [pid]
+    for member in members:
+        members += [
+            child
+            for child, parent in parents.items()
+            if parent == member and child not in members
+        ]
+    return members
+
+
+def _user_of(process: int) -> str | None:
+    """Return the SID of a process's user."""
+    token = wintypes.HANDLE()
+    if not _security.OpenProcessToken(process, _TOKEN_QUERY, ctypes.byref(token)):
+        return None
+    try:
+        size = wintypes.DWORD()
+        _security.GetTokenInformation(token, _TOKEN_USER, None, 0, ctypes.byref(size))
+        data = ctypes.create_string_buffer(size.value)
+        if not _security.GetTokenInformation(
+            token, _TOKEN_USER, data, size, ctypes.byref(size)
+        ):
+            return None
+        sid = ctypes.c_void_p.from_buffer(data)
+        text = wintypes.LPWSTR()
+        if not _security.ConvertSidToStringSidW(sid, ctypes.byref(text)):
+            return None
+        try:
+            return text.value
+        finally:
+            _kernel.LocalFree(ctypes.cast(text, ctypes.c_void_p))
+    finally:
+        _kernel.CloseHandle(token)
+
+
+class _Row(ctypes.Structure):
+    """A connection over IPv4; ports and addresses are in network order."""
+
+    _fields_ = (
+        ("state", wintypes.DWORD),
+        ("address", ctypes.c_ubyte * 4),
+        ("port", wintypes.DWORD),
+        ("far_address", ctypes.c_ubyte * 4),
+        ("far_port", wintypes.DWORD),
+        ("pid", wintypes.DWORD),
+    )
+
+
+class _Row6(ctypes.Structure):
+    """A connection over IPv6."""
+
+    _fields_ = (
+        ("address", ctypes.c_ubyte * 16),
+        ("scope", wintypes.DWORD),
+        ("port", wintypes.DWORD),
+        ("far_address", ctypes.c_ubyte * 16),
+        ("far_scope", wintypes.DWORD),
+        ("far_port", wintypes.DWORD),
+        ("state", wintypes.DWORD),
+        ("pid", wintypes.DWORD),
+    )
+
+
+def _owner(ends: Ends) -> int | None:
+    """Return the process that has the client's socket of a connection."""
+    is_ipv4 = isinstance(ends[0][0], ipaddress.IPv4Address)
+    (address, port), (far_address, far_port) = ends
+    for row in (
+        *(_rows(socket.AF_INET, _Row) if is_ipv4 else ()),
+        *_rows(socket.AF_INET6, _Row6),
+    ):
+        if (
+            _port(row.port) == port
+            and _port(row.far_port) == far_port
+            and bytes(row.address) in _packed(address)
+            and bytes(row.far_address) in _packed(far_address)
+        ):
+            return int(row.pid)
+    return None
+
+
+def _port(number: int) -> int:
+    return socket.ntohs(number & 0xFFFF)
+
+
+def _packed(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> set[bytes]:
+    """Return an address as the sockets of both versions have it."""
+    if address.version == 6:  # noqa: PLR2004  # IPv6
+        return {address.packed}
+    return {address.packed, ipaddress.IPv6Address(f"::ffff:{address}").packed}
+
+
+def _rows(family: int, row: "type[_Row | _Row6]") -> "list[Any]":
+    """Return all TCP connections of an address family, none if the system does not show them."""
+    size = wintypes.DWORD(0)
+    data = ctypes.create_string_buffer(0)
+    # The first call asks for the size, and the table may grow before the second.
+    for _ in range(4):
+        status = _network.GetExtendedTcpTable(
+            data, ctypes.byref(size), False, family, _TCP_TABLE_OWNER_PID_ALL, 0
+        )
+        if status == 0:
+            count = wintypes.DWORD.from_buffer(data).value
+            table = row * count
+            return list(table.from_buffer(data, ctypes.sizeof(wintypes.DWORD)))
+        data = ctypes.create_string_buffer(size.value + ctypes.sizeof(row))
+        size.value = len(data)
+    return []

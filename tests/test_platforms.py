@@ -1,0 +1,92 @@
+"""The operating system: its places, and waiting for a child process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.places import places_on
+
+
+@pytest.fixture(params=["with-descriptors", "without"])
+def sleeper(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> "subprocess.Popen[bytes]":
+    """Provide a process that exits at the end of its input."""
+    if request.param == "without":
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    return subprocess.Popen(
+        [sys.executable, "-S", "-c", "import sys; sys.stdin.read(); sys.exit(3)"],
+        stdin=subprocess.PIPE,
+    )
+
+
+def test_the_exit_of_a_process_is_waited_for(
+    sleeper: "subprocess.Popen[bytes]",
+) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        SYSTEM.wait_for_exit(sleeper, 0)
+
+    assert sleeper.stdin
+    sleeper.stdin.close()
+    SYSTEM.wait_for_exit(sleeper, 60)
+    assert sleeper.returncode == 3
+    SYSTEM.wait_for_exit(sleeper, 0)  # once more
+
+
+HOME = Path("/home/me")
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "state"),
+    [
+        ("linux", {}, "/home/me/.local/state/pytest-device"),
+        ("linux", {"XDG_STATE_HOME": "/big"}, "/big/pytest-device"),
+        ("darwin", {}, "/home/me/.local/state/pytest-device"),
+        ("win32", {}, "/home/me/AppData/Local/pytest-device"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/pytest-device"),
+        ("plan9", {}, "/home/me/.local/state/pytest-device"),
+    ],
+)
+def test_the_state_is_in_the_systems_directory(
+    platform: str, environ: dict[str, str], state: str
+) -> None:
+    assert places_on(platform).state(environ, HOME) == Path(state)
+
+
+@pytest.mark.parametrize(
+    ("platform", "first", "last"),
+    [
+        (
+            "darwin",
+            "/Applications/Chromium.app/Contents/MacOS/Chromium",
+            "/home/me/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+        ),
+        (
+            "win32",
+            "/programs/Chromium/Application/chrome.exe",
+            "/home/me/AppData/Local/Microsoft/Edge/Application/msedge.exe",
+        ),
+    ],
+)
+def test_browsers_are_found_where_the_system_installs_them(
+    platform: str, first: str, last: str
+) -> None:
+    environ = {"PROGRAMFILES": "/programs"}
+
+    browsers = [*places_on(platform).browsers(environ, HOME)]
+
+    assert (browsers[0], browsers[-1]) == (Path(first), Path(last))
+    assert len(browsers) == 6
+
+
+@pytest.mark.parametrize(
+    ("platform", "node"), [("linux", "bin/node"), ("win32", "node.exe")]
+)
+def test_the_wheel_with_node_has_it_where_the_system_expects_programs(
+    platform: str, node: str
+) -> None:
+    assert places_on(platform).node_in_wheel == Path(node)
