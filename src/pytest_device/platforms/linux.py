@@ -9,10 +9,9 @@ import os
 import select
 import socket
 import struct
-import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.platforms.addresses import Ends, ends_of
 from pytest_device.platforms.posix import Posix
@@ -20,6 +19,9 @@ from pytest_device.platforms.system import Address, Level, Support, User, Watch
 
 _Owner = tuple[int, int] | None
 """User and inode of a client's socket, None if there is no such socket."""
+
+if TYPE_CHECKING:  # it would take memory in every reaper
+    import subprocess
 
 # Of unshare(2) and netdevice(7).
 _NEW_USER: Final = 0x10000000

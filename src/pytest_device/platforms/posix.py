@@ -8,11 +8,10 @@ import os
 import signal
 import socket
 import stat
-import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.platforms.places import UNIX, Places
 from pytest_device.platforms.system import (
@@ -23,6 +22,9 @@ from pytest_device.platforms.system import (
     User,
     Watch,
 )
+
+if TYPE_CHECKING:  # it would take memory in every reaper
+    import subprocess
 
 _ROOT: Final = 0
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -122,14 +124,14 @@ class Posix:
 
     # Processes that are connected to this one.
 
-    def spawn(
+    def spawn_guardian(
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        *,
-        outlives: bool = False,
-        note: Callable[[str], None] = lambda _: None,
+        note: Callable[[str], None],
     ) -> socket.socket:
+        import subprocess
+
         del note  # a process session of its own survives whatever ends the others
         ours, theirs = socket.socketpair()
         with theirs:
@@ -140,16 +142,13 @@ class Posix:
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 env=dict(environ),
-                start_new_session=outlives,
+                start_new_session=True,
             )
         # It forks at once to detach itself, which ends this process.
         threading.Thread(
-            target=process.wait, name="pytest-device-process", daemon=True
+            target=process.wait, name="pytest-device-reaper-start", daemon=True
         ).start()
         return ours
-
-    def await_channel(self) -> socket.socket:
-        return socket.socket(fileno=_CHANNEL)
 
     def detach(self) -> None:
         if os.fork():
@@ -157,7 +156,25 @@ class Posix:
             os._exit(0)
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies of its own
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # its children leave no zombies
+
+    def spawn_child(
+        self, command: Sequence[str], environ: Mapping[str, str]
+    ) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # Not with subprocess, which would take memory in every reaper. The child inherits no other descriptor than
+            # the standard ones: the other end of the guardian's own channel notices the guardian's end.
+            os.posix_spawn(
+                command[0],
+                list(command),
+                environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CHANNEL)],
+            )
+        return ours
+
+    def await_channel(self) -> socket.socket:
+        return socket.socket(fileno=_CHANNEL)
 
     # The programs of the local service.
 

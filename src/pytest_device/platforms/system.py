@@ -1,13 +1,15 @@
 """What differs between operating systems, as one protocol."""
 
 import socket
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_device.platforms.places import Places
+
+if TYPE_CHECKING:  # it would take memory in every reaper
+    import subprocess
 
 Address = tuple[Any, ...]
 """IP address and port; those of IPv6 sockets have two more values."""
@@ -138,29 +140,31 @@ class System(Protocol):
 
     # Processes that are connected to this one, on the standard library alone.
 
-    def spawn(
+    def spawn_guardian(
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        *,
-        outlives: bool = False,
-        note: Callable[[str], None] = lambda _: None,
+        note: Callable[[str], None],
     ) -> socket.socket:
-        """Start a Python program of this package; return a channel to it. Raises OSError.
+        """Start a Python program that survives this process, its terminal and its group; return a channel to it.
 
-        With ``outlives``, it survives the end of this process, of its terminal and of its process group. ``note`` gets
-        one line, perhaps in another thread, if there are ends that it does not survive.
-
-        The channel can be used at once; it reaches its end if the program does not start.
+        The channel can be used at once; it reaches its end if the program does not start. ``note`` gets one line,
+        perhaps in another thread, if there are ends that the program does not survive. Raises OSError.
         """
         ...
 
-    def await_channel(self) -> socket.socket:
-        """Return the end of the channel in the process that was started. Raises OSError."""
+    def detach(self) -> None:
+        """Leave, as a guardian, the tree of processes that started it; ignore requests to end."""
         ...
 
-    def detach(self) -> None:
-        """Leave the tree of processes that started this one, and ignore requests to end."""
+    def spawn_child(
+        self, command: Sequence[str], environ: Mapping[str, str]
+    ) -> socket.socket:
+        """Start a Python program of a guardian; return a channel to it, as above. Raises OSError."""
+        ...
+
+    def await_channel(self) -> socket.socket:
+        """Return the started program's end of its channel. Raises OSError."""
         ...
 
     # The programs of the local service.

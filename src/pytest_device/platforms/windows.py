@@ -188,50 +188,22 @@ class Windows:
 
     # Processes that are connected to this one.
 
-    def spawn(
+    def spawn_guardian(
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
-        *,
-        outlives: bool = False,
-        note: Callable[[str], None] = lambda _: None,
+        note: Callable[[str], None],
     ) -> socket.socket:
-        listener = socket.create_server((_HOST, 0))
-        key = os.urandom(_KEY_BYTES).hex()
-        # Without the former, sockets do not work. Nothing else: CI runners end all processes with their variables.
-        kept = {
-            name: os.environ[name]
-            for name in ("SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP")
-            if name in os.environ
-        }
-        variables = {
-            **kept,
-            **environ,
-            _CHANNEL: f"{listener.getsockname()[1]} {key}",
-        }
-        start = _Start([_interpreter(command[0]), *command[1:]], variables)
+        return _spawned(command, environ, _Start.outside_job, note)
 
-        ours, inner = socket.socketpair()
-        try:
-            is_started = start.plainly(0) if not outlives else start.outside_job()
-        except OSError:
-            for each in (listener, ours, inner):
-                each.close()
-            raise
+    def detach(self) -> None:
+        for number in (signal.SIGINT, signal.SIGBREAK, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
-        def connect() -> None:
-            # The slow ways are tried here, beside the run.
-            with listener, inner, suppress(OSError):
-                if not is_started and not start.by_wmi():
-                    start.plainly(_DETACHED)
-                    note(_DIES_WITH_JOB)
-                with _accepted(listener, key) as program:
-                    _relay_both(inner, program)
-
-        threading.Thread(
-            target=connect, name="pytest-device-channel", daemon=True
-        ).start()
-        return ours
+    def spawn_child(
+        self, command: Sequence[str], environ: Mapping[str, str]
+    ) -> socket.socket:
+        return _spawned(command, environ, _Start.hidden, lambda _: None)
 
     def await_channel(self) -> socket.socket:
         port, _, key = os.environ.pop(_CHANNEL).partition(" ")
@@ -239,10 +211,6 @@ class Windows:
         channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         channel.sendall(key.encode())
         return channel
-
-    def detach(self) -> None:
-        for number in (signal.SIGINT, signal.SIGBREAK, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
 
     # The programs of the local service.
 
@@ -300,21 +268,63 @@ def _interpreter(executable: str) -> str:
     return base if base and executable == sys.executable else executable
 
 
+def _spawned(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    start: "Callable[[_Start], bool]",
+    note: Callable[[str], None],
+) -> socket.socket:
+    """Start a program with a channel; if ``start`` cannot, in the slower ways, beside the run. Raises OSError."""
+    key = os.urandom(_KEY_BYTES).hex()
+    listener = socket.create_server((_HOST, 0))
+    # Without the former, sockets do not work. Nothing else: CI runners end all processes that have their variables.
+    kept = {
+        name: os.environ[name]
+        for name in ("SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP")
+        if name in os.environ
+    }
+    variables = {**kept, **environ, _CHANNEL: f"{listener.getsockname()[1]} {key}"}
+    started = _Start([_interpreter(command[0]), *command[1:]], variables)
+    ours, inner = socket.socketpair()
+    try:
+        has_started = start(started)
+    except OSError:
+        for each in (listener, ours, inner):
+            each.close()
+        raise
+
+    def connect() -> None:
+        with listener, inner, suppress(OSError):
+            if not has_started and not started.by_wmi():
+                started.inside_job()
+                note(_DIES_WITH_JOB)
+            with _accepted(listener, key) as program:
+                _relay_both(inner, program)
+
+    threading.Thread(target=connect, name="pytest-device-channel", daemon=True).start()
+    return ours
+
+
 class _Start:
     """The ways to start a program that shall survive the job objects of this process."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self._command, self._environ = command, environ
 
-    def plainly(self, flags: int) -> bool:
-        """Start it, in the job objects of this process. Raises OSError."""
-        self._popen(flags)
+    def hidden(self) -> bool:
+        """Start it without a window, in the job objects of this process. Raises OSError."""
+        self._popen(subprocess.CREATE_NO_WINDOW)
+        return True
+
+    def inside_job(self) -> bool:
+        """Start it detached, in the job objects of this process. Raises OSError."""
+        self._popen(_DETACHED)
         return True
 
     def outside_job(self) -> bool:
         """Start it outside all job objects; return False if one forbids that. Raises OSError."""
         if not _is_in_job(_kernel.GetCurrentProcess()):
-            return self.plainly(_DETACHED)
+            return self.inside_job()
         try:
             process = self._popen(_DETACHED | subprocess.CREATE_BREAKAWAY_FROM_JOB)
         except PermissionError:

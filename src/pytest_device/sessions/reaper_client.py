@@ -44,7 +44,7 @@ from pytest_device.sessions.lifecycle import NEVER_THERE, SLICE_SECONDS
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
+from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel, ReaperLimited
 from pytest_device.sessions.replies import no_answer, read_session, shown
 from pytest_device.sessions.reporter import Net, Reporter
 from pytest_device.sessions.request import SessionRequest
@@ -658,10 +658,16 @@ class ReaperClient:
     # Called by the reaper, in a thread of the channel.
 
     def _on_report(
-        self, report: messages.SessionReport | messages.LedgerFailed | NoReaper
+        self,
+        report: messages.SessionReport
+        | messages.LedgerFailed
+        | NoReaper
+        | ReaperLimited,
     ) -> None:
         if isinstance(report, messages.LedgerFailed):
             self._warnings.put((Net.LEDGER, _unwritten(report.problem)))
+        elif isinstance(report, ReaperLimited):
+            self._warnings.put((Net.REAPER, report.limit))
         elif isinstance(report, NoReaper):
             self._missing_reaper = report.problem
             # Else the next create call is refused, with the reason.

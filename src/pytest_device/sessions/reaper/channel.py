@@ -3,16 +3,16 @@
 import os
 import queue
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple
 
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.messages import (
     Decoder,
@@ -28,11 +28,10 @@ from pytest_device.wire import MessageError
 
 NAME: Final = "pytest-device-reaper"
 """Its last command-line argument, which identifies it in process lists."""
-READY_SECONDS: Final = 5.0
+READY_SECONDS: Final = SYSTEM.start_seconds
 """Seconds to wait for its start; usually it has already started in the meantime."""
 
-_PACKAGES: Final = str(Path(__file__).resolve().parents[3])
-_PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.loop import main; main()"
+_MODULE: Final = "pytest_device.sessions.reaper.loop"
 _KEPT_VARIABLES: Final = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -46,6 +45,12 @@ class NoReaper(NamedTuple):
     """No reaper process supervises the sessions anymore."""
 
     problem: str
+
+
+class ReaperLimited(NamedTuple):
+    """There are ends of a run that its reaper process does not survive."""
+
+    limit: str
 
 
 class DirectCalls:
@@ -99,7 +104,8 @@ class ReaperChannel:
         *,
         detached: bool,
         on_report: Callable[
-            [messages.SessionReport | messages.LedgerFailed | NoReaper], None
+            [messages.SessionReport | messages.LedgerFailed | NoReaper | ReaperLimited],
+            None,
         ],
         restore: Callable[[], Iterable[Request]],
     ) -> None:
@@ -196,7 +202,9 @@ class ReaperChannel:
             return None
         self._processes_left -= 1
         try:
-            return _spawn(self._first)
+            return _spawn(
+                self._first, lambda text: self._on_report(ReaperLimited(text))
+            )
         except OSError as error:
             self._processes_left = 0
             self._on_report(NoReaper(f"no reaper process can be started ({error})"))
@@ -233,27 +241,11 @@ class ReaperChannel:
                 self._send(request)
 
 
-def _spawn(start: Start) -> socket.socket:
+def _spawn(start: Start, note: Callable[[str], None]) -> socket.socket:
     """Start a reaper in its own process session; pass the service's token through the channel only."""
-    if not hasattr(os, "fork") or not sys.executable:
-        raise OSError("this system cannot detach processes")
-    ours, theirs = socket.socketpair()
-    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES, NAME]
-    with theirs:
-        process = subprocess.Popen(  # noqa: S603  # this interpreter, and a program of this module
-            command,
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={
-                name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
-            },
-            start_new_session=True,
-        )
-    # It forks at once to detach itself, which ends this process.
-    threading.Thread(
-        target=process.wait, name="pytest-device-reaper-start", daemon=True
-    ).start()
-    ours.sendall(encode(start))
-    return ours
+    if not sys.executable:
+        raise OSError("the path of this Python is unknown")
+    environ = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    channel = SYSTEM.spawn_guardian(bare_python(_MODULE, NAME), environ, note)
+    channel.sendall(encode(start))
+    return channel

@@ -1,13 +1,13 @@
 """The reaper process: one single-threaded loop that moves messages between the run, the supervisor and the sender."""
 
-import os
 import selectors
-import signal
 import socket
 import time
 from collections.abc import Callable
 from typing import Final
 
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.system import Watch
 from pytest_device.sessions.reaper import messages, sender
 from pytest_device.sessions.reaper.messages import Decoder, NoReply, Returned, encode
 from pytest_device.sessions.reaper.supervisor import Supervisor
@@ -17,19 +17,11 @@ SENDER_IDLE_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 1.0
 """Seconds between checks for processes on systems that cannot report their end."""
 
-_IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
-"""It ends by itself once all sessions are stopped; nothing else should end it."""
-
 
 def main() -> None:
     """Detach, read the first message, which lists what to supervise, and run the loop."""
-    if os.fork():
-        # Not a child of the run: no zombie, and not killed together with the run's process tree.
-        os._exit(0)
-    for name in _IGNORED:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
-    channel = socket.socket(fileno=0)
+    SYSTEM.detach()
+    channel = SYSTEM.await_channel()
     first = b""
     while b"\n" not in first:
         data = sender.received(channel)
@@ -39,7 +31,7 @@ def main() -> None:
     line, _, rest = first.partition(b"\n")
     (start,) = Decoder[messages.Start](messages.Start).feed(line + b"\n")
     channel.sendall(encode(messages.Ready()))
-    ReaperLoop(channel, lambda: sender.start(start.endpoint, channel), start).run(rest)
+    ReaperLoop(channel, lambda: sender.start(start.endpoint), start).run(rest)
 
 
 class ReaperLoop:
@@ -83,7 +75,7 @@ class ReaperLoop:
             self._stop_idle_sender()
             for key, _ in self._selector.select(self._pause()):
                 key.data()
-            if any(not _exists(pid) for pid in self._pids):
+            if any(not SYSTEM.exists(pid) for pid in self._pids):
                 self._supervisor.on_run_gone()
             self._supervisor.end_warm()
         self._channel.settimeout(POLL_SECONDS)
@@ -104,19 +96,20 @@ class ReaperLoop:
 
     def _follow(self, pid: int) -> None:
         try:
-            handle = os.pidfd_open(pid)
+            watch = SYSTEM.watch(pid)
         except ProcessLookupError:
             self._supervisor.on_run_gone()
-        except (AttributeError, OSError):  # the system has no pidfd
+            return
+        if watch is None:
             self._pids.append(pid)
         else:
             self._selector.register(
-                handle, selectors.EVENT_READ, lambda: self._on_end(handle)
+                watch, selectors.EVENT_READ, lambda: self._on_end(watch)
             )
 
-    def _on_end(self, handle: int) -> None:
-        self._selector.unregister(handle)
-        os.close(handle)
+    def _on_end(self, watch: Watch) -> None:
+        self._selector.unregister(watch)
+        watch.close()
         self._supervisor.on_run_gone()
 
     def _use_channel(self) -> None:
@@ -202,11 +195,3 @@ class ReaperLoop:
             self._selector.unregister(self._sender)
             self._sender.close()
             self._sender = None
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return True

@@ -244,9 +244,9 @@ class Returned(NamedTuple):
     answer: Answer
 
 
-Message = Start | Request | Report | Call | Returned
+Message = Start | Request | Report | Endpoint | Call | Returned
 
-_CODEC: Final = Codec((Entry, Endpoint, *get_args(Answer), *get_args(Message)))
+_CODEC: Final = Codec((Entry, *get_args(Answer), *get_args(Message)))
 T = TypeVar("T", bound=Message)
 
 encode: Final[Callable[[Message], bytes]] = _CODEC.encode

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.sessions.reaper.messages import (
     Answer,
     Call,
@@ -19,28 +21,23 @@ from pytest_device.sessions.reaper.messages import (
 CHUNK_BYTES: Final = 64 * 1024
 
 
-def start(endpoint: Endpoint, channel: socket.socket) -> socket.socket:
+def start(endpoint: Endpoint) -> socket.socket:
     """Start a sender as a child that ends with its socket, so that its modules do not occupy the caller's memory.
 
-    The child closes the caller's own channel, so that its other end notices the end of the caller.
+    The token is sent over the socket only. Raises OSError.
     """
-    ours, theirs = socket.socketpair()
-    if os.fork() == 0:
-        try:
-            ours.close()
-            channel.close()
-            _serve(theirs, endpoint)
-        finally:
-            os._exit(0)
-    theirs.close()
-    return ours
+    channel = SYSTEM.spawn_child(bare_python(__name__), os.environ)
+    channel.sendall(encode(endpoint))
+    return channel
 
 
-def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
+def main() -> None:
     """Send each call that arrives until the other end closes."""
     import threading
 
-    calls, lock = Decoder[Call](Call), threading.Lock()
+    channel = SYSTEM.await_channel()
+    messages, lock = Decoder[Endpoint | Call](Endpoint | Call), threading.Lock()
+    endpoint: Endpoint | None = None
 
     def answer(returned: Returned) -> None:
         with lock:
@@ -51,8 +48,12 @@ def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
 
     with channel:
         while data := received(channel):
-            for call in calls.feed(data):
-                send(endpoint, call, answer)
+            for message in messages.feed(data):
+                match message:
+                    case Endpoint():
+                        endpoint = message
+                    case Call() if endpoint:
+                        send(endpoint, message, answer)
 
 
 def received(channel: socket.socket) -> bytes:
