@@ -124,6 +124,95 @@ def test_the_base_layer_uses_only_the_standard_library(name: str) -> None:
     assert foreign <= {"pytest_device"}
 
 
+SYSTEM_MODULES = {"ctypes", "fcntl", "msvcrt", "pwd", "resource", "termios", "winreg"}
+SYSTEM_NAMES = {
+    *("os.name", "os.fork", "os.forkpty", "os.killpg", "os.getsid", "os.setsid"),
+    *("os.geteuid", "os.getuid", "os.getegid", "os.getgid", "os.set_blocking"),
+    *("os.pidfd_open", "os.posix_spawn", "os.uname", "sys.platform"),
+    *("sys.getwindowsversion", "signal.pthread_kill", "signal.SIGKILL"),
+    *("signal.SIGHUP", "platform.system", "socket.send_fds", "socket.recv_fds"),
+}
+SYSTEM_PATHS = ("/proc", "/bin/sh", "/Applications")
+
+
+@pytest.mark.parametrize(
+    "module",
+    sorted(
+        path
+        for path in SRC.rglob("*.py")
+        # Scripts that pip runs are no part of the package's code.
+        if path.name != "install.py" and (SRC / "platforms") not in path.parents
+    ),
+    ids=lambda path: str(path.relative_to(SRC)),
+)
+def test_only_the_package_of_the_system_asks_which_system_it_is(module: Path) -> None:
+    assert [*asks_the_system(ast.parse(module.read_text()))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import sys; sys.platform == 'win32'",
+        "from sys import platform",
+        "from os import killpg as end",
+        "import os as system; system.name",
+        "import os; getattr(os, 'fork')()",
+        "import os; hasattr(os, 'geteuid')",
+        "def f():\n    import fcntl",
+        "from ctypes import CDLL",
+        "open(f'/proc/{pid}/stat')",
+        "COMMAND = ('/bin/sh', '-c')",
+    ],
+)
+def test_each_way_to_ask_for_the_system_is_noticed(line: str) -> None:
+    assert [*asks_the_system(ast.parse(line))] != []
+
+
+def test_a_docstring_may_name_what_a_system_has() -> None:
+    assert [
+        *asks_the_system(ast.parse('"""Reads /proc/net/tcp."""\nos.getpid()'))
+    ] == []
+
+
+def asks_the_system(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module uses that only the package of the system may use."""
+    modules: dict[str, str] = {}
+    docstrings = set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {each.asname or each.name: each.name for each in node.names}
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstrings.add(id(node.value))
+
+    for node in ast.walk(tree):
+        if id(node) in docstrings:
+            continue
+        for name in uses(node, modules):
+            if name in SYSTEM_MODULES | SYSTEM_NAMES or name.startswith(SYSTEM_PATHS):
+                yield f"line {getattr(node, 'lineno', 0)}: {name}"
+
+
+def uses(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
+    """Yield the modules, their attributes and the texts in a node; ``modules`` are the names of modules."""
+    match node:
+        case ast.Import(names=names):
+            yield from (each.name.partition(".")[0] for each in names)
+        case ast.ImportFrom(module=str(name), names=names):
+            yield name.partition(".")[0]
+            yield from (f"{name}.{each.name}" for each in names)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            yield f"{modules.get(name, '')}.{attribute}"
+        case ast.Call(
+            func=ast.Name(id="getattr" | "hasattr"),
+            args=[ast.Name(id=name), ast.Constant(value=str(attribute)), *_],
+        ):
+            yield f"{modules.get(name, '')}.{attribute}"
+        case ast.Constant(value=str(text)):
+            yield text
+        case _:
+            return
+
+
 def test_type_checkers_and_run_time_see_the_same_public_names() -> None:
     typed = {
         alias.name: node.module

@@ -1,6 +1,7 @@
 """The operating system: its places, and waiting for a child process."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,45 @@ def test_the_wheel_with_node_has_it_where_the_system_expects_programs(
     platform: str, node: str
 ) -> None:
     assert places_on(platform).node_in_wheel == Path(node)
+
+
+AS_IF_ELSEWHERE = """
+import sys
+
+here, sys.platform = sys.platform, "plan9"
+import pytest_device.platforms  # chosen now, and once
+sys.platform = here
+
+from pytest_device.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (
+            "doctor",
+            r"warn  system               plan9 \(\S+\): client only; the local service was never tried on plan9",
+        ),
+        (
+            "serve",
+            "pytest-device: the local service was never tried on plan9: set DEVICE_URL",
+        ),
+    ],
+)
+def test_an_unknown_system_is_named_in_one_line(
+    command: str, line: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AS_IF_ELSEWHERE, command],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert re.search(f"^{line}$", done.stdout + done.stderr, re.MULTILINE), done

@@ -5,18 +5,18 @@ import re
 import secrets
 import shlex
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.redact import shown, uses_tls
 from pytest_device.serving import AppServer
 
@@ -150,18 +150,14 @@ class _Program:
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._urls: dict[str, None] = {}
         self._process = subprocess.Popen(  # noqa: S603  # the user's own setting
-            [
-                sys.executable,
-                "-IS",
-                str(Path(__file__).with_name("tunnel_guard.py")),
-                *self._words,
-            ],
+            bare_python("pytest_device.tunnel_guard", *self._words),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=_environment(),
             # A signal to the run's whole group, as of Ctrl-C, a closed terminal or timeout(1), would end the guard, too.
             start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

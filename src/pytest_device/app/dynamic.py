@@ -5,9 +5,7 @@ mistakes, such as a config that writes files; code that tries can get around the
 """
 
 import json
-import os
 import secrets
-import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,6 +18,7 @@ from typing import Final, NamedTuple
 from pytest_device import nodejs
 from pytest_device.app.document import Object, at, object_at, text_at
 from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.platforms import SYSTEM
 from pytest_device.redact import Redactor
 
 OLDEST: Final = (22, 18)
@@ -132,12 +131,13 @@ class Evaluation:
             cwd=self.file.parent,
             env=dict(self.environ),
             start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
         ) as process:
             late = threading.Event()
 
             def end() -> None:
                 late.set()
-                _kill(process)
+                SYSTEM.kill_group(process.pid)
 
             timer = threading.Timer(limit_seconds, end)
             timer.start()
@@ -145,7 +145,7 @@ class Evaluation:
                 printed = _exchanged(process, task.encode())
             finally:
                 timer.cancel()
-                _kill(process)
+                SYSTEM.kill_group(process.pid)
         if late.is_set():
             raise self._error(f"was not evaluated within {limit_seconds:g} s")
         if len(printed) > MAX_OUTPUT_BYTES:
@@ -160,16 +160,6 @@ def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
         process.stdin.write(task)
         process.stdin.close()
     return process.stdout.read(MAX_OUTPUT_BYTES + 1)
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process and its children; they share its process group, except on Windows."""
-    if os.name == "nt":
-        process.kill()
-        return
-    # PermissionError: macOS, if the group has just exited.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def find_node(environ: Mapping[str, str]) -> Node:

@@ -1,7 +1,6 @@
 """Environment of a project: its files in order of precedence, the rules for their variables, and the result."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pytest_device.app.dotenv import Assignment, assignments, expanded
 from pytest_device.app.files import read_existing
 from pytest_device.app.vendor import VendorProfile, profile_of
 from pytest_device.errors import ConfigError, ProjectError
+from pytest_device.platforms import SYSTEM
 from pytest_device.redact import named_secrets
 from pytest_device.secret_registry import MIN_LENGTH, SECRETS
 from pytest_device.spec import VENDOR
@@ -67,7 +67,6 @@ their configuration: native code could run through them before any of the projec
 _TOKEN: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
 _OURS: Final = "DEVICE_"
 
-_LOADERS: Final = {"linux": "LD_", "darwin": "DYLD_"}
 _ON: Final = frozenset(("1", "true"))
 
 
@@ -227,9 +226,7 @@ def _check(
     def problem(file: str, one: Assignment) -> str | None:
         if "\0" in f"{one.name}{one.value}":
             return "contains a zero byte, which no environment variable can: delete it"
-        if one.name in internal or one.name.startswith(
-            _LOADERS.get(sys.platform, "\0")
-        ):
+        if one.name in internal or one.name.startswith(SYSTEM.loader_prefix or "\0"):
             return "must not be set in an environment file: set it in the shell"
         if one.name in refused - allowed:
             return f"must not be set in an environment file: set it in the shell, or allow it with {unsafe}={one.name}"

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.resources import files
@@ -11,6 +10,7 @@ from typing import Final
 
 from pytest_device.cli.command import Command
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.spec import SessionType
 
 _SHARED: Final = {
@@ -79,8 +79,10 @@ def _run(parsed: argparse.Namespace) -> int:
         print(f"wrote {directory / name}")
     if ignored not in templates:
         print(f"left {directory / ignored} as it is")
-    changing = "" if directory == Path() else f"cd {shlex.quote(str(directory))} && "
-    print(f"\nRun the tests: {changing}pytest --device-local")
+    command = "pytest --device-local"
+    if directory != Path():
+        command = SYSTEM.shell_line(directory, command)
+    print(f"\nRun the tests: {command}")
     return 0
 
 

@@ -17,6 +17,7 @@ from pytest_device.cli.masked import masked
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Option, Options
+from pytest_device.platforms import SYSTEM
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 from pytest_device.spec import STATES, Status
@@ -234,7 +235,7 @@ that only you can read; it is never printed.""",
         "serve --port 0 --json": "print one line of JSON when it is ready",
     },
     statuses={
-        0: "stopped by Ctrl-C, SIGTERM or SIGHUP",
+        0: f"stopped by {SYSTEM.signals_text}",
         2: "startup failed, or usage error",
     },
     add_options=_add_options,

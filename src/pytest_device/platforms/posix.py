@@ -44,10 +44,11 @@ class Posix:
     title: str = sys.platform
     support: Support = Support(
         Level.CLIENT,
-        f"the local service was never tried on {sys.platform}: use a service with DEVICE_URL",
+        f"the local service was never tried on {sys.platform}",
     )
     places: Places = UNIX
     signals: tuple[str, ...] = ("SIGINT", "SIGTERM", "SIGHUP")
+    signals_text: str = "Ctrl-C, SIGTERM or SIGHUP"
     has_terminal_select: bool = True
     has_local_service: bool = False
     start_seconds: float = 5.0
@@ -108,12 +109,11 @@ class Posix:
     def kill_group(self, pid: int) -> None:
         _signal(pid, signal.SIGKILL)
 
-    def interrupt_main_thread(self) -> bool:
-        # The kernel gives a process's signal to any of its threads, and Python handles it once the main thread runs
-        # again: a main thread that sleeps meanwhile sleeps on. That happens to half of the signals that follow another
-        # one within a millisecond.
+    def interrupt_main_thread(self) -> None:
+        # Not to the process: the kernel gives its signal to any of its threads, and Python handles it once the main
+        # thread runs again. A main thread that sleeps meanwhile sleeps on, which happens to half of the signals that
+        # follow another one within a millisecond.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-        return True
 
     def sync_directory(self, directory: str) -> None:
         descriptor = os.open(directory, os.O_RDONLY)
@@ -150,12 +150,15 @@ class Posix:
         ).start()
         return ours
 
+    def ignore_signals(self) -> None:
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+
     def detach(self) -> None:
         if os.fork():
             # Not a child of the starting process: no zombie, and not killed together with its process tree.
             os._exit(0)
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN)
+        self.ignore_signals()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # its children leave no zombies
 
     def spawn_child(

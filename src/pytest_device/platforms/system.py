@@ -22,7 +22,7 @@ class Level(StrEnum):
 
     FULL = "supported"
     PARTIAL = "supported in part"
-    CLIENT = "supported as a client only"
+    CLIENT = "client only"
 
 
 class Support(NamedTuple):
@@ -59,6 +59,8 @@ class System(Protocol):
     places: Places
     signals: tuple[str, ...]
     """Names of the signals that ask a program to end: Ctrl-C's first."""
+    signals_text: str
+    """These signals, as a user knows them."""
     has_terminal_select: bool
     """Whether ``select`` can wait for a terminal's input."""
     has_local_service: bool
@@ -130,8 +132,8 @@ class System(Protocol):
         """End the processes of a group at once."""
         ...
 
-    def interrupt_main_thread(self) -> bool:
-        """Send the signal of a request to end to the main thread; False where that is impossible."""
+    def interrupt_main_thread(self) -> None:
+        """Send SIGTERM to the main thread; nothing where that is impossible."""
         ...
 
     def sync_directory(self, directory: str) -> None:
@@ -151,6 +153,10 @@ class System(Protocol):
         The channel can be used at once; it reaches its end if the program does not start. ``note`` gets one line,
         perhaps in another thread, if there are ends that the program does not survive. Raises OSError.
         """
+        ...
+
+    def ignore_signals(self) -> None:
+        """Ignore requests to end: this process ends by itself."""
         ...
 
     def detach(self) -> None:

@@ -119,6 +119,7 @@ class Windows:
     )
     places: Places = places_on("win32")
     signals: tuple[str, ...] = ("SIGINT", "SIGBREAK", "SIGTERM")
+    signals_text: str = "Ctrl-C or Ctrl-Break"
     has_terminal_select: bool = False
     has_local_service: bool = True
     start_seconds: float = 30.0
@@ -180,8 +181,8 @@ class Windows:
                 if process:
                     _kernel.TerminateProcess(process, 1)
 
-    def interrupt_main_thread(self) -> bool:
-        return False  # no signal interrupts a wait
+    def interrupt_main_thread(self) -> None:
+        return  # no signal interrupts a wait
 
     def sync_directory(self, directory: str) -> None:
         del directory  # directories cannot be opened
@@ -197,6 +198,9 @@ class Windows:
         return _spawned(command, environ, _Start.outside_job, note)
 
     def detach(self) -> None:
+        self.ignore_signals()
+
+    def ignore_signals(self) -> None:
         for number in (signal.SIGINT, signal.SIGBREAK, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 

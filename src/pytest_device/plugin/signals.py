@@ -1,26 +1,19 @@
 """Lets Ctrl-C, SIGTERM and SIGHUP end a run gracefully: CI services and closed terminals send the latter two."""
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
+from pytest_device.platforms import SYSTEM
+
 FORCE_AFTER_SIGNALS: Final = 3
 """The third signal during shutdown interrupts it after all; earlier ones are only counted."""
 
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
-
-# SIGHUP does not exist on Windows, SIGBREAK only there.
-_NAMES: Final = (
-    "SIGINT",
-    "SIGTERM",
-    "SIGHUP",
-    "SIGBREAK",
-)
 
 
 class GracefulShutdown:
@@ -50,8 +43,8 @@ class GracefulShutdown:
     def install(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in (getattr(signal, name, None) for name in _NAMES):
-            if number is None or number in self._replaced:
+        for number in (getattr(signal, name) for name in SYSTEM.signals):
+            if number in self._replaced:
                 continue
             present = signal.getsignal(number)
             if present in {signal.SIG_DFL, signal.default_int_handler}:
@@ -59,14 +52,9 @@ class GracefulShutdown:
                 self._replaced[number] = present
 
     def interrupt(self) -> None:
-        """End the run as SIGTERM does, from another thread; nothing without our handlers, or on Windows.
-
-        The signal goes to the main thread, not to the process. The kernel gives a process's signal to any of its
-        threads, and Python handles it once the main thread runs again: a main thread that sleeps meanwhile sleeps on.
-        That happens to half of the signals that follow another one within a millisecond.
-        """
-        if signal.SIGTERM in self._replaced and sys.platform != "win32":
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        """End the run as SIGTERM does, from another thread; nothing without our handlers, or on Windows."""
+        if signal.SIGTERM in self._replaced:
+            SYSTEM.interrupt_main_thread()
 
     def close(self) -> None:
         """Do not interrupt from here on: the run is shutting down."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.programs import cache_directory
 from pytest_device.service.config import parse
 from pytest_device.service.server import Changed, Progress, Ready, serve
@@ -74,7 +75,8 @@ def _watch(parent: int, end: Callable[[], None]) -> None:
 
     def until_orphaned() -> None:
         pause = threading.Event()
-        while os.getppid() == parent:
+        # On Windows, the ID of a parent that has exited stays.
+        while os.getppid() == parent and SYSTEM.exists(parent):
             pause.wait(PARENT_SECONDS)
         end()
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.asgi_server import Server
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.private import check_private
 from pytest_device.redact import is_loopback
 from pytest_device.service.api import create_app
@@ -36,7 +37,6 @@ SWEEP_SECONDS: Final = 0.5
 """Maximum delay in seconds until a limit takes effect without requests."""
 GRACE_SECONDS: Final = 2
 """Maximum seconds for requests in progress when the service stops."""
-_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ Watch = Callable[[Callable[[], None]], None]
 def serve(
     config: ServiceConfig, announce: Announce, *, watch: Watch | None = None
 ) -> None:
-    """Run the service until SIGINT, SIGTERM or SIGHUP; then stop its sessions and their processes, and return.
+    """Run the service until a signal of this system asks it to end; then stop its sessions and their processes, and return.
 
     ``watch`` receives a function that also stops the service and may be called from any thread. Must be called in the
     main thread. Raises ConfigError with the cause and the fix if the service cannot start.
@@ -214,7 +214,7 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
     def handler(_number: int, _frame: FrameType | None) -> None:
         end()
 
-    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in SYSTEM.signals]
     # Signals that the parent ignores stay ignored, such as SIGHUP under nohup.
     before = {
         number: signal.getsignal(number)

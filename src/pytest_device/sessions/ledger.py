@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from pytest_device.platforms import SYSTEM
 from pytest_device.sessions.partial import SPELLING, minutes_in
 from pytest_device.sessions.states import RECORDED, WITHOUT_ID, Phase
 from pytest_device.spec import CLEANUP_MINUTES, LONGEST_MINUTES
@@ -266,13 +267,7 @@ class Ledger:
 
     def _sync(self) -> None:
         """Make the rename durable, where directories can be synchronized."""
-        if os.name == "nt":
-            return
-        directory = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        SYSTEM.sync_directory(self.directory)
 
 
 def _is_id(text: str) -> bool:

@@ -92,6 +92,7 @@ class PastRun:
         self.directory = directory
         self.ledger = Ledger(str(directory))
         self._remains: list[Path] = []
+        self._is_cleared = False
 
     @property
     def state_dir(self) -> Path:
@@ -107,6 +108,8 @@ class PastRun:
                 held.close()  # release the locks of dead owners, so that others see them as dead
             self._remains = [*drafts, *locks] if over else []
             yield over
+        if self._remains and self._is_cleared:
+            self._remove_remains()  # an open file cannot be removed on Windows
 
     def has_living(self, owner: str) -> bool:
         path = self.directory / f"{owner}.lock"
@@ -118,8 +121,15 @@ class PastRun:
             self.ledger.remove(entry.intent)
         if _files(self.directory, ".json"):
             return
-        for path in self._remains:  # nothing else: an owner may have joined meanwhile
-            path.unlink(missing_ok=True)
+        self._is_cleared = True
+        self._remove_remains()
+
+    def _remove_remains(self) -> None:
+        """Remove drafts and locks of dead owners, nothing else: an owner may have joined meanwhile."""
+        for path in [*self._remains]:
+            with suppress(PermissionError):
+                path.unlink(missing_ok=True)
+                self._remains.remove(path)
         with suppress(OSError):
             self.directory.rmdir()
 
@@ -267,10 +277,15 @@ def _new_file(directory: Path, stem: str, suffix: str) -> tuple[Path, int]:
 def _lock_at(path: Path, *, thread_local: bool = True) -> filelock.BaseFileLock:
     """Return a lock that ends with its process; taking it raises OSError on a file system without such locks.
 
-    filelock's substitute there, a file whose existence is the lock, would outlive a killed process.
+    filelock's substitute there, a file whose existence is the lock, would outlive a killed process. The file stays when
+    the lock is released: on Windows, a dead run without one would look as if it were just starting.
     """
     return filelock.FileLock(
-        path, mode=0o600, thread_local=thread_local, fallback_to_soft=False
+        path,
+        mode=0o600,
+        thread_local=thread_local,
+        fallback_to_soft=False,
+        preserve_lock_file=True,
     )
 
 

@@ -47,9 +47,13 @@ def _run(parsed: argparse.Namespace) -> int:
 
 def _check(findings: list[Finding], *, rent: bool) -> str:
     """Append the findings; return what remains unchecked."""
-    from pytest_device.cli.doctor.packages import check_packages, check_python
+    from pytest_device.cli.doctor.packages import (
+        check_packages,
+        check_python,
+        check_system,
+    )
 
-    findings += (*check_python(), *check_packages())
+    findings += (*check_python(), check_system(), *check_packages())
     if _has_failed(findings):
         fix = "install them and run doctor again"
         findings.append(

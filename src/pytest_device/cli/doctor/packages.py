@@ -3,9 +3,11 @@
 import platform
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from typing import Final
+from typing import Final, assert_never
 
-from pytest_device.cli.doctor.finding import Finding, fail, ok
+from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
+from pytest_device.platforms import SYSTEM
+from pytest_device.platforms.system import Level, System
 
 PACKAGE: Final = "pytest-device"
 
@@ -23,6 +25,22 @@ def check_python(found: str | None = None) -> Iterator[Finding]:
         yield fail(
             "python", f"{found} does not satisfy {wanted}", f"use Python {wanted}"
         )
+
+
+def check_system(system: System = SYSTEM) -> Finding:
+    """Return how far this package works on this system."""
+    level, limits = system.support
+    text = f"{system.title} ({platform.machine()}): {level}"
+    match level:
+        case Level.FULL:
+            return ok("system", text)
+        case Level.PARTIAL:
+            return ok("system", f"{text}; {limits}")
+        case Level.CLIENT:
+            fix = "use a service that runs elsewhere: set DEVICE_URL"
+            return warn("system", f"{text}; {limits}", fix)
+        case _:
+            assert_never(level)
 
 
 def check_packages(

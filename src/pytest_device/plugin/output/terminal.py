@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import pytest
 
 from pytest_device.escape import escaped
+from pytest_device.platforms import SYSTEM
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.state import SESSION_URL, history_of
@@ -486,7 +487,7 @@ class Pause:
             self._terminal is None
             or reporter is None
             or not reporter.isatty
-            or sys.platform == "win32"
+            or not SYSTEM.has_terminal_select
         ):
             return False
         with self._keyboard() as keyboard:

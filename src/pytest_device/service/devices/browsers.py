@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from platform import machine, system
+from platform import machine
 from typing import Final
 
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.devices.browser import find_chromedriver, find_chromium
 from pytest_device.service.devices.chromium import KIND
 from pytest_device.service.devices.found import Found
@@ -49,7 +50,7 @@ _VERSION: Final = re.compile(r"(\d+)\.\d+\.\S+")
 
 def hardware() -> str:
     """Return this machine's operating system and architecture, spelled as in ``BUILT_FOR``."""
-    return f"{system()} {machine()}"
+    return f"{SYSTEM.title} {machine()}"
 
 
 @dataclass(frozen=True, slots=True)

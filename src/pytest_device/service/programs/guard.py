@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
@@ -20,7 +19,7 @@ from pytest_device.service.programs.processes import (
     remove,
 )
 
-_PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
+_PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """The variables that the guard needs to import this package; no tokens."""
 
 
@@ -60,6 +59,7 @@ class Guard:
             stdout=PIPE,
             stderr=PIPE if piped else STDOUT,
             start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
             pass_fds=pass_fds,
         )
         # If cancelled half-way, asyncio would kill only the program and wait for its children.
@@ -99,6 +99,7 @@ class Guard:
             bufsize=0,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
         )
 
 
@@ -115,9 +116,7 @@ def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
 
 def main() -> None:
     """Read directories, one JSON string per line, until the end of the file; then stop and remove them."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        # Meant for the service, whose end closes the pipe anyway.
-        signal.signal(number, signal.SIG_IGN)
+    SYSTEM.ignore_signals()  # meant for the service, whose end closes the pipe anyway
     directories = [Path(json.loads(line)) for line in sys.stdin]
     remove(directories)
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
@@ -12,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psutil
+
+from pytest_device.platforms import SYSTEM
 
 MARK: Final = "PYTEST_DEVICE_DIRECTORY"
 """Environment variable that names the directory of a process; child processes inherit it.
@@ -68,14 +68,14 @@ def end(
     Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError if a process survives that.
     """
     known: set[psutil.Process] = set()
-    for number, seconds in (
-        (signal.SIGTERM, grace_seconds),
-        (signal.SIGKILL, KILL_SECONDS),
+    for ask, seconds in (
+        (psutil.Process.terminate, grace_seconds),
+        (psutil.Process.kill, KILL_SECONDS),
     ):
         signalled: set[psutil.Process] = set()
         deadline = clock() + seconds
         while left := _left(known, directories):
-            _signal(left - signalled, number)
+            _ask(left - signalled, ask)
             signalled |= left
             if clock() >= deadline:
                 break
@@ -153,7 +153,11 @@ def _entry(pid: int) -> _Entry | None:
             parent, environ = process.ppid(), _environ(process)
             is_blank = environ == {} and parent not in _KERNEL_PARENTS
             return _Entry(
-                process, parent, os.getsid(pid), (environ or {}).get(MARK), is_blank
+                process,
+                parent,
+                SYSTEM.session_of(pid),
+                (environ or {}).get(MARK),
+                is_blank,
             )
     except (psutil.NoSuchProcess, ProcessLookupError):  # it has exited, or is a zombie
         return None
@@ -195,8 +199,10 @@ def _wait_for_an_exit(
             return
 
 
-def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
+def _ask(
+    processes: Collection[psutil.Process], ask: Callable[[psutil.Process], None]
+) -> None:
     for process in processes:
         # A process that must not be signalled stays in the list, and is reported.
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            process.send_signal(number)
+            ask(process)

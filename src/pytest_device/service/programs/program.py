@@ -1,9 +1,7 @@
 """Runs programs: those of a session, in its workspace, and short commands for their output."""
 
 import asyncio
-import os
 import shutil
-import signal
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import (
@@ -14,12 +12,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.processes import (
@@ -34,9 +33,6 @@ _POLL_SECONDS: Final = 0.05
 _READY_POLL_SECONDS: Final = 0.02
 _DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
-_SHORT_LETTERS: Final = 40
-"""Maximum length of the temporary directory: a socket's path may have 103 characters on macOS, 107 on Linux; a browser
-adds 46, and this module 12."""
 
 _Answer = TypeVar("_Answer")
 
@@ -165,9 +161,7 @@ def short_directory(guard: Guard) -> Generator[Path]:
     A socket's path is limited to about a hundred characters, fewer than the path of a session's directory. The path is
     absolute, since some processes of a browser change their directory.
     """
-    usual = tempfile.gettempdir()
-    parent = usual if len(usual) <= _SHORT_LETTERS else "/tmp"  # noqa: S108  # the directory in it is private
-    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
+    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=SYSTEM.short_directory()))
     guard.watch(directory)
     try:
         yield directory
@@ -237,6 +231,7 @@ async def _run(
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,
+            creationflags=SYSTEM.creation_flags,
         )
     )
     try:
@@ -255,8 +250,7 @@ async def _killed(starting: asyncio.Future[Process]) -> None:
     except OSError:
         return  # it was never started
     if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # `node` may be a wrapper in shell
+        SYSTEM.kill_group(process.pid)  # `node` may be a wrapper in shell
 
     # This also waits for the end of the output, which a child in a session of its own may hold open.
     waiting = asyncio.ensure_future(process.wait())

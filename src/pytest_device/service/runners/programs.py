@@ -1,7 +1,6 @@
 """The runner of real programs: starts the device, the app and the controller of each session."""
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.platforms import SYSTEM
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
@@ -56,10 +56,8 @@ class ProgramsRunner:
         ``progress`` reports slow steps. Raises ConfigError with the cause and the fix, also if this machine has no
         device for a request.
         """
-        if os.name != "posix":
-            raise ConfigError(
-                "the local service runs on Linux and macOS: on Windows run it inside WSL"
-            )
+        if not SYSTEM.has_local_service:
+            raise ConfigError(f"{SYSTEM.support.limits}: set DEVICE_URL")
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

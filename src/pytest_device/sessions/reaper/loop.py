@@ -4,6 +4,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from pytest_device.platforms import SYSTEM
@@ -68,6 +69,9 @@ class ReaperLoop:
 
         ``received`` is the data that was already read from the channel.
         """
+        # The first call is a few moments away, and an interpreter takes some to start.
+        with suppress(OSError):  # tried again for that call
+            self._open_sender()
         self._handle(received)
         while not self._supervisor.is_done or self._supervisor.has_warm:
             for call in self._supervisor.due_calls():
@@ -152,18 +156,20 @@ class ReaperLoop:
 
     def _send(self, call: messages.Call) -> None:
         try:
-            if self._sender is None:
-                self._sender, self._answers = (
-                    self._start_sender(),
-                    Decoder[Returned](Returned),
-                )
-                self._selector.register(
-                    self._sender, selectors.EVENT_READ, self._use_sender
-                )
-            self._sender.sendall(encode(call))
+            self._open_sender().sendall(encode(call))
         # No process can be started, or the sender has just died.
         except OSError as error:
             self._on_answer(Returned(call.number, NoReply(str(error), sent=False)))
+
+    def _open_sender(self) -> socket.socket:
+        if self._sender is None:
+            self._sender = self._start_sender()
+            self._answers = Decoder[Returned](Returned)
+            self._idle_since = time.monotonic()
+            self._selector.register(
+                self._sender, selectors.EVENT_READ, self._use_sender
+            )
+        return self._sender
 
     def _use_sender(self) -> None:
         data = sender.received(self._sender) if self._sender else b""

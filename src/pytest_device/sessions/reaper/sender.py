@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
 from pytest_device.platforms import SYSTEM
@@ -35,6 +36,8 @@ def main() -> None:
     """Send each call that arrives until the other end closes."""
     import threading
 
+    # It takes longest: loaded before the first call arrives.
+    import_module("pytest_device.sessions.reaper.http")
     channel = SYSTEM.await_channel()
     messages, lock = Decoder[Endpoint | Call](Endpoint | Call), threading.Lock()
     endpoint: Endpoint | None = None
@@ -49,11 +52,10 @@ def main() -> None:
     with channel:
         while data := received(channel):
             for message in messages.feed(data):
-                match message:
-                    case Endpoint():
-                        endpoint = message
-                    case Call() if endpoint:
-                        send(endpoint, message, answer)
+                if isinstance(message, Endpoint):
+                    endpoint = message
+                elif endpoint:
+                    send(endpoint, message, answer)
 
 
 def received(channel: socket.socket) -> bytes:
