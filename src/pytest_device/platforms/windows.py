@@ -35,6 +35,7 @@ _CHANNEL: Final = "PYTEST_DEVICE_CHANNEL"
 _HOST: Final = "127.0.0.1"
 _KEY_BYTES: Final = 16
 _CONNECT_SECONDS: Final = 30.0
+_KEY_SECONDS: Final = 2.0
 _CHUNK_BYTES: Final = 64 * 1024
 
 _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
@@ -99,10 +100,11 @@ $created = Invoke-CimMethod -ClassName Win32_Process -MethodName Create -Argumen
     CommandLine = $env:PYTEST_DEVICE_COMMAND
     ProcessStartupInformation = $startup
 }
-exit $created.ReturnValue
+if ($created.ReturnValue -ne 0) { exit 1 }
+$created.ProcessId
 """
 """Detached, without a window, and outside the job object of the service that creates it."""
-_WMI_SECONDS: Final = 20.0
+_WMI_SECONDS: Final = 10.0
 _DIES_WITH_JOB: Final = (
     "the reaper process is in the job object of whoever started this run, which forbids leaving it: if that ends all its "
     "processes at once, the next run stops the sessions that are left"
@@ -299,11 +301,18 @@ def _spawned(
 
     def connect() -> None:
         with listener, inner, suppress(OSError):
-            if not has_started and not started.by_wmi():
+            program = None
+            if has_started:
+                program = _accepted(listener, key, _CONNECT_SECONDS)
+            elif started.by_wmi():
+                program = _accepted(listener, key, _WMI_SECONDS)
+            if program is None and not has_started:
                 started.inside_job()
                 note(_DIES_WITH_JOB)
-            with _accepted(listener, key) as program:
-                _relay_both(inner, program)
+                program = _accepted(listener, key, _CONNECT_SECONDS)
+            if program is not None:
+                with program:
+                    _relay_both(inner, program)
 
     threading.Thread(target=connect, name="pytest-device-channel", daemon=True).start()
     return ours
@@ -356,15 +365,16 @@ class _Start:
                     "PYTEST_DEVICE_VARIABLES": variables,
                 },
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=_WMI_SECONDS,
                 creationflags=subprocess.CREATE_NO_WINDOW,
-                check=False,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return False
-        return done.returncode == 0
+        # Wine's substitute for PowerShell succeeds without doing anything.
+        return done.stdout.strip().isdigit()
 
     def _popen(self, flags: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S603  # a program of this package
@@ -388,25 +398,32 @@ def _is_in_job(process: int) -> bool:
     return bool(not is_known or answer)
 
 
-@contextmanager
-def _accepted(listener: socket.socket, key: str) -> Generator[socket.socket]:
-    """Accept the connection of the started program, which sends the key. Raises OSError."""
-    deadline = time.monotonic() + _CONNECT_SECONDS
+def _accepted(
+    listener: socket.socket, key: str, seconds: float
+) -> socket.socket | None:
+    """Return the connection of the started program, which sends the key; None if there is none in time."""
+    deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         listener.settimeout(left)
-        program, _ = listener.accept()
-        with program:
-            program.settimeout(left)
-            sent = b""
-            with suppress(OSError):
-                while len(sent) < len(key) and (data := program.recv(len(key))):
-                    sent += data
-            if hmac.compare_digest(sent, key.encode()):
-                program.settimeout(None)
-                program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                yield program
-                return
-    raise TimeoutError
+        try:
+            program, _ = listener.accept()
+        except OSError:
+            return None
+        if _sends(program, key):
+            program.settimeout(None)
+            program.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return program
+        program.close()  # of another user, perhaps
+    return None
+
+
+def _sends(program: socket.socket, key: str) -> bool:
+    program.settimeout(_KEY_SECONDS)
+    sent = b""
+    with suppress(OSError):
+        while len(sent) < len(key) and (data := program.recv(len(key) - len(sent))):
+            sent += data
+    return hmac.compare_digest(sent, key.encode())
 
 
 def _relay_both(near: socket.socket, far: socket.socket) -> None:
