@@ -151,3 +151,32 @@ def test_a_start_cancelled_halfway_leaves_a_program_that_can_be_stopped(
 
     asyncio.run(scenario())
     assert not find_processes([workspace])
+
+
+def test_a_program_that_hides_its_environment_is_found_by_its_record(
+    guard: Guard, workspace: Path
+) -> None:
+    """As signed programs do on macOS."""
+
+    async def scenario() -> psutil.Process:
+        hiding = ["sh", "-c", "exec env -i sleep 99"]
+        process = await guard.start(hiding, directory=workspace, environ=os.environ)
+        program = psutil.Process(process.pid)
+        await eventually(lambda: program.environ() == {})
+        assert find_processes([workspace]) == {program}
+        await asyncio.to_thread(end, [workspace])
+        await process.wait()
+        return program
+
+    assert not asyncio.run(scenario()).is_running()
+
+
+def test_another_process_with_the_id_of_a_recorded_one_is_left_alone(
+    workspace: Path,
+) -> None:
+    with psutil.Popen(["sleep", "99"], start_new_session=True) as other:
+        earlier = other.create_time() - 60
+        (workspace / ".processes").write_text(f"{other.pid} {earlier}\n{other.pid}")
+
+        assert find_processes([workspace]) == set()
+        other.kill()

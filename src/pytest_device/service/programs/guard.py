@@ -5,9 +5,9 @@ import json
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from pytest_device.platforms import SYSTEM
 from pytest_device.service.logs import Log
@@ -16,6 +16,7 @@ from pytest_device.service.programs.processes import (
     KILL_SECONDS,
     finish_despite_cancellation,
     marked,
+    record,
     remove,
 )
 
@@ -63,7 +64,7 @@ class Guard:
             pass_fds=pass_fds,
         )
         # If cancelled half-way, asyncio would kill only the program and wait for its children.
-        return await finish_despite_cancellation(starting)
+        return await finish_despite_cancellation(_recorded(starting, directory))
 
     def close(self) -> None:
         """Let the guard stop all remaining processes, and wait for it. Blocks as long as `remove`."""
@@ -101,6 +102,12 @@ class Guard:
             start_new_session=True,
             creationflags=SYSTEM.creation_flags,
         )
+
+
+async def _recorded(starting: Coroutine[Any, Any, Process], directory: Path) -> Process:
+    process = await starting
+    record(directory, process.pid)
+    return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

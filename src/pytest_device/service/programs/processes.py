@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,6 +18,14 @@ MARK: Final = "PYTEST_DEVICE_DIRECTORY"
 
 A process ID may be reused by an unrelated process, and does not lead to the orphans of a dead parent. A mark stays.
 """
+
+_RECORD: Final = ".processes"
+"""File in a directory: ID and start time of each process that was started there.
+
+macOS hides the environment of some signed programs, browsers among them: their mark cannot be read.
+"""
+_SAME_START_SECONDS: Final = 1.0
+"""Two processes with one ID start further apart; a start time is computed from the clock, which may be adjusted."""
 
 GRACE_SECONDS: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -39,13 +47,31 @@ def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     return {**environ, MARK: str(directory)}
 
 
+def record(directory: Path, pid: int) -> None:
+    """Note a process that was started in a directory, and leads its own process session."""
+    with (
+        # It has exited, or the disk is full: what remains is the mark.
+        contextlib.suppress(psutil.NoSuchProcess, OSError),
+        (directory / _RECORD).open("a", encoding="ascii") as file,
+    ):
+        file.write(f"{pid} {psutil.Process(pid).create_time()}\n")
+
+
 def find_processes(
     directories: Collection[Path], *, sleep: Callable[[float], None] = time.sleep
 ) -> set[psutil.Process]:
-    """Find the processes with a mark of these directories, those in their process sessions, and all descendants."""
+    """Find the processes of these directories, those in their process sessions, and all descendants.
+
+    Those of a directory have its mark, or are recorded there.
+    """
     marks = {str(directory) for directory in directories}
+    starts = dict(start for directory in directories for start in _recorded(directory))
     everyone = _everyone(sleep)
-    sessions = {entry.session for entry in everyone if entry.mark in marks}
+    sessions = {
+        entry.session
+        for entry in everyone
+        if entry.mark in marks or _has_started_at(entry, starts)
+    }
     found = {
         entry.process.pid: entry for entry in everyone if entry.session in sessions
     }
@@ -120,6 +146,25 @@ class _Entry:
     mark: str | None
     is_blank: bool
     """It has no environment: it lacks one, or is in the middle of its exec."""
+
+
+def _recorded(directory: Path) -> Iterator[tuple[int, float]]:
+    """Yield ID and start time of each recorded process; nothing for a line that is incomplete."""
+    try:
+        lines = (directory / _RECORD).read_text("ascii", errors="replace").splitlines()
+    except OSError:  # nothing was started there, or it is removed
+        return
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            pid, start = line.split()
+            yield int(pid), float(start)
+
+
+def _has_started_at(entry: _Entry, starts: Mapping[int, float]) -> bool:
+    start = starts.get(entry.process.pid)
+    if start is None:
+        return False
+    return abs(entry.process.create_time() - start) < _SAME_START_SECONDS
 
 
 def _everyone(sleep: Callable[[float], None]) -> list[_Entry]:
