@@ -1,6 +1,7 @@
 """Parses the trees of each controller into a screen."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -284,8 +285,9 @@ def _unquoted(quoted: str) -> str:
 
 def _from_html(source: str) -> Screen:
     reader = _HtmlReader()
+    # Without close(): what it adds is the rest behind a tag that never ends. It
+    # looks for that end from each "<" of the rest, which takes quadratic time.
     reader.feed(source)
-    reader.close()
     elements = tuple(reader.elements[:MAX_ELEMENTS])
     is_truncated = len(reader.elements) > MAX_ELEMENTS
     return Screen(Dialect.WEB, elements, is_truncated=is_truncated)
@@ -305,11 +307,13 @@ class _HtmlReader(HTMLParser):
         self.elements: list[Element] = []
         self._open: list[tuple[str, int | None]] = []
         """Tags that are open, each with the index of its element."""
+        self._open_counts: Counter[str] = Counter()
+        """How often each tag is open: a page may never close any, so that looking through them takes quadratic time."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         index = None
-        is_invisible = any(name in self._INVISIBLE for name, _ in self._open)
+        is_invisible = any(self._open_counts[name] for name in self._INVISIBLE)
         has_room = len(self.elements) <= MAX_ELEMENTS
 
         if not is_invisible and tag not in self._INVISIBLE and has_room:
@@ -317,12 +321,14 @@ class _HtmlReader(HTMLParser):
             self.elements.append(_html_element(tag, values, len(self._open)))
         if tag not in self._VOID:
             self._open.append((tag, index))
+            self._open_counts[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in {name for name, _ in self._open}:
-            return
-        while self._open.pop()[0] != tag:
-            continue
+        is_ended = not self._open_counts[tag]
+        while not is_ended:
+            name, _ = self._open.pop()
+            self._open_counts[name] -= 1
+            is_ended = name == tag
 
     def handle_data(self, data: str) -> None:
         text = " ".join(data.split())
