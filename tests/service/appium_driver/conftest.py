@@ -1,5 +1,6 @@
 """The local device as a suite sees it: real service, Chromium, Appium with our driver, and client."""
 
+import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ from appium.webdriver.client_config import AppiumClientConfig
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webelement import WebElement
 
+import pytest_device
 from pytest_device.local import LocalService, log_lines
+from pytest_device.programs import for_installers
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -41,6 +44,26 @@ def service() -> Generator[LocalService]:
     service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
     yield service
     service.close()
+
+
+@contextmanager
+def with_own_driver(folder: Path) -> Generator[tuple[LocalService, Path]]:
+    """Run a service from a copy of the package in a folder.
+
+    Provides the service, and the directory of its driver, which it copies for each
+    session: a test may change the driver before.
+    """
+    package = folder / "pytest_device"
+    shutil.copytree(Path(pytest_device.__file__).parent, package)
+    with pytest.MonkeyPatch.context() as patch:
+        path = {"PYTHONPATH": str(folder)}
+        patch.setattr(
+            "pytest_device.local.for_installers",
+            lambda environ: {**for_installers(environ), **path},
+        )
+        service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
+        yield service, package / "service/appium_driver"
+        service.close()
 
 
 @contextmanager

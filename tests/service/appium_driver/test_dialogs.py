@@ -194,6 +194,19 @@ def test_an_alert_that_follows_an_alert_is_shown(driver: Remote) -> None:
     assert seen(driver, "heard").text == "done"
 
 
+def test_an_alert_of_a_window_that_opens_is_shown(driver: Remote) -> None:
+    seen(driver, "open-alert").click()
+    assert part(driver, "message") == "At once"
+    assert driver.get_screenshot_as_png()
+    driver.find_element(By.ID, f"{PACKAGE}button1").click()
+    assert seen(driver, "title").text == "After the alert"
+
+    seen(driver, "close").click()
+    assert part(driver, "message") == "From the second window"
+    driver.switch_to.alert.accept()
+    assert eventually(lambda: seen(driver, "title").text == "First", 10)
+
+
 def test_the_app_is_out_of_reach_behind_an_alert(driver: Remote) -> None:
     counter = seen(driver, "counter")
     ask(driver)
@@ -227,6 +240,20 @@ def test_the_back_key_closes_a_list(driver: Remote) -> None:
     driver.back()
     assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
     assert seen(driver, "colour").text == "red"
+
+
+def test_an_alert_because_of_a_choice_is_shown_instead_of_the_list(
+    driver: Remote,
+) -> None:
+    seen(driver, "announced").click()
+    driver.find_element(By.XPATH, "//*[@text='south']").click()
+    assert part(driver, "message") == "south"
+    assert not driver.find_elements(By.ID, f"{PACKAGE}text1")
+
+    driver.switch_to.alert.accept()
+
+    assert seen(driver, "announced").text == "south"
+    assert seen(driver, "heard").text == "announced"
 
 
 def test_an_alert_and_a_list_on_ios(opened_on_ios: Remote) -> None:
@@ -286,3 +313,21 @@ def test_only_a_wheel_can_be_turned(opened_on_ios: Remote) -> None:
         turn(opened_on_ios, button, "next")
     with pytest.raises(WebDriverException, match="Only 'previous' and 'next' order"):
         turn(opened_on_ios, button, "up")
+
+
+def test_an_alert_because_of_a_wheel_is_shown_instead_of_it(
+    opened_on_ios: Remote,
+) -> None:
+    driver = opened_on_ios
+    driver.terminate_app(PAGES_ID)
+    driver.activate_app(PAGES_ID)
+    seen(driver, "announced").click()
+    wheel = (By.CLASS_NAME, "XCUIElementTypePickerWheel")
+    driver.find_element(*wheel).send_keys("south")
+    alert = driver.find_element(By.CLASS_NAME, "XCUIElementTypeAlert")
+    assert alert.get_attribute("label") == "south"
+    assert not driver.find_elements(*wheel)
+
+    driver.switch_to.alert.accept()
+
+    assert seen(driver, "heard").text == "announced"

@@ -155,6 +155,14 @@ def test_a_second_window_is_on_the_screen_until_it_closes(driver: Remote) -> Non
     assert title.text == "First"
 
 
+def test_a_document_without_elements_has_none(driver: Remote) -> None:
+    seen(driver, "clear").click()
+    assert driver.find_elements(By.CLASS_NAME, "android.widget.Button") == []
+    assert "<hierarchy" in driver.page_source
+    with pytest.raises(NoAlertPresentException):
+        driver.switch_to.alert.accept()
+
+
 def test_scripts_of_the_app_do_not_change_the_answers(driver: Remote) -> None:
     assert seen(driver, "title").text == "First"
     driver.switch_to.context(WEB_VIEW)

@@ -1,26 +1,19 @@
 """Each row of tests/spec/phones fails with a driver that breaks its rule: no row holds whatever a driver does."""
 
-import shutil
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-import pytest_device
 from pytest_device.local import LocalService
-from pytest_device.programs import for_installers
-from pytest_device.settings import LOCAL_APP_ID
 from pytest_device.spec import Platform
-from tests.service.appium_driver.conftest import booted, driven
+from tests.service.appium_driver.conftest import booted, driven, with_own_driver
 from tests.service.appium_driver.test_phones import APP, check
 from tests.spec.phones import ROWS
 from tests.spec.phones.row import ANDROID, APP_ID, IOS
 
 pytestmark = pytest.mark.nightly
-
-DRIVER: Final = Path("pytest_device/service/appium_driver")
 
 
 @dataclass(frozen=True)
@@ -183,56 +176,29 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with a copy of the package, whose driver may be changed."""
-    copy = tmp_path_factory.mktemp("source")
-    package = Path(pytest_device.__file__).parent
-    shutil.copytree(package, copy / "pytest_device")
-    return copy
-
-
-@pytest.fixture(scope="module")
-def service(source: Path) -> Generator[LocalService]:
-    """Provide a service that copies the changed driver for each session."""
-    with pytest.MonkeyPatch.context() as patch:
-        path = {"PYTHONPATH": str(source)}
-        patch.setattr(
-            "pytest_device.local.for_installers",
-            lambda environ: {**for_installers(environ), **path},
-        )
-        service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
-        yield service
-        service.close()
-
-
-def test_each_row_fails_with_a_wrong_driver(
-    service: LocalService, source: Path
-) -> None:
+def test_each_row_fails_with_a_wrong_driver(tmp_path: Path) -> None:
     left = {(platform, row.name) for row in ROWS for platform in row.platforms}
-    for changes in WRONG.values():
-        failed = failures(service, source, changes)
-        left -= failed
+    with with_own_driver(tmp_path) as (service, source):
+        for changes in WRONG.values():
+            left -= failures(service, source, changes)
     assert sorted(left) == []
 
 
 def failures(
     service: LocalService, source: Path, changes: tuple[Change, ...]
 ) -> set[tuple[Platform, str]]:
-    before = {
-        change.file: (source / DRIVER / change.file).read_text() for change in changes
-    }
+    before = {change.file: (source / change.file).read_text() for change in changes}
     after = dict(before)
     for change in changes:
         assert after[change.file].count(change.old) == 1, change
         after[change.file] = after[change.file].replace(change.old, change.new)
     try:
         for file, text in after.items():
-            (source / DRIVER / file).write_text(text)
+            (source / file).write_text(text)
         return rows_that_fail(service, ANDROID) | rows_that_fail(service, IOS)
     finally:
         for file, text in before.items():
-            (source / DRIVER / file).write_text(text)
+            (source / file).write_text(text)
 
 
 def rows_that_fail(

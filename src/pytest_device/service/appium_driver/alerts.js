@@ -91,9 +91,10 @@ const USUAL = {
 
 /** Return the alert on the screen: { kind, text, buttons, press, type }. Throws NoAlertOpen. */
 async function openAlert(driver) {
-  const front = await driver.page();
-  const page = driver.view?.page ?? front;
-  if (page.dialog && driver.view?.kind !== 'permission') return browserAlert(page);
+  await driver.page();
+  const { view } = driver.overlay;
+  const page = view ? view.page : driver.browser.stopper();
+  if (page?.dialog && view?.kind !== 'permission') return browserAlert(page);
   const alert = await driver.askScreen('alert');
   if (!alert) throw new errors.NoAlertOpenError();
   return { ...alert, press: (index) => pressAt(driver, index), type: (text) => typeInto(driver, alert, text) };

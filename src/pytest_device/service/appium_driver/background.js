@@ -23,7 +23,7 @@ export const commands = {
   },
 
   async getCurrentPackage() {
-    if (this.view?.owner) return this.view.owner;
+    if (this.overlay.view?.owner) return this.overlay.view.owner;
     const front = await this.device.front();
     if (front) return front;
     const isLauncher = this.away || (await this.device.crash()) || (await this.askPage('isHome'));

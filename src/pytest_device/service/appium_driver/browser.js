@@ -12,20 +12,30 @@ const PAGES = [{ type: 'page' }];
 const OPEN_MS = 10_000;
 
 export class Browser {
-  /** Options of each page: `limits` in milliseconds, and `onDialog`, which is called when a dialog opens. */
+  /** Options of the driver: `limits` in milliseconds, and what is called when a page asks or closes something. */
   #options;
   #client;
   #root;
   /** The targets of the open pages; the last one is on the screen. */
   #targets = [];
+  /** The browser context of each target: pages of one may stop each other. */
+  #contexts = new Map();
+  /** Browser contexts of hidden pages. */
+  #hidden = new Set();
   /** Promises of attached pages, by target. */
   #pages = new Map();
+  /** The pages with an open dialog. */
+  #withDialog = new Set();
 
   constructor(client, root, options) {
     this.#client = client;
     this.#root = root;
     this.#options = options;
-    client.on('Target.targetCreated', ({ targetInfo }) => this.#targets.push(targetInfo.targetId));
+    client.on('Target.targetCreated', ({ targetInfo }) => {
+      this.#targets.push(targetInfo.targetId);
+      this.#contexts.set(targetInfo.targetId, targetInfo.browserContextId);
+    });
+    client.on('Target.attachedToTarget', (attached) => this.#meet(attached));
     client.on('Target.targetDestroyed', ({ targetId }) => this.#forget(targetId));
     client.on('Target.targetCrashed', ({ targetId }) => this.#crash(targetId));
     client.on('Target.detachedFromTarget', ({ targetId }) => this.#forget(targetId));
@@ -37,6 +47,8 @@ export class Browser {
     const { webSocketDebuggerUrl } = await listed(`${root}/json/version`);
     const browser = new Browser(await CDP({ target: webSocketDebuggerUrl, protocol: NO_METHODS }), root, options);
     await browser.send('Target.setDiscoverTargets', { discover: true, filter: PAGES });
+    // A dialog that opens before the driver sees it would stop the driver, and could not be closed by it: new pages wait.
+    await browser.send('Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true, filter: PAGES });
     await browser.sync();
     return browser;
   }
@@ -76,17 +88,61 @@ export class Browser {
    */
   async openHidden() {
     const context = await this.send('Target.createBrowserContext', { disposeOnDetach: true });
+    this.#hidden.add(context.browserContextId);
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', ...context });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
     return new HiddenPage(this.#client, sessionId, () => this.send('Target.disposeBrowserContext', context));
+  }
+
+  /**
+   * Return the page whose dialog stops the page of a target, by default the one on the screen; null without such a dialog.
+   *
+   * It may be another page of the app: pages that know each other share a process, which a dialog stops as a whole.
+   */
+  stopper(target = this.#targets.at(-1)) {
+    const stoppers = [...this.#withDialog];
+    const own = stoppers.find((page) => page.target === target);
+    if (own) return own;
+    const context = this.#contexts.get(target);
+    return stoppers.find((page) => this.#contexts.get(page.target) === context) ?? null;
   }
 
   async close() {
     await this.#client.close();
   }
 
+  /** Attach to a page that has just opened, and let it begin. */
+  #meet({ sessionId, targetInfo: { targetId, browserContextId }, waitingForDebugger }) {
+    if (!waitingForDebugger) return; // it was there before: it is attached when it is needed
+    if (this.#hidden.has(browserContextId)) {
+      this.#client.send('Runtime.runIfWaitingForDebugger', {}, sessionId).catch(() => {}); // it was closed early
+      return;
+    }
+    this.#pages.set(targetId, Promise.resolve(new Page(this.#client, targetId, sessionId, this.#pageOptions())));
+  }
+
+  #pageOptions() {
+    return {
+      ...this.#options,
+      onDialog: (page) => this.#onDialog(page),
+      onDialogClosed: (page) => this.#onDialogClosed(page),
+      stopperOf: (page) => this.stopper(page.target),
+    };
+  }
+
+  #onDialog(page) {
+    this.#withDialog.add(page);
+    for (const other of this.#pages.values()) other.then((stopped) => stopped.wake(), () => {});
+    this.#options.onDialog(page);
+  }
+
+  #onDialogClosed(page) {
+    this.#withDialog.delete(page);
+    this.#options.onDialogClosed(page);
+  }
+
   async #attached(target) {
-    if (!this.#pages.has(target)) this.#pages.set(target, Page.attach(this.#client, target, this.#options));
+    if (!this.#pages.has(target)) this.#pages.set(target, Page.attach(this.#client, target, this.#pageOptions()));
     try {
       return await this.#pages.get(target);
     } catch (error) {
@@ -97,6 +153,7 @@ export class Browser {
 
   #forget(target) {
     this.#targets = this.#targets.filter((other) => other !== target);
+    this.#contexts.delete(target);
     this.#pages.get(target)?.then((page) => page.onClose(), () => {});
     this.#pages.delete(target);
   }

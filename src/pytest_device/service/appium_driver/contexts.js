@@ -74,6 +74,6 @@ function pageOf({ title, url, id, x, y, width, height }) {
 
 /** A web page has its dialogs itself; questions for permissions are the system's. */
 async function erased(driver) {
-  if (driver.view?.kind !== 'permission') dialogs.erase(driver);
-  await driver.drawing;
+  if (driver.overlay.view?.kind !== 'permission') dialogs.erase(driver);
+  await driver.overlay.drawing;
 }

@@ -3,6 +3,7 @@
 // they are as on a phone. One of them is shown at a time; the browser's dialogs block the page, permissions wait in a queue.
 
 import { errors } from 'appium/driver.js';
+import { isAlert } from './page.js';
 
 const BINDING = 'pytestDeviceAnswer';
 const LABELS = { accept: 'OK', dismiss: 'Cancel' };
@@ -36,32 +37,56 @@ export function labelsOf({ type }) {
   return type === ONE_BUTTON ? { accept: LABELS.accept } : LABELS;
 }
 
-/** Draw a dialog that blocks a page. */
-export async function draw(driver, page) {
+/** What a device shows over its app. Its drivers share it: two of them would draw two dialogs, and each would wait for an answer. */
+export class Overlay {
+  /** The views, see `show`; null without any. */
+  view = null;
+  /** The questions that wait until the view before is answered. */
+  questions = [];
+  /** The drawing in progress. */
+  drawing = Promise.resolve();
+}
+
+/** Draw the dialog that stops the page on the screen, if there is one. */
+export async function draw(driver) {
+  await driver.overlay.drawing;
+  if (!driver.browser.stopper()) return;
   after(driver, async () => {
+    const page = driver.browser.stopper();
+    if (!page) return; // it was answered meanwhile, or another driver has drawn it
     const { dialog } = page;
-    if (!dialog) return;
     const answer = async ({ answer: part, text }) => {
       if (text !== undefined) dialog.text = text;
       await page.closeDialog(part === 'accept');
     };
     await show(driver, { kind: 'dialog', page, answer }, dialogHtml(driver.platform, dialog, await originOf(page)));
   });
-  await driver.drawing;
+  await driver.overlay.drawing;
 }
 
-/** Draw the options of a selection list; `choose` sets one by its index. */
+/** Take notice of a dialog that opened: the list of its page closes, as that of a phone. */
+export function onDialog(driver, page) {
+  erase(driver, { kind: 'list', page });
+}
+
+/** Remove the views of a dialog that was closed. */
+export function onDialogClosed(driver, page) {
+  erase(driver, { kind: 'dialog', page });
+}
+
+/** Draw the options of a selection list; `choose` sets one by its index. Throws if they cannot be shown. */
 export async function offer(driver, page, options, choose) {
-  after(driver, async () => {
-    const answer = async ({ answer: index, turned }) => {
-      if (turned !== undefined) return await choose(turned);
-      if (index !== 'dismiss') await choose(Number(index));
-      return erase(driver, 'list');
-    };
-    const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options);
-    await show(driver, { kind: 'list', page, answer }, html);
-  });
-  await driver.drawing;
+  const answer = async ({ answer: index, turned }) => {
+    if (index === 'dismiss') return erase(driver, { kind: 'list' });
+    try {
+      await choose(turned ?? Number(index));
+    } catch (error) {
+      if (!isAlert(error)) throw error; // the app opens a dialog because of the choice
+    }
+    if (turned === undefined) erase(driver, { kind: 'list' });
+  };
+  const html = driver.platform === 'iOS' ? wheelHtml(options) : listHtml(options);
+  await after(driver, async () => await show(driver, { kind: 'list', page, answer }, html));
 }
 
 /**
@@ -71,36 +96,62 @@ export async function offer(driver, page, options, choose) {
  * without a view, `isAnswered` says whether the answer is known, and `end` lets the page go on.
  */
 export function queue(driver, question) {
-  driver.questions.push(question);
+  driver.overlay.questions.push({ driver, ...question });
   next(driver);
 }
 
-function next(driver) {
-  after(driver, async () => {
-    const [question] = driver.questions;
-    if (!question || driver.view || question.page.dialog) return; // until the view is erased, or the dialog closed
-    driver.questions.shift();
-    const { page, owner, end } = question;
-    if (!question.isAnswered() && question.automatic) await question.automatic();
-    if (question.isAnswered()) {
-      end();
-      next(driver);
-      return;
+function next({ overlay }) {
+  const [waiting] = overlay.questions;
+  if (!waiting) return;
+  after(waiting.driver, async () => {
+    const [question] = overlay.questions;
+    if (!question || overlay.view || question.page.dialog) return; // until the view is erased, or the dialog closed
+    overlay.questions.shift();
+    try {
+      await put(question);
+    } catch (error) {
+      await refuse(question);
+      throw error;
     }
-    const answer = async ({ answer: pressed }) => {
-      await question.answer(pressed);
-      end(); // not awaited: a dialog may block the page
-      erase(driver, 'permission');
-    };
-    await show(driver, { kind: 'permission', page, owner, answer }, await question.html());
+    if (!overlay.view) next(question.driver);
   });
 }
 
-/** Remove the views of a kind, or all: the app is on the screen again. */
-export function erase(driver, kind = driver.view?.kind) {
+/** Show a question, unless it has an answer already. */
+async function put(question) {
+  const { driver, page, owner, end } = question;
+  if (!question.isAnswered() && question.automatic) await question.automatic();
+  if (question.isAnswered()) {
+    end();
+    return;
+  }
+  const answer = async ({ answer: pressed }) => {
+    try {
+      await question.answer(pressed);
+    } finally {
+      erase(driver, { kind: 'permission' });
+    }
+  };
+  await show(driver, { kind: 'permission', page, owner, answer, end }, await question.html());
+}
+
+/** Answer a question that nobody sees: its page waits, and the browser has no dialog of its own. */
+async function refuse({ driver, answer, end }) {
+  await answer('false').catch((error) => driver.log.warn(`a permission is not refused: ${error.message}`));
+  end();
+  next(driver);
+}
+
+/** Remove the views, or only those of a kind or a page: the app is on the screen again. */
+export function erase(driver, { kind = null, page = null } = {}) {
+  const { overlay } = driver;
   after(driver, async () => {
-    if (!driver.view || driver.view.kind !== kind) return;
-    driver.view = null;
+    const { view } = overlay; // a drawing in progress when this was called is over now
+    if (!view) return;
+    if (kind !== null && view.kind !== kind) return;
+    if (page !== null && view.page !== page) return;
+    overlay.view = null;
+    view.end(); // not awaited: a dialog may stop the page
     await driver.device.removeOverlay();
   });
   next(driver);
@@ -108,29 +159,47 @@ export function erase(driver, kind = driver.view?.kind) {
 
 /** Forget the list and the questions of a document that was left. */
 export function forget(driver, page) {
-  driver.questions = driver.questions.filter((question) => question.page !== page);
-  if (driver.view?.page === page && driver.view.kind !== 'dialog') erase(driver);
+  const { overlay } = driver;
+  overlay.questions = overlay.questions.filter((question) => question.page !== page);
+  erase(driver, { kind: 'list', page });
+  erase(driver, { kind: 'permission', page });
+}
+
+/** Remove what a driver shows at its end; refuse what it would ask. */
+export async function leave(driver) {
+  const { overlay } = driver;
+  const left = overlay.questions.filter((question) => question.driver === driver);
+  overlay.questions = overlay.questions.filter((question) => question.driver !== driver);
+  for (const question of left) await refuse(question);
+
+  await overlay.drawing;
+  const { view } = overlay;
+  if (view?.driver !== driver) return;
+  if (view.kind === 'permission') await view.answer({ answer: 'false' });
+  erase(driver);
+  await overlay.drawing;
 }
 
 /** Return whether finds see the app behind the views: WebDriverAgent does, unless a setting has it look at system alerts. */
-export function isPassed({ view, platform, settings }) {
+export function isPassed({ overlay: { view }, platform, settings }) {
   if (platform !== 'iOS' || view?.kind !== 'permission') return false;
   return String(settings.getSettings().respectSystemAlerts) !== 'true';
 }
 
 /** Dismiss the views as the Back key does; return whether there were any. */
-export async function dismiss(driver) {
-  await driver.drawing;
-  if (!driver.view) return false;
-  if (driver.view.kind === 'permission') return true; // Android's cannot be left without an answer
-  await driver.view.answer({ answer: 'dismiss' });
-  await driver.drawing;
+export async function dismiss({ overlay }) {
+  await overlay.drawing;
+  const { view } = overlay;
+  if (!view) return false;
+  if (view.kind === 'permission') return true; // Android's cannot be left without an answer
+  await view.answer({ answer: 'dismiss' });
+  await overlay.drawing;
   return true;
 }
 
 /** Take what was pressed on the page of the views. */
 export function onAnswer(driver, payload) {
-  after(driver, async () => await driver.view?.answer(JSON.parse(payload)));
+  after(driver, async () => await driver.overlay.view?.answer(JSON.parse(payload)));
 }
 
 /** Throw UnexpectedAlertOpen for an element of a page that a dialog blocks. */
@@ -141,22 +210,36 @@ export function check(view, element) {
   }
 }
 
-/** Do something after the drawing in progress; all commands wait for it. */
-function after(driver, work) {
-  driver.drawing = driver.drawing.then(work).catch((error) => driver.log.warn(`a dialog is not shown: ${error.message}`));
+/** Do something after the drawing in progress; all commands wait for it. Returns its promise, which may be ignored. */
+function after({ overlay, log }, work) {
+  const done = overlay.drawing.then(work);
+  overlay.drawing = done.catch((error) => log.warn(`a dialog is not shown: ${error.message}`));
+  return done;
 }
 
-async function show(driver, { kind, page, owner = '', answer }, body) {
-  const still = driver.view ? driver.view.still : await page.still();
+async function show(driver, { kind, page, owner = '', answer, end = () => {} }, body) {
+  const { overlay } = driver;
+  const still = overlay.view ? overlay.view.still : await page.still();
+  overlay.view = null;
+  try {
+    await fill(driver, still, owner, body);
+  } catch (error) {
+    await driver.device.removeOverlay(); // an empty page would hide the app
+    throw error;
+  }
+  overlay.view = { kind, driver, page, still, answer, end, owner };
+}
+
+/** Open the page of the views, and set its content. */
+async function fill(driver, still, owner, body) {
   await driver.device.openOverlay();
-  const view = await driver.browser.front();
-  await view.send('Runtime.addBinding', { name: BINDING });
+  const shown = await driver.browser.front();
+  await shown.sendToDocument('Runtime.addBinding', { name: BINDING });
   const picture = still ? `background: url(data:image/jpeg;base64,${still}) 0 0 / 100% 100%` : '';
   const html = `<!doctype html><html data-dialog="${owner}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
     <style>${STYLE}</style><body style="${picture}"><div class="scrim">${body}</div>`;
-  await view.send('Page.setDocumentContent', { frameId: view.target, html });
-  await view.send('Runtime.evaluate', { expression: LISTEN });
-  driver.view = { kind, page, still, answer, owner };
+  await shown.sendToDocument('Page.setDocumentContent', { frameId: shown.target, html });
+  await shown.sendToDocument('Runtime.evaluate', { expression: LISTEN });
 }
 
 async function originOf(page) {

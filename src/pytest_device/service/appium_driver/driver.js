@@ -49,8 +49,9 @@ const OWN_IN_APP = [
   ...browserCommands.PATHS.flatMap(([method, path]) => pairs(method, [path])),
 ];
 
-/** The drivers of this server's device, oldest first. */
+/** The drivers of this server's device, oldest first. The newest one answers dialogs for which its capabilities say how. */
 const drivers = [];
+const overlay = new dialogs.Overlay();
 
 export class LocalDriver extends ChromiumDriver {
   static newMethodMap = {
@@ -96,10 +97,7 @@ export class LocalDriver extends ChromiumDriver {
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL, async () => await this.browser?.sync());
     /** The connection to the browser, and the page that the last command used. */
     this.browser = this.shown = null;
-    /** The views over the app, see `show` in dialogs.js: null without any; the questions that wait; the drawing in progress. */
-    this.view = null;
-    this.questions = [];
-    this.drawing = Promise.resolve();
+    this.overlay = overlay;
     /** The start of chromedriver, null until a web context needs it. */
     this.starting = null;
     this.pageLoadMs = PAGE_LOAD_LIMIT_MS;
@@ -120,6 +118,10 @@ export class LocalDriver extends ChromiumDriver {
     return String(this.opts.platformName).toLowerCase() === 'ios' ? 'iOS' : 'Android';
   }
 
+  get isNewest() {
+    return drivers.at(-1) === this;
+  }
+
   get inApp() {
     return this.context === contexts.NATIVE;
   }
@@ -135,6 +137,8 @@ export class LocalDriver extends ChromiumDriver {
   /** Start the session: connect to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
     args.slice(0, 3).forEach(capabilities.check);
+    dialogs.erase(this);
+    await overlay.drawing;
     await this.device.closeOthers(); // the app is on the page that was opened first
     const [sessionId] = await super.createSession(...args);
     try {
@@ -162,7 +166,7 @@ export class LocalDriver extends ChromiumDriver {
       await this.device.terminate(this.application).catch((error) => this.log.warn(error.message));
     }
     if (this.heldBefore) await hold(this, this.heldBefore).catch((error) => this.log.warn(error.message));
-    if (this.view) await this.device.removeOverlay().catch((error) => this.log.warn(error.message));
+    await dialogs.leave(this);
     await super.deleteSession(sessionId);
     await this.browser?.close();
     this.browser = null;
@@ -174,12 +178,14 @@ export class LocalDriver extends ChromiumDriver {
     drivers.push(this);
     this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
       limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
-      onDialog: (page) => alerts.onDialog(this, page),
-      onDialogClosed: () => dialogs.erase(this, 'dialog'),
+      onDialog: (page) => {
+        dialogs.onDialog(this, page);
+        if (this.isNewest) alerts.onDialog(this, page);
+      },
+      onDialogClosed: (page) => dialogs.onDialogClosed(this, page),
       onAnswer: (payload) => dialogs.onAnswer(this, payload),
       onQuestion: (page, question) => {
-        // Two drivers would draw two dialogs, and each would wait for an answer to its own.
-        if (drivers.at(-1) === this) permissions.onQuestion(this, page, question);
+        if (this.isNewest) permissions.onQuestion(this, page, question);
       },
       onLeft: (page) => dialogs.forget(this, page),
     });
@@ -226,12 +232,9 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Return the page on the screen. Throws UnknownError while the app that was there has crashed. */
   async page() {
-    await this.drawing;
-    let page = await this.browser.front();
-    if (page.dialog && this.inApp) {
-      await dialogs.draw(this, page);
-      page = await this.browser.front();
-    }
+    await overlay.drawing;
+    if (this.inApp) await dialogs.draw(this);
+    const page = await this.browser.front();
     const isLost = page !== this.shown && this.shown?.isGone;
     if (page.hasCrashed || (isLost && (await this.device.crash()))) throw crash.crashed(this);
     this.shown = page;
@@ -249,9 +252,9 @@ export class LocalDriver extends ChromiumDriver {
     const target = await this.#target();
     if (element !== null) {
       await this.page();
-      dialogs.check(this.view, element);
+      dialogs.check(overlay.view, element);
     }
-    const seen = (page) => (dialogs.isPassed(this) ? this.view.page : page);
+    const seen = (page) => (dialogs.isPassed(this) ? overlay.view.page : page);
     const query = (current) => this.onPage((page) => seen(page).query({ ask, target, ...request }, current));
     if (element !== null) return await this.foundAgain.use(element, query);
 

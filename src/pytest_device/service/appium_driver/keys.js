@@ -67,7 +67,7 @@ export async function typeKeys(driver, keys) {
 
 /** Close the keyboard if it is shown, else go back. */
 async function goBack(driver) {
-  if (driver.view || !(await driver.askPage('blur'))) await driver.back();
+  if (driver.overlay.view || !(await driver.askPage('blur'))) await driver.back();
 }
 
 async function pressKeys(driver, held, keys, ms = 0) {

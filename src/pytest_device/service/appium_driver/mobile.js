@@ -169,7 +169,7 @@ export const commands = {
   async getClipboard(contentType = 'plaintext') {
     plain(contentType);
     await allowClipboard(this);
-    const text = await this.onPage((page) => (this.view ? page.paste() : page.evaluate('window.focus(); navigator.clipboard.readText()')));
+    const text = await this.onPage((page) => (this.overlay.view ? page.paste() : page.evaluate('window.focus(); navigator.clipboard.readText()')));
     return Buffer.from(text ?? '').toString('base64');
   },
 
@@ -179,7 +179,7 @@ export const commands = {
     await allowClipboard(this);
     const text = Buffer.from(String(content), 'base64').toString();
     const write = `window.focus(); navigator.clipboard.writeText(${JSON.stringify(text)})`;
-    await this.onPage((page) => (this.view ? page.copy(text) : page.evaluate(write)));
+    await this.onPage((page) => (this.overlay.view ? page.copy(text) : page.evaluate(write)));
   },
 
   /** A command of a plugin of Appium, which runs a script in Appium's own process. */

@@ -105,13 +105,18 @@ const ANSWERS = {
 
 /** Return whether the page is the home screen, which belongs to the launcher, not to an app. */
 function isHome() {
-  return 'home' in document.documentElement.dataset;
+  return 'home' in datasetOf();
+}
+
+/** Return the data of the root element: a document without one, such as an opened one, has none. */
+function datasetOf() {
+  return document.documentElement?.dataset ?? {};
 }
 
 /** Return whose page this is, if it is not the app's: the launcher's or, outside of the app's origin, the browser's. */
 function ownerOf({ base, launcher, browser }) {
   if (isHome()) return { application: launcher };
-  const { dialog } = document.documentElement.dataset;
+  const { dialog } = datasetOf();
   if (dialog !== undefined) return dialog ? { application: dialog } : {};
   if (!base) return {};
   const { origin, pathname } = new URL(base);

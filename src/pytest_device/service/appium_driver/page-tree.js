@@ -363,7 +363,7 @@ function grow(elements, parent, target) {
 /** Return the root of the tree: the hierarchy of Android, the application of iOS. */
 function treeOf(target) {
   const root = target.platform === 'Android' ? hierarchy(target) : applicationNode(target);
-  grow([document.body], root, target);
+  grow(document.body ? [document.body] : [], root, target);
   root.children.forEach((body) => {
     const written = body.facts.classes.length > 0;
     const type = target.platform === 'Android' ? 'android.widget.FrameLayout' : `${IOS_PREFIX}Window`;

@@ -43,6 +43,8 @@ export class Page {
   #session;
   #options;
   #loader = null;
+  /** Whether the page has the page scripts; other commands need not wait for that. */
+  #isPrepared = false;
   #isLoading = false;
   #isScheduled = false;
   /** Execution contexts of the page scripts by frame. */
@@ -70,26 +72,15 @@ export class Page {
     for (const [event, take] of Object.entries(this.#events())) {
       client.on(`${event}.${session}`, (params) => {
         take(params);
-        this.#wake();
+        this.wake();
       });
     }
+    this.#prepare().catch(() => {}); // the page was closed early
   }
 
   static async attach(client, target, options) {
     const { sessionId } = await client.send('Target.attachToTarget', { targetId: target, flatten: true });
-    const page = new Page(client, target, sessionId, options);
-    const install = (script) => page.send('Page.addScriptToEvaluateOnNewDocument', { runImmediately: true, ...script });
-    const [, , { frameTree }] = await Promise.all([
-      page.send('Page.enable'),
-      page.send('Runtime.enable'),
-      page.send('Page.getFrameTree'),
-      // Only the page scripts' world has it: the document's scripts find no trace of the driver.
-      page.send('Runtime.addBinding', { name: ASK, executionContextName: WORLD }),
-      install({ source: SOURCE, worldName: WORLD }),
-      install({ source: OWN_SOURCE }),
-    ]);
-    page.#loader ??= frameTree.frame.loaderId;
-    return page;
+    return new Page(client, target, sessionId, options);
   }
 
   /** Whether the page can still answer. */
@@ -123,12 +114,17 @@ export class Page {
     }, this.#pending);
   }
 
+  /** Look again at what is waited for: another page has changed. */
+  wake() {
+    for (const check of [...this.#waiting]) check();
+  }
+
   /** Send a command that the page cannot answer while a dialog is open. Throws UnexpectedAlertOpen then. */
   async sendToDocument(method, params = {}) {
     this.refuseDialog();
     const answer = this.send(method, params);
     answer.catch(() => {}); // of a page that ends after the dialog opened
-    const opened = this.#until(() => this.dialog !== null, SCRIPT_MS);
+    const opened = this.#until(() => this.#stopper !== null, SCRIPT_MS);
     try {
       const first = await Promise.race([answer.then((value) => ({ value })), opened.promise]);
       if (first) return first.value;
@@ -140,7 +136,8 @@ export class Page {
   }
 
   refuseDialog() {
-    if (this.dialog) throw new errors.UnexpectedAlertOpenError(`an alert is open: ${this.dialog.message}`);
+    const stopper = this.#stopper;
+    if (stopper) throw new errors.UnexpectedAlertOpenError(`an alert is open: ${stopper.dialog.message}`);
   }
 
   /**
@@ -184,7 +181,7 @@ export class Page {
 
   /** Wait for a navigation that the commands before have begun. */
   async settled() {
-    if (this.dialog) return;
+    if (this.#stopper) return;
     try {
       // The page's own events come before the answer.
       await this.sendToDocument('Runtime.evaluate', { expression: '0' });
@@ -197,8 +194,8 @@ export class Page {
   /** Wait until the document is loaded, or a dialog opens. Throws Timeout. */
   async loaded() {
     const { pageLoad, strategy } = this.#options.limits();
-    if (strategy === 'none') return;
-    const isReady = () => this.dialog !== null || !(this.#isLoading || this.#isScheduled);
+    const isLoaded = () => strategy === 'none' || !(this.#isLoading || this.#isScheduled);
+    const isReady = () => this.#stopper !== null || (this.#isPrepared && isLoaded());
     if (!isReady() && !(await this.#until(isReady, pageLoad).promise)) {
       throw new errors.TimeoutError(`the page was not loaded within ${pageLoad / 1000} s`);
     }
@@ -352,10 +349,28 @@ export class Page {
 
   async #world() {
     const world = () => this.#worlds.get(this.target);
-    if (!world()) await this.#until(() => world() || this.dialog, WORLD_MS).promise;
+    if (!world()) await this.#until(() => world() || this.#stopper, WORLD_MS).promise;
     this.refuseDialog();
     if (!world()) throw new errors.UnknownError('the page has no document');
     return world();
+  }
+
+  /** Install the page scripts, and let the page begin if it waits for that. */
+  async #prepare() {
+    const install = (script) => this.send('Page.addScriptToEvaluateOnNewDocument', { runImmediately: true, ...script });
+    const [, , { frameTree }] = await Promise.all([
+      this.send('Page.enable'),
+      this.send('Runtime.enable'),
+      this.send('Page.getFrameTree'),
+      // Only the page scripts' world has it: the document's scripts find no trace of the driver.
+      this.send('Runtime.addBinding', { name: ASK, executionContextName: WORLD }),
+      install({ source: SOURCE, worldName: WORLD }),
+      install({ source: OWN_SOURCE }),
+      this.send('Runtime.runIfWaitingForDebugger'),
+    ]);
+    this.#loader ??= frameTree.frame.loaderId;
+    this.#isPrepared = true;
+    this.wake();
   }
 
   /** Return the promise of a condition that events of the page make true: true, or null after some milliseconds. */
@@ -390,8 +405,9 @@ export class Page {
     }
   }
 
-  #wake() {
-    for (const check of [...this.#waiting]) check();
+  /** The page whose dialog stops this one, null without any. */
+  get #stopper() {
+    return this.#options.stopperOf(this);
   }
 
   #end(reason) {

@@ -164,7 +164,7 @@ class Page:
         Raises ControllerError with the browser's reason.
         """
         async with self._going:
-            await self._close_dialog()
+            await self.leave_dialog()
             self._is_settled.clear()
             reply = await self._navigated(url)
             if reason := reply.get("errorText"):
@@ -188,7 +188,7 @@ class Page:
 
     async def leave(self, url: str) -> None:
         """Navigate to a URL like `go`, for a page without anything to touch; clear the history and the session storage."""
-        await self._close_dialog()
+        await self.leave_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
         # A script runs forever: the page could not be unloaded either.
@@ -241,7 +241,7 @@ class Page:
     async def tap(self, x: float, y: float) -> None:
         """Tap a point, in CSS pixels; while a dialog is open, any tap accepts it."""
         if self._dialog is not None:
-            await self._close_dialog()
+            await self._close_dialog(accept=True)
             return
         for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
             await self.call(
@@ -301,7 +301,7 @@ class Page:
             _,
         ):
             if not navigating.done():
-                await self._close_dialog()
+                await self.leave_dialog()
             return await navigating
 
     async def _forget_visit(self, limit_seconds: float) -> None:
@@ -327,9 +327,13 @@ class Page:
                 f"a dialog of the page is open: {_shown(self._dialog)}"
             )
 
-    async def _close_dialog(self) -> None:
+    async def leave_dialog(self) -> None:
+        """Close an open dialog because its page is left: without consent, except to leaving."""
+        await self._close_dialog(accept=self.dialog_type == "beforeunload")
+
+    async def _close_dialog(self, *, accept: bool) -> None:
         if self._dialog is not None:
-            await self.call("Page.handleJavaScriptDialog", {"accept": True})
+            await self.call("Page.handleJavaScriptDialog", {"accept": accept})
 
 
 @asynccontextmanager

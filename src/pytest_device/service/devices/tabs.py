@@ -124,6 +124,8 @@ class Tabs:
         await self.uncover()
         for page in list(self._pages.values())[1:]:
             await self._close(page)
+        # A program that attaches to a page with an open dialog can't see or close it.
+        await (await self.main()).leave_dialog()
 
     async def cover(self, url: str) -> None:
         """Hide all pages, and open another one in front of them, unless it is already open."""

@@ -1,0 +1,68 @@
+"""A dialog that cannot be drawn: the command fails, or the page gets an answer. Nothing waits for it."""
+
+from collections.abc import Generator
+
+import pytest
+from appium.webdriver import Remote
+from selenium.common.exceptions import (
+    UnexpectedAlertPresentException,
+    WebDriverException,
+)
+
+from pytest_device.spec import Platform
+from tests.service.appium_driver.conftest import (
+    WAIT_SECONDS,
+    booted,
+    driven,
+    seen,
+    with_own_driver,
+)
+from tests.service.appium_driver.test_permissions import (
+    APP,
+    CONFIRM,
+    POSITION,
+    ask,
+    heard,
+)
+from tests.spec.phones.row import APP_ID
+
+SELECT = "<select data-testid='ask'><option>red</option><option>green</option></select>"
+
+
+@pytest.fixture(scope="module", params=["openOverlay", "setDocumentContent"])
+def opened(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Remote]:
+    """Provide a driver that cannot draw: it opens no page for a dialog, or an empty one."""
+    with with_own_driver(tmp_path_factory.mktemp("source")) as (service, source):
+        dialogs = source / "dialogs.js"
+        text = dialogs.read_text()
+        assert text.count(request.param) == 1
+        dialogs.write_text(text.replace(request.param, f"{request.param}X"))
+        with (
+            booted(service, Platform.ANDROID) as session,
+            driven(session, {"app": str(APP), "appPackage": APP_ID}) as driver,
+        ):
+            driver.implicitly_wait(WAIT_SECONDS)
+            driver.set_location(48.1, 11.5)
+            yield driver
+
+
+def test_a_click_on_a_list_fails(opened: Remote) -> None:
+    opened.get(f"table:///?page={SELECT}")
+    with pytest.raises(WebDriverException, match="X"):
+        seen(opened, "ask").click()
+    assert seen(opened, "ask").text == "red"
+
+
+def test_commands_name_the_open_alert(opened: Remote) -> None:
+    ask(opened, CONFIRM)
+    with pytest.raises(UnexpectedAlertPresentException, match="Sure"):
+        seen(opened, "heard")
+    opened.switch_to.alert.accept()
+    assert seen(opened, "heard").text == "-true"
+
+
+def test_a_permission_is_refused(opened: Remote) -> None:
+    ask(opened, POSITION)
+    assert heard(opened, "-no1")
