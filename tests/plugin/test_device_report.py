@@ -150,9 +150,36 @@ def test_a_failure_has_its_message_its_lines_of_source_and_its_files(
         for suite in params["project"]["suites"]
         for entry in suite["entries"]
     }
-    assert tags["test_passes"] == ["@device", "@smoke"]
+    assert tags["test_passes"] == ["@smoke"]
     output = "".join(params["data"] for params in of_method(blob, "onStdIO"))
     assert "printed by the test" in output
+
+
+UNITTEST: Final = """
+import unittest
+import pytest
+
+@pytest.mark.device(platform="android")
+class TestIt(unittest.TestCase):
+    def test_compares(self):
+        self.assertEqual(1, 2)
+"""
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_failure_is_at_a_line_of_the_suite_not_in_the_library_that_raised_it(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    path = pytester.makepyfile(UNITTEST)
+
+    pytester.runpytest(*options).assert_outcomes(failed=1)
+
+    (blob,) = blobs(pytester.path / "device-report")
+    (ended,) = of_method(blob, "onTestEnd")
+    (error,) = ended["result"]["errors"]
+    assert error["location"] == {"file": path.name, "line": 7, "column": 1}
+    assert ">  7 |         self.assertEqual(1, 2)" in error["snippet"]
 
 
 def test_no_secret_of_a_run_is_in_its_report(

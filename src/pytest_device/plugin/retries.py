@@ -1,6 +1,5 @@
 """Runs a test again if its device failed, and never because the test failed."""
 
-import sysconfig
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -20,6 +19,7 @@ from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import RETRIES, definitions_of, needs_of
 from pytest_device.sessions.breaker import AttemptId, Cause, key_of
 from pytest_device.sessions.run_breaker import RETRY
+from pytest_device.trace.stack import is_installed
 from pytest_device.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -29,11 +29,6 @@ _RETRY_NOW: Final = pytest.StashKey[bool]()
 """Whether the current attempt is to be repeated."""
 _FAILED_ITSELF: Final = pytest.StashKey[bool]()
 """Whether the test itself failed in the current attempt, perhaps in a subtest."""
-_INSTALLED: Final = tuple(
-    Path(sysconfig.get_path(name)).resolve()
-    for name in ("purelib", "platlib", "stdlib")
-)
-"""Where fixtures of installed plugins are defined: they hold no state of the suite."""
 _XUNIT: Final = ("_xunit_setup_", "_unittest_setUpClass_")
 """Prefixes of pytest's names for the setup of classes and modules."""
 
@@ -150,11 +145,10 @@ def shared_fixtures(item: pytest.Item) -> Iterator[str]:
 
 
 def _is_installed(function: Any) -> bool:
-    """Return whether a fixture belongs to an installed package, not to the suite."""
+    """Return whether a fixture belongs to an installed package, not to the suite: it holds no state of it."""
     if str(getattr(function, "__module__", "")).partition(".")[0] == "pytest_device":
         return True
     code = getattr(function, "__code__", None)
     if code is None:
         return False
-    path = Path(code.co_filename).resolve()
-    return any(path.is_relative_to(root) for root in _INSTALLED)
+    return is_installed(Path(code.co_filename).resolve())

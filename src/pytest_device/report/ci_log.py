@@ -84,6 +84,7 @@ def _limited(all_annotations: Sequence[Annotation]) -> Iterator[Annotation]:
 
 def _described(one: TestResult) -> str:
     lines = one.message.strip().splitlines()[:_MAX_MESSAGE_LINES] or [one.reason]
+    lines += one.explanation
     facts = {"device": one.device, "session page": one.page, "files": one.files}
     lines += [f"{name}: {value}" for name, value in facts.items() if value]
     return "\n".join(lines)

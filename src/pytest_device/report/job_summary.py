@@ -159,7 +159,8 @@ def _cells(one: TestResult, mask: Callable[[str], str]) -> Iterator[str]:
     yield _code(mask(one.test))
     yield f"{one.outcome}, {one.verdict}" if one.verdict else one.outcome
     reason = mask(one.reason).removeprefix(f"{one.verdict}: ")
-    yield _code(reason)
+    lines = [reason, *map(mask, one.explanation)]
+    yield "<br>".join(map(_code, lines))
     yield _linked(mask(one.device) or "session page", mask(one.page), one.device)
     yield _encoded(one.minutes, _MAX_TEXT)
     yield _code(mask(one.files)) if one.files else ""

@@ -1,5 +1,6 @@
 """What the reports for a CI service say of one test, as a value."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_device.report.attempts import Location
@@ -15,8 +16,9 @@ class TestResult:
     """A test and its last attempt.
 
     ``outcome`` is that of the first phase that did not pass, in the words of `TestPhase`; ``message`` is the error of
-    that phase. ``place`` is the failing line, relative to the root of the repository. ``files`` is the trace of the
-    test's devices, or the directory of its artifacts. ``repeated`` has the error of each earlier attempt.
+    that phase, and ``explanation`` are lines that it does not have. ``place`` is the failing line, relative to the
+    root of the repository. ``files`` is the trace of the test's devices, or the directory of its artifacts.
+    ``repeated`` has the error of each earlier attempt.
     """
 
     __test__ = False  # not a test class
@@ -25,6 +27,7 @@ class TestResult:
     outcome: str = "passed"
     verdict: str = ""
     message: str = ""
+    explanation: Sequence[str] = ()
     place: Location | None = None
     device: str = ""
     page: str = ""

@@ -1,6 +1,7 @@
 """The lines of the suite that made a call, and the polling wait that it belongs to."""
 
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,9 @@ _NOT_THE_SUITE: Final = frozenset(
         "__main__",
     }
 )
-"""Packages whose frames don't help to find a line of the suite."""
+"""Packages whose frames don't help to find a line of the suite, wherever they are installed."""
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+_STANDARD_LIBRARY: Final = Path(sysconfig.get_path("stdlib")).resolve()
 _WAIT_MODULE: Final = "selenium.webdriver.support.wait"
 
 
@@ -41,6 +44,8 @@ class SuiteStack:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._names: dict[str, str] = {}
+        self._are_users: dict[str, bool] = {}
+        """Whether a file is the user's own, by its path: each command asks for those of its frames."""
         self.files: dict[str, str] = {}
         """The real path of each file that a frame names."""
 
@@ -52,13 +57,13 @@ class SuiteStack:
             module = str(frame.f_globals.get("__name__", ""))
             if module == _WAIT_MODULE:
                 wait = _wait_of(frame) or wait
-            elif module.partition(".")[0] not in _NOT_THE_SUITE:
+            elif module.startswith("_pytest.") and frames:
+                break  # everything outside of the test is pytest's
+            elif self._is_of_the_suite(module, frame.f_code.co_filename):
                 code = frame.f_code
                 frames.append(
                     Frame(self.name_of(code.co_filename), frame.f_lineno, code.co_name)
                 )
-            elif module.startswith("_pytest.") and frames:
-                break  # everything outside of the test is pytest's
             if len(frames) == MAX_FRAMES:
                 break
         return frames, wait
@@ -69,12 +74,26 @@ class SuiteStack:
         while traceback is not None:
             frame = traceback.tb_frame
             module = str(frame.f_globals.get("__name__", ""))
-            if module.partition(".")[0] not in _NOT_THE_SUITE:
+            if self._is_of_the_suite(module, frame.f_code.co_filename):
                 code = frame.f_code
                 name = self.name_of(code.co_filename)
                 frames.append(Frame(name, traceback.tb_lineno, code.co_name))
             traceback = traceback.tb_next
         return frames[: -MAX_FRAMES - 1 : -1]
+
+    def _is_of_the_suite(self, module: str, path: str) -> bool:
+        if module.partition(".")[0] in _NOT_THE_SUITE:
+            return False
+        if path not in self._are_users:
+            self._are_users[path] = self._is_users(Path(path))
+        return self._are_users[path]
+
+    def _is_users(self, path: Path) -> bool:
+        """Return whether a file is the user's own, not one of an installed package or of Python."""
+        # The root directory often has a virtual environment in it, and may be in one itself.
+        if path.is_relative_to(self._root):
+            return not is_installed(path.relative_to(self._root))
+        return not is_installed(path)
 
     def name_of(self, path: str) -> str:
         """Return a file's name relative to the root, or what identifies it without a directory of this machine."""
@@ -91,6 +110,13 @@ class SuiteStack:
             if library in parts:
                 return "/".join(parts[parts.index(library) + 1 :])
         return "/".join(parts[-2:]) if len(parts) > 2 else path.name  # noqa: PLR2004  # its directory and name
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a file belongs to an installed package, in any environment of this process, or to Python."""
+    return not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(
+        _STANDARD_LIBRARY
+    )
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

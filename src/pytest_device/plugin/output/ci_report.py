@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,8 @@ from pytest_device.options import Options
 from pytest_device.plugin.output.carriers import DEVICE
 from pytest_device.plugin.output.outcomes import phase_of
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.output.terminal import Terminal, first_line
+from pytest_device.plugin.output.source_lines import failing_lines, is_users_file
+from pytest_device.plugin.output.terminal import EXPLANATION, Terminal, first_line
 from pytest_device.plugin.state import SESSION_URL
 from pytest_device.report.attempts import Location
 from pytest_device.report.ci_log import (
@@ -37,7 +38,6 @@ _DETECTED_BY: Final = {"GITHUB_ACTIONS": GITHUB, "GITLAB_CI": GITLAB}
 """Variables that are ``true`` in the jobs of a service."""
 _ANNOTATES: Final = "pytest_github_actions_annotate_failures"
 """A plugin that annotates failed tests itself: each would have two annotations, of the ten that are shown."""
-_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def report_to_ci(
@@ -87,28 +87,15 @@ class _Places:
     def of_suite(self, path: str | Path, line: int) -> Location | None:
         """Return a line of the user's own files, else None."""
         resolved = (self.start / path).resolve()
-        # Generated code has no file.
-        if not _INSTALLED.isdisjoint(resolved.parts) or not resolved.is_file():
-            return None
-        return self.in_repository(resolved, line)
+        return self.in_repository(resolved, line) if is_users_file(resolved) else None
 
     def failing_line(self, report: pytest.TestReport) -> Location | None:
         """Return the innermost line of the suite in a traceback, else where the test begins."""
-        found = (self.of_suite(path, line) for path, line in _frames(report.longrepr))
+        found = (self.of_suite(path, line) for path, line in failing_lines(report))
         path, line, _ = report.location
         return next(filter(None, found), None) or self.in_repository(
             self.root / path, (line or 0) + 1
         )
-
-
-def _frames(error: Any) -> Iterator[tuple[str, int]]:
-    """Yield the places of an error that pytest represents, innermost first."""
-    traceback = getattr(error, "reprtraceback", None)
-    for entry in reversed(getattr(traceback, "reprentries", ())):
-        if place := getattr(entry, "reprfileloc", None):
-            yield place.path, place.lineno
-    if crash := getattr(error, "reprcrash", None):
-        yield crash.path, crash.lineno
 
 
 def _import_error(report: pytest.CollectReport) -> str:
@@ -156,6 +143,7 @@ class CiReport:
         result.outcome, result.verdict = phase.outcome, phase.verdict
         crash = getattr(report.longrepr, "reprcrash", None)
         result.message = str(crash.message) if crash and report.failed else phase.error
+        result.explanation = vars(report).get(EXPLANATION, ())
         result.place = self._places.failing_line(report)
         if phase.outcome in REPEATED:
             result.repeated.append(phase.error)

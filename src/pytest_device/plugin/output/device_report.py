@@ -1,6 +1,5 @@
 """Records each attempt of each test as the run goes on, and writes the blob report at its end."""
 
-import linecache
 import mimetypes
 import os
 import time
@@ -18,8 +17,14 @@ from pytest_device.plugin.output.outcomes import QUARANTINED, RETRIED
 from pytest_device.plugin.output.recording import RECORDING, recorder_of
 from pytest_device.plugin.output.report_files import DIRECTORY, OFF
 from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.source_lines import (
+    failing_lines,
+    is_users_file,
+    snippet,
+)
 from pytest_device.plugin.output.terminal import (
     EVENTS,
+    EXPLANATION,
     VERDICT,
     Terminal,
     first_line,
@@ -67,16 +72,16 @@ _TAGS: Final = "device_tags"
 _PLATFORMS: Final = "device_platforms"
 _STEPS: Final = "device_steps"
 _FILES: Final = "device_files"
+_FAILING_LINE: Final = "device_failing_line"
+_SNIPPET: Final = "device_snippet"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
-_NO_TAGS: Final = frozenset({"filterwarnings", "parametrize", "usefixtures"})
-"""Markers that say how a test runs, not what it is."""
-_AROUND: Final = 3
-"""Lines of source before and after the line that failed."""
+_NO_TAGS: Final = frozenset({"device", "filterwarnings", "parametrize", "usefixtures"})
+"""Markers that say how a test runs, not what it is; the platform of a device is the project."""
 _ANNOTATIONS: Final = {
     "device_name": "device",
     "device_session": "session",
     "device_session_url": "session page",
-    "device_minutes": "minutes",
+    "device_minutes": "device minutes",
     "device_quarantine": "quarantine",
     "device_not_retried": "not retried",
 }
@@ -120,6 +125,10 @@ def describe_test(
     settings = settings_of(item.config)
     if vars(report)[_PLATFORMS]:
         vars(report)[_FILES] = str(directory_of(item, settings))
+
+    if report.failed and settings.report != OFF:
+        _add_source(report, item.config)
+
     recording = item.stash.get(RECORDING, None)
     if recording and settings.report != OFF:
         steps = steps_of_phase(
@@ -128,6 +137,21 @@ def describe_test(
             recorder_of(item.config).time_of_day,
         )
         vars(report)[_STEPS] = [asdict(step) for step in steps]
+
+
+def _add_source(report: pytest.TestReport, config: pytest.Config) -> None:
+    """Attach the line that failed, with those around it, to a report.
+
+    Here, since only the process that ran the test knows what it typed: its source may have a password.
+    """
+    start, root = config.invocation_params.dir, config.rootpath.resolve()
+    for name, line in failing_lines(report):
+        path = (start / name).resolve()
+        if path.is_relative_to(root) and is_users_file(path):
+            masker = recorder_of(config).masker
+            vars(report)[_FAILING_LINE] = (path.relative_to(root).as_posix(), line)
+            vars(report)[_SNIPPET] = masker.text(snippet(path, line))
+            return
 
 
 def record_tests(
@@ -246,6 +270,10 @@ class DeviceReport:
     def _ended(self, nodeid: str, attempt: _Open) -> Attempt:
         reports = attempt.reports
         last = reports[-1]
+        for report in reports:
+            # Reports of other kinds, such as those of subtests, are made by their plugins alone.
+            if _has_failed(report) and _FAILING_LINE not in vars(report):
+                _add_source(report, self._config)
         phases = [report for report in reports if type(report) is pytest.TestReport]
         start = min((_start(report) for report in phases), default=attempt.start)
         status, is_expected = _status(reports)
@@ -253,7 +281,6 @@ class DeviceReport:
         properties = [
             (name, str(value)) for name, value in dict.fromkeys(last.user_properties)
         ]
-        root = self._config.rootpath
         return Attempt(
             nodeid,
             attempt.retry,
@@ -268,7 +295,7 @@ class DeviceReport:
             tags=tuple(vars(last).get(_TAGS, ())),
             annotations=(*_verdicts(reports), *_annotations(properties)),
             failures=tuple(
-                _failure(report, root) for report in reports if _has_failed(report)
+                _failure(report) for report in reports if _has_failed(report)
             ),
             steps=tuple(_steps(phases)),
             attachments=tuple(_attachments(vars(last).get(_FILES), start)),
@@ -384,33 +411,20 @@ def _annotations(properties: list[tuple[str, str]]) -> Iterator[tuple[str, str]]
             yield _ANNOTATIONS[name], text
 
 
-def _failure(report: pytest.TestReport, root: Path) -> Failure:
+def _failure(report: pytest.TestReport) -> Failure:
     if retried := vars(report).get(RETRIED):
         return Failure(str(retried))
+
     crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is None:
-        return Failure(report.longreprtext.strip() or "no error text")
+    message = crash.message if crash else report.longreprtext.strip()
+    # What a wait waited for, and what is nearest to a locator: the error itself has none of it.
+    explanation = vars(report).get(EXPLANATION, ())
+    message = "\n".join([message or "no error text", *explanation])
 
-    path = Path(crash.path)
-    if path.is_absolute() and path.is_relative_to(root):
-        path = path.relative_to(root)
-    location = Location(path.as_posix(), crash.lineno)
-    return Failure(crash.message, location, _snippet(root / path, crash.lineno))
-
-
-def _snippet(path: Path, line: int) -> str:
-    """Return the lines around a failure, numbered, the failing one marked."""
-    first = max(1, line - _AROUND)
-    numbered = [
-        (number, text)
-        for number in range(first, line + _AROUND + 1)
-        if (text := linecache.getline(str(path), number))
-    ]
-    width = len(str(line + _AROUND))
-    return "\n".join(
-        f"{'>' if number == line else ' '} {number:>{width}} | {text.rstrip()}"
-        for number, text in numbered
-    )
+    line: tuple[str, int] | None = vars(report).get(_FAILING_LINE)
+    if line is None:
+        return Failure(message, _location(report.location) if crash else None)
+    return Failure(message, Location(*line), vars(report).get(_SNIPPET, ""))
 
 
 def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
@@ -424,7 +438,8 @@ def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
                 _start(report),
                 report.duration,
                 first_line(report) if _has_failed(report) else "",
-                steps=tuple(map(step_from_plain, vars(report).get(_STEPS, ()))),
+                # Removed from the report, which pytest's terminal keeps until the end of the run.
+                steps=tuple(map(step_from_plain, vars(report).pop(_STEPS, ()))),
             )
 
 

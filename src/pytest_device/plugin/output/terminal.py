@@ -37,6 +37,7 @@ EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
+EXPLANATION: Final = "device_explanation"
 """Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
 """Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
@@ -51,11 +52,12 @@ def attach(
     *,
     cause: str,
     waited: float,
+    explanation: "Sequence[str]" = (),
 ) -> None:
     """Attach session events to a report, and the verdict on an error that is not the test's own.
 
     ``cause`` is the earlier error because of which this test was not attempted, empty if it was. ``waited`` is the
-    number of seconds that the test waited for its device.
+    number of seconds that the test waited for its device. ``explanation`` are lines that the error does not have.
     """
     from pytest_device.sessions.events import to_plain
 
@@ -65,6 +67,8 @@ def attach(
         vars(report)[VERDICT] = verdict.value
     if cause:
         vars(report)[CAUSE] = cause
+    if explanation:
+        vars(report)[EXPLANATION] = list(explanation)
 
 
 class Terminal:
