@@ -71,6 +71,7 @@ def command_of(
         is_acting=not is_read,
         locator=_locator(name, target),
         typed=typed,
+        passwords=typed if name == "fill" else (),
     )
 
 

@@ -186,8 +186,17 @@ class _Commands:
         # Gestures send each character on its own.
         params = cast("dict[str, Any]", masked_typed(params, {*typed, *"".join(typed)}))
         title, group, is_acting = _title(command)
+        passwords = typed if command in _TYPING else ()
         return Command(
-            "Device", command, title, params, group, is_acting, locator, typed
+            "Device",
+            command,
+            title,
+            params,
+            group,
+            is_acting,
+            locator,
+            typed,
+            passwords,
         )
 
     def _locator_of(self, command: str, sent: Mapping[str, Any]) -> Locator | None:

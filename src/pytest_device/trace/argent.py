@@ -32,6 +32,9 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Command:
         for name, value in arguments.items()
         if is_secret_name(name) or (is_typing and name in _TEXTS)
     ]
+    passwords = [
+        str(value) for name, value in arguments.items() if is_secret_name(name)
+    ]
     params = {name: value for name, value in arguments.items() if name not in _HIDDEN}
     return Command(
         "Device",
@@ -42,6 +45,7 @@ def call_of(tool: str, arguments: Mapping[str, Any]) -> Command:
         is_acting=not tool.startswith(_READS),
         locator=_locator(arguments.get("selector")),
         typed=typed,
+        passwords=passwords,
     )
 
 

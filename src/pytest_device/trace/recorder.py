@@ -10,6 +10,7 @@ from threading import RLock
 from typing import Any, Final, Literal, TypeVar
 
 from pytest_device.redact import MASK, Redactor
+from pytest_device.secret_registry import SECRETS
 from pytest_device.trace.masking import Masker
 from pytest_device.trace.screen import Screen
 from pytest_device.trace.stack import SuiteStack, WaitCall
@@ -340,7 +341,10 @@ class Command:
     is_acting: bool = False
     locator: Any = None
     typed: Sequence[str] = ()
-    """Texts that it types into a password field, or anywhere if all are masked."""
+    """Texts that it types and nobody may see: into a password field, into an unknown one, or anywhere if all are masked."""
+    passwords: Sequence[str] = ()
+    """Those of them that are typed into a password field: they are masked in all output of the run, not only in what is
+    recorded. A text for an unknown field is rarely a secret, and an assertion about it would be unreadable."""
 
 
 class DeviceRecorder:
@@ -361,6 +365,7 @@ class DeviceRecorder:
     def begin(self, command: Command) -> OpenAction:
         """Record the beginning of a command; typed secrets are masked from here on."""
         self.recorder.masker.learn(*command.typed)
+        SECRETS.learn(*command.passwords)
         frames, wait = self.recorder.stack.now()
         parent = self.recorder.wait_parent(self.device, wait)
         action = Action(
