@@ -1,5 +1,6 @@
 """What a run leaves of its failed tests: real devices of a local service, one run for all tests of this module."""
 
+import html
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.plugin.test_device_report import blobs, of_method
+
 APP = """<!doctype html><meta name="viewport" content="width=device-width"><title>Shop</title>
 <h1 aria-label="title">Shop</h1>
 <input aria-label="username"><input type="password" aria-label="password" oninput="console.log('typing')">
@@ -24,9 +27,12 @@ APP = """<!doctype html><meta name="viewport" content="width=device-width"><titl
 """
 TYPED = "correct-horse-battery"
 """What the suite types into the password field."""
+LITERAL = "staple-of-batteries"
+"""What a test of the suite types, and has in its source."""
 CORE = "planted-core-of-a-secret"
 SUITE = f"""
 import os, pytest
+from selenium.common.exceptions import NoSuchElementException, TimeoutException
 from selenium.webdriver.support import expected_conditions as EC
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -39,8 +45,24 @@ ios = dict(android, platform="ios")
 def signed_in(device_driver):
     device_driver.find_element(ID, "pasword")
 
+@pytest.fixture
+def cleaned(device_driver):
+    yield
+    device_driver.find_element(ID, "sign-inn").click()
+
+@pytest.fixture
+def tried(device_driver):
+    yield
+    with pytest.raises(NoSuchElementException):
+        device_driver.find_element(ID, "sign-out")
+
 @pytest.mark.device(**android)
 class TestAndroid:
+    def test_shows_a_password(self, device_driver):
+        password = "{LITERAL}"
+        device_driver.find_element(ID, "password").send_keys(password)
+        assert password == device_driver.find_element(ID, "username").text
+
     def test_finds_nothing(self, device_driver):
         url = "https://reader:{CORE}@archives.invalid/"
         device_driver.find_element(ID, "password").send_keys(PASSWORD)
@@ -62,6 +84,20 @@ class TestAndroid:
 
     def test_is_set_up(self, signed_in):
         pass
+
+    def test_is_torn_down(self, device_driver, cleaned):
+        device_driver.find_element(ID, "username").click()
+
+    def test_fails_before_teardown(self, device_driver, cleaned):
+        device_driver.find_element(ID, "usernam")
+
+    def test_wraps_an_error(self, device_driver):
+        try:
+            WebDriverWait(device_driver, 0.6).until(EC.presence_of_element_located((ID, "sign-out")))
+        except TimeoutException as error:
+            raise AssertionError("nobody is signed in") from error
+
+    def test_tries_in_teardown(self, device_driver, tried): pass
 
     def test_passes(self, device_driver):
         assert device_driver.find_element(ID, "sign-in").text == "Sign in"
@@ -149,6 +185,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, page: str, cache_dir: Path) ->
             **os.environ,
             "PAGE": page,
             "PASSWORD": TYPED,
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_STEP_SUMMARY": str(directory / "summary.md"),
             "XDG_CACHE_HOME": str(cache_dir.parent),
             "PYTEST_ADDOPTS": "",
         },
@@ -287,7 +325,66 @@ def test_a_failed_setup_is_taken_before_the_driver_quits(run: Run) -> None:
     assert "screenshot.png" in failure["files"]
 
 
+def test_a_failed_teardown_is_taken_before_the_driver_quits(run: Run) -> None:
+    failure = run.failure("is_torn_down")
+
+    assert failure["when"] == "teardown"
+    assert failure["nearest"]["summary"] == (
+        "accessibility id 'sign-inn': no match; nearest 'sign-in'"
+    )
+    assert failure["source"]["function"] == "cleaned"
+    assert (run.folder("is_torn_down") / "screenshot.png").read_bytes()
+    with zipfile.ZipFile(run.folder("is_torn_down") / "trace.zip") as trace:
+        lines = trace.read("0-trace.trace").decode().splitlines()
+    (failed,) = [event for event in map(json.loads, lines) if event.get("attachments")]
+    assert "no such element" in failed["error"]["name"]
+    assert {file["name"] for file in failed["attachments"]} == {
+        "screen.png",
+        "tree.txt",
+    }
+
+
+def test_the_evidence_of_a_failed_call_outlasts_a_failing_teardown(run: Run) -> None:
+    failure = run.failure("fails_before_teardown")
+
+    assert failure["when"] == "call"
+    assert failure["nearest"]["locator"]["value"] == "usernam"
+
+
+def test_an_error_that_a_wait_led_to_says_what_the_wait_waited_for(run: Run) -> None:
+    failure = run.failure("wraps_an_error")
+
+    assert failure["error"]["type"] == "AssertionError"
+    assert failure["waited"]["condition"] == "presence_of_element_located"
+    assert failure["nearest"]["locator"]["value"] == "sign-out"
+
+
+def test_a_failure_names_the_lines_of_the_suite_alone(run: Run) -> None:
+    for path in (run.directory / "left").rglob("failure.json"):
+        source = json.loads(path.read_text())["source"]
+        assert {call.partition(":")[0] for call in source["calls"]} == {"test_it.py"}
+
+
+def test_the_report_and_the_job_summary_say_what_a_wait_and_a_locator_missed(
+    run: Run,
+) -> None:
+    (blob,) = blobs(run.directory / "device-report")
+    messages = [
+        error["message"]
+        for params in of_method(blob, "onTestEnd")
+        for error in params["result"]["errors"]
+    ]
+    (message,) = [text for text in messages if "accessibility id 'sign-inn'" in text]
+    assert "NoSuchElementException" in message.splitlines()[0]
+    assert message.endswith("no match; nearest 'sign-in'")
+    assert any("\nwaited " in text for text in messages)
+
+    summary = html.unescape((run.directory / "summary.md").read_text())
+    assert "accessibility id 'sign-inn': no match; nearest 'sign-in'" in summary
+
+
 def test_a_passed_test_leaves_nothing(run: Run) -> None:
+    assert not list((run.directory / "left").glob("*test_tries_in_teardown*"))
     assert list((run.directory / "left").glob("*test_passes-*")) == []
 
 
@@ -353,7 +450,7 @@ def test_every_file_that_a_failure_names_is_there_and_the_others_are_not_its_own
             for file in path.parent.rglob("*")
             if file.is_file()
         }
-        own = {"failure.json", "failure.md", "trace.zip"}
+        own = {"failure.json", "failure.md"}
         assert set(failure["files"]) == there - own
         assert failure["missing"] == []
         assert failure["verdict"] == "test"
@@ -364,6 +461,9 @@ def test_no_file_contains_a_secret_a_typed_password_or_a_path_of_this_machine(
 ) -> None:
     home = str(run.directory)
     files = [path for path in (run.directory / "left").rglob("*") if path.is_file()]
+    files += [path for path in run.directory.rglob("*.zip") if path not in files]
+    files += [run.directory / "report.xml", run.directory / "html/report.html"]
+    files += [run.directory / "summary.md"]
     contents = {str(path): path.read_bytes() for path in files}
     for path in files:
         if path.suffix == ".zip":
@@ -373,10 +473,13 @@ def test_no_file_contains_a_secret_a_typed_password_or_a_path_of_this_machine(
                 }
 
     assert len(contents) > 100
-    for needle in (TYPED, CORE, home):
+    contents["the terminal"] = run.output.encode()
+    for needle in (TYPED, LITERAL, CORE):
         assert [
             name for name, text in contents.items() if needle.encode() in text
         ] == []
+    left = [name for name in contents if name.startswith(f"{home}/left")]
+    assert [name for name in left if home.encode() in contents[name]] == []
 
 
 def test_junit_has_the_devices_as_properties_and_the_files_as_attachments(

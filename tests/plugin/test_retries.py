@@ -1,5 +1,6 @@
 """Tests that run again because their device failed, and only then."""
 
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -306,6 +307,11 @@ def test_each_attempt_has_artifacts_of_its_own(
     assert result.ret == INFRASTRUCTURE_ONLY
     first, second = sorted(pytester.path.rglob("session.json"))
     assert second.parent.name == f"{first.parent.name}-retry-1"
+    failures = [
+        json.loads((path.parent / "failure.json").read_text())
+        for path in (first, second)
+    ]
+    assert [failure["attempt"] for failure in failures] == [1, 2]
     assert len(service.sessions()) == 2
 
 
@@ -318,6 +324,12 @@ def test_the_attempts_have_properties_of_their_own(
     pytester.runpytest(RETRY, "--junitxml=junit.xml")
 
     cases = ET.parse(pytester.path / "junit.xml").getroot().findall(".//testcase")
+    attempts = [
+        one.get("value")
+        for case in cases
+        for one in case.findall(".//property[@name='device_attempt']")
+    ]
+    assert attempts == ["1", "2"]
     sessions = [
         [
             one.get("value")

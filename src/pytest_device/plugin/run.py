@@ -446,6 +446,7 @@ class DeviceTests(TimerNotes):
     ) -> Generator[None, object, object]:
         """Release the test's sessions after teardown of all fixtures that use them."""
         item.stash[_HAD] = self.devices.sessions(item)
+        self._evidence.watch_teardown(item)
         try:
             with self.devices.tearing_down(item, nextitem):
                 result = yield
@@ -460,6 +461,12 @@ class DeviceTests(TimerNotes):
             raise
         self._release(item, nextitem)
         return result
+
+    def pytest_fixture_post_finalizer(self) -> None:
+        """Take evidence after a fixture whose teardown fails, while the test still has its devices."""
+        item = self.devices.item
+        if item is not None:
+            self._evidence.take_in_teardown(item, self.devices.sessions(item))
 
     def _release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         try:
@@ -525,6 +532,8 @@ class DeviceTests(TimerNotes):
             and not report.failed
         ):
             self._evidence.save_logs(item, self.devices.sessions(item))
+        if call.when == "teardown":
+            evidence = self._evidence.end_teardown(item, has_failed=report.failed)
         verdict = (
             self._blame(item, report, call.excinfo, error)
             if error and call.excinfo
@@ -542,7 +551,7 @@ class DeviceTests(TimerNotes):
         if evidence and call.excinfo:
             more = self._evidence.write(
                 item,
-                self.devices.sessions(item),
+                self._reported_sessions(item, report),
                 evidence,
                 call.excinfo,
                 call.when,
@@ -562,6 +571,7 @@ class DeviceTests(TimerNotes):
             verdict,
             cause=cause,
             waited=item.stash.get(WAITED, 0.0),
+            explanation=[self._redactor.text(escaped(line)) for line in more],
         )
         describe_test(report, item, needs_of(item).values())
         item.stash[WAITED] = 0.0
@@ -626,7 +636,7 @@ class DeviceTests(TimerNotes):
         evidence: Evidence | None,
     ) -> Path | None:
         """Save what would be too long for the message of an infrastructure error; return the test's directory."""
-        if not report.failed or report.when == "teardown":
+        if not report.failed or (report.when == "teardown" and evidence is None):
             return None
 
         files: dict[str, str] = {}
@@ -660,11 +670,9 @@ class DeviceTests(TimerNotes):
     ) -> None:
         page = error.url if isinstance(error, SessionError) else None
         is_local = self.devices.backend.log_path is not None
-        now = self.devices.sessions(item)
-        sessions = item.stash.get(_HAD, now) if report.when == "teardown" else now
         text = describe(
             item,
-            sessions,
+            self._reported_sessions(item, report),
             page=page,
             directory=directory,
             has_pages=not is_local,
@@ -672,6 +680,13 @@ class DeviceTests(TimerNotes):
         )
         if text:
             add_section(report, "device", self._redactor.text(escaped(text)))
+
+    def _reported_sessions(
+        self, item: pytest.Item, report: pytest.TestReport
+    ) -> "Mapping[str, Session]":
+        """Return the sessions of a test; after its teardown, those that it had until then."""
+        sessions = self.devices.sessions(item)
+        return item.stash.get(_HAD, sessions) if report.when == "teardown" else sessions
 
     def _service_log(self, item: pytest.Item) -> str:
         """Return what the local service logged about the test's sessions, empty for any other service."""

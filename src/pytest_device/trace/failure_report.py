@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pytest_device.trace.locators import Locators, tap_point
 from pytest_device.trace.nearest import Match, nearest, sentence
+from pytest_device.trace.playwright import ARCHIVE
 from pytest_device.trace.screen import Element, Screen
 from pytest_device.trace.screen_text import screen_text
 from pytest_device.trace.values import Action, Locator
@@ -96,12 +97,12 @@ class ReportedLine:
 
 @dataclass(frozen=True, slots=True)
 class FailureReport:
-    """What failed in one attempt of a test, taken before any fixture tears down."""
+    """What failed in one attempt of a test, taken while it had its devices."""
 
     test: str
     attempt: int
     when: str
-    """The phase of the test: ``setup`` or ``call``."""
+    """The phase of the test: ``setup``, ``call`` or ``teardown``."""
     error_type: str
     error_message: str
     verdict: str
@@ -179,6 +180,14 @@ def _is_of_the_suite(action: Action) -> bool:
     )
 
 
+def has_failed_since(since: float, actions: Sequence[Action]) -> bool:
+    """Return whether the last command of the suite began after a time, and failed."""
+    for action in reversed(actions):
+        if action.kind == "command" and action.group != "configuration":
+            return action.start >= since and action.error is not None
+    return False
+
+
 def failed_locator(actions: Sequence[Action]) -> tuple[Locator | None, str]:
     """Return the locator of the last action that failed, and the name of its device."""
     for action in reversed(actions):
@@ -212,7 +221,7 @@ def to_markdown(report: FailureReport) -> str:
     """Return ``failure.md``: the same values for readers, the most telling first."""
     parts = [
         f"# {report.test}",
-        _code(_bounded(f"{report.error_type}: {report.error_message}")),
+        _code(_bounded(_error_text(report))),
         "\n".join(f"- {line}" for line in _summary(report)),
     ]
     sections = [
@@ -224,7 +233,7 @@ def to_markdown(report: FailureReport) -> str:
             for shown in report.screens
         ],
         ("Log since the last action", _log_text(report.log)),
-        ("Files", "\n".join(f"- [{name}](<{name}>)" for name in report.files)),
+        ("Files", _files_text(report.files)),
         ("Not collected", "\n".join(f"- {line}" for line in report.missing)),
     ]
     parts += [f"## {title}\n\n{text}" for title, text in sections if text]
@@ -372,6 +381,21 @@ def _log_text(lines: Sequence[ReportedLine]) -> str:
             for line in lines
         )
     )
+
+
+def _files_text(files: Sequence[str]) -> str:
+    lines: list[str] = []
+    for name in files:
+        command = f": `pytest-device trace open {name}`" if name == ARCHIVE else ""
+        lines.append(f"- [{name}](<{name}>){command}")
+    return "\n".join(lines)
+
+
+def _error_text(report: FailureReport) -> str:
+    """Return type and message of the error; a timeout of Selenium has no message."""
+    if not report.error_message:
+        return report.error_type
+    return f"{report.error_type}: {report.error_message}"
 
 
 def _bounded(text: str) -> str:

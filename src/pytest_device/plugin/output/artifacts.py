@@ -15,6 +15,12 @@ from pytest_device.settings import Settings
 _NAME_LENGTH: Final = 100
 
 
+def attempt_of(item: pytest.Item) -> int:
+    """Return the number of the current attempt at a test, from 1: with pytest-rerunfailures, and with our own retries."""
+    execution: int = getattr(item, "execution_count", 1)
+    return execution + item.stash.get(RETRIES, 0)
+
+
 def directory_of(item: pytest.Item, settings: Settings) -> Path:
     """Return the directory for a test's artifacts, one for each attempt."""
     attempt: int = getattr(item, "execution_count", 1)

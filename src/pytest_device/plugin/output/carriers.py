@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_device.plugin.output.allure import LISTENER
-from pytest_device.plugin.output.artifacts import directory_of
+from pytest_device.plugin.output.artifacts import attempt_of, directory_of
 from pytest_device.plugin.state import DEVICE_SINCE, FAILED, needs_of
 from pytest_device.trace.playwright import ARCHIVE
 
@@ -47,7 +47,7 @@ def note_devices(item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
 
     _set(item, _PLATFORM, ", ".join(platforms))
     _set(item, DEVICE, ", ".join(filter(None, models)))
-    _set(item, _ATTEMPT, str(getattr(item, "execution_count", 1)))
+    _set(item, _ATTEMPT, str(attempt_of(item)))
 
 
 def attached(directory: Path) -> list[Path]:

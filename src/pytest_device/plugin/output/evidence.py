@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from linecache import getlines
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from pytest_device.controllers.appium.evidence import ALL_SECONDS
 from pytest_device.plugin.output.artifacts import (
+    attempt_of,
     directory_of,
     file_name,
     ignore_in_git,
@@ -21,12 +24,15 @@ from pytest_device.plugin.output.artifacts import (
 )
 from pytest_device.plugin.output.failure import is_of_a_client
 from pytest_device.plugin.output.recording import (
+    EVIDENCE_SINCE,
     RECORDING,
+    collecting_evidence,
     device_recorder,
     recorder_of,
 )
+from pytest_device.plugin.output.trace import trace_of
 from pytest_device.plugin.output.video import VIDEOS
-from pytest_device.plugin.state import DRIVERS, USES
+from pytest_device.plugin.state import DRIVERS, FAILED, USES
 from pytest_device.redact import shown
 from pytest_device.trace.failure_report import (
     MAX_LOG_LINES,
@@ -37,6 +43,7 @@ from pytest_device.trace.failure_report import (
     Source,
     Waited,
     failed_locator,
+    has_failed_since,
     last_actions,
     to_json,
     to_markdown,
@@ -108,6 +115,19 @@ class Evidence:
         self.missing.append(line)
 
 
+@dataclass(slots=True)
+class _Teardown:
+    """A teardown that has begun at a time on the recorder's clock, with what was taken in it."""
+
+    since: float
+    directory: TemporaryDirectory[str] | None = None
+    """Where the files stand until it is known whether the teardown fails."""
+    evidence: Evidence | None = None
+
+
+_TEARDOWN: Final = pytest.StashKey[_Teardown]()
+
+
 class EvidenceTaker:
     """Takes the evidence of failed tests, within 45 seconds for each."""
 
@@ -136,14 +156,7 @@ class EvidenceTaker:
         if not sessions:
             return None
 
-        recording = item.stash.get(RECORDING, None)
-        evidence = Evidence(
-            directory_of(item, self._settings),
-            # Reading the devices adds more.
-            list(recording.actions) if recording else (),
-            self._recorder.now(),
-        )
-        until = self._clock() + ALL_SECONDS
+        evidence = self._new_evidence(item, directory_of(item, self._settings))
 
         try:
             # First, so that the note is the same as for the receipt.
@@ -153,14 +166,12 @@ class EvidenceTaker:
                 path.relative_to(evidence.directory).as_posix()
                 for path in item.stash.get(VIDEOS, ())
             ]
-            for name, session in sessions.items():
-                self._save(item, name, session, evidence, until)
+            self._save_devices(item, sessions, evidence)
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
             return None
 
-        if ("device_artifacts", str(evidence.directory)) not in item.user_properties:
-            item.user_properties.append(("device_artifacts", str(evidence.directory)))
+        _name_directory(item, evidence)
         return evidence
 
     def save_logs(self, item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
@@ -200,6 +211,73 @@ class EvidenceTaker:
             if file == CONSOLE:
                 yield file, content
 
+    def watch_teardown(self, item: pytest.Item) -> None:
+        """Note that the teardown of a test begins."""
+        item.stash[_TEARDOWN] = _Teardown(self._recorder.now())
+
+    def take_in_teardown(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]"
+    ) -> None:
+        """Read the devices if the last command in a teardown failed, while the test still has them.
+
+        The error itself is reported only after all fixtures are torn down. It may be one that the fixture handles, so
+        the files stand aside until then. If the test has failed already, its own evidence stays.
+        """
+        teardown = item.stash.get(_TEARDOWN, None)
+        recording = item.stash.get(RECORDING, None)
+        if teardown is None or teardown.directory or recording is None or not sessions:
+            return
+        if item.stash.get(FAILED, False):
+            return
+        if not has_failed_since(teardown.since, recording.actions):
+            return
+
+        item.stash[EVIDENCE_SINCE] = self._recorder.now()
+        try:
+            teardown.directory = TemporaryDirectory(prefix="pytest-device-")
+            evidence = self._new_evidence(item, Path(teardown.directory.name))
+            with collecting_evidence(self._recorder):
+                self._save_devices(item, sessions, evidence)
+        except OSError as error:
+            self._reporter.note(not_saved(Path(gettempdir()), error))
+            return
+        teardown.evidence = evidence
+
+    def end_teardown(self, item: pytest.Item, *, has_failed: bool) -> Evidence | None:
+        """Return what was taken in a teardown that failed, saved in the test's directory; else remove it."""
+        teardown = item.stash.get(_TEARDOWN, None)
+        if teardown is None or teardown.directory is None:
+            return None
+        del item.stash[_TEARDOWN], item.stash[EVIDENCE_SINCE]
+
+        with teardown.directory as aside:
+            evidence = teardown.evidence
+            if evidence is None or not has_failed:
+                return None
+            evidence.directory = directory_of(item, self._settings)
+            try:
+                copytree(aside, evidence.directory, dirs_exist_ok=True)
+                ignore_in_git(self._settings, item.config)
+            except OSError as error:
+                self._reporter.note(not_saved(evidence.directory.parent, error))
+                return None
+
+        _name_directory(item, evidence)
+        return evidence
+
+    def _new_evidence(self, item: pytest.Item, directory: Path) -> Evidence:
+        recording = item.stash.get(RECORDING, None)
+        # A copy, since reading the devices adds actions.
+        actions = list(recording.actions) if recording else []
+        return Evidence(directory, actions, self._recorder.now())
+
+    def _save_devices(
+        self, item: pytest.Item, sessions: "Mapping[str, Session]", evidence: Evidence
+    ) -> None:
+        until = self._clock() + ALL_SECONDS
+        for name, session in sessions.items():
+            self._save(item, name, session, evidence, until)
+
     def begin(
         self, item: pytest.Item, files: Mapping[str, str], page: str | None
     ) -> Evidence | None:
@@ -224,7 +302,7 @@ class EvidenceTaker:
             return None
 
         self.add(evidence, files)
-        item.user_properties.append(("device_artifacts", str(evidence.directory)))
+        _name_directory(item, evidence)
         return evidence
 
     def add(self, evidence: Evidence, files: Mapping[str, str]) -> None:
@@ -251,11 +329,15 @@ class EvidenceTaker:
         ``cause`` is the error that explains the failure if it is not the test's own.
         """
         failure = failure_of(cause or excinfo.value)
+        files = list(evidence.files)
+        if trace := trace_of(item):
+            # It is written when the attempt is over.
+            files.append(trace.relative_to(evidence.directory).as_posix())
         waited = _waited(evidence, excinfo.value)
         locator, failed_on = _locator(evidence, excinfo.value, waited)
         report = FailureReport(
             test=item.nodeid,
-            attempt=getattr(item, "execution_count", 1),
+            attempt=attempt_of(item),
             when=when,
             error_type=failure.name,
             error_message=failure.message,
@@ -271,7 +353,7 @@ class EvidenceTaker:
             ],
             screens=evidence.screens,
             log=evidence.log[-MAX_LOG_LINES:],
-            files=sorted(evidence.files),
+            files=sorted(files),
             missing=evidence.missing,
         )
         masked = self._recorder.masker.value(report)
@@ -450,6 +532,13 @@ class EvidenceTaker:
         )
 
 
+def _name_directory(item: pytest.Item, evidence: Evidence) -> None:
+    """Add the directory of a test's artifacts to the properties of its reports."""
+    pair = ("device_artifacts", str(evidence.directory))
+    if pair not in item.user_properties:
+        item.user_properties.append(pair)
+
+
 def _session_json(session: "Session") -> bytes:
     facts = session.model_dump(mode="json", by_alias=True, exclude=set(_HIDDEN))
     if session.application_archive_url:
@@ -468,9 +557,22 @@ def _reported(name: str, session: "Session", *, has_page: bool) -> ReportedDevic
     )
 
 
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, the latest first, as Python shows them."""
+    link: BaseException | None = error
+    seen: list[BaseException] = []
+    while link is not None and link not in seen:
+        seen.append(link)
+        yield link
+        link = link.__cause__ or (
+            None if link.__suppress_context__ else link.__context__
+        )
+
+
 def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
-    """Return the polling wait that ended with an error, None if the error is another."""
-    if type(error).__name__ != "TimeoutException":
+    """Return the polling wait that ended with an error or led to it, None if there was none."""
+    names = [type(link).__name__ for link in _chain(error)]
+    if "TimeoutException" not in names:
         return None
 
     for action in reversed(evidence.actions):
@@ -490,8 +592,8 @@ def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
 def _locator(
     evidence: Evidence, error: BaseException, waited: Waited | None
 ) -> tuple[Any, str]:
-    """Return the locator that failed, and the name of its device; None if the error is not about one."""
-    if not is_of_a_client(error):
+    """Return the locator that failed, and the name of its device; None if no error of a client led to the failure."""
+    if not any(map(is_of_a_client, _chain(error))):
         return None, ""
 
     locator, device = failed_locator(evidence.actions)

@@ -1,5 +1,7 @@
 """The recorder of this process, and that of each device of its tests."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 RECORDING: Final = pytest.StashKey[Recording]()
 """What the devices of a test did in its current attempt."""
+EVIDENCE_SINCE: Final = pytest.StashKey[float]()
+"""When evidence of a failing teardown was taken, on the recorder's clock: before the error was reported."""
 _RECORDER: Final = pytest.StashKey[Recorder]()
 _NUMBERS: Final = pytest.StashKey[dict[str, int]]()
 """Numbers of the sessions of this process, by their IDs: the IDs are not recorded."""
@@ -31,6 +35,19 @@ def recorder_of(config: pytest.Config) -> Recorder:
             typed_text="all" if settings.trace_mask_typing else "secrets",
         )
     return config.stash[_RECORDER]
+
+
+@contextmanager
+def collecting_evidence(recorder: Recorder) -> Generator[None]:
+    """Record what is read from devices in the block as evidence, not as commands of the test."""
+    with recorder.step(
+        "Collect evidence", method="hook", group="configuration", stack=()
+    ):
+        recorder.collects_evidence = True
+        try:
+            yield
+        finally:
+            recorder.collects_evidence = False
 
 
 def device_recorder(

@@ -14,9 +14,14 @@ from pytest_device.errors import NotAttemptedError
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.failure import add_section
-from pytest_device.plugin.output.recording import RECORDING, recorder_of
+from pytest_device.plugin.output.recording import (
+    EVIDENCE_SINCE,
+    RECORDING,
+    collecting_evidence,
+    recorder_of,
+)
 from pytest_device.plugin.selection import requests_device
-from pytest_device.plugin.state import FAILED, RETRIES, needs_of
+from pytest_device.plugin.state import FAILED, needs_of
 from pytest_device.spec import SessionType
 from pytest_device.trace.playwright import (
     ARCHIVE,
@@ -76,6 +81,12 @@ def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -
             opened.error = error
     if opened and error:
         recorder.note_failed(opened.action)
+
+
+def trace_of(item: pytest.Item) -> Path | None:
+    """Return where the trace of the current attempt will be; None if it has none, or if it cannot be written."""
+    trace = item.stash.get(_TRACE, None)
+    return trace.path if trace else None
 
 
 class _SafeTrace:
@@ -188,7 +199,8 @@ class DeviceTraces:
         if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
             report = yield
         else:
-            report = yield from self._failed(call.excinfo, recording)
+            since = item.stash.get(EVIDENCE_SINCE, self._recorder.now())
+            report = yield from self._failed(call.excinfo, recording, since)
         if report.when == "call":
             self._add_output(report)
         if report.failed:
@@ -209,8 +221,7 @@ class DeviceTraces:
         recording = item.stash[RECORDING] = Recording()
         self._recorder.follow(recording)
         CURRENT.recorder = self._recorder
-        reruns: int = getattr(item, "execution_count", 1) - 1
-        attempt = 1 + reruns + item.stash.get(RETRIES, 0)
+        attempt = artifacts.attempt_of(item)
         if self._settings.trace == "on-first-retry" and attempt != _FIRST_RETRY:
             return
         devices = [
@@ -237,21 +248,15 @@ class DeviceTraces:
         self,
         excinfo: pytest.ExceptionInfo[BaseException],
         recording: Recording,
+        since: float,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Record an error; what is read from the devices meanwhile belongs to the action that failed."""
+        """Record an error; what is read from the devices from ``since`` on belongs to the action that failed."""
         failure = failure_of(excinfo.value)
         frames = self._frames(excinfo.tb)
-        since = self._recorder.now()
         self._recorder.error(failure, frames)
         failing = self._recorder.failing_action(failure, frames)
-        with self._recorder.step(
-            "Collect evidence", method="hook", group="configuration", stack=()
-        ):
-            self._recorder.collects_evidence = True
-            try:
-                report = yield
-            finally:
-                self._recorder.collects_evidence = False
+        with collecting_evidence(self._recorder):
+            report = yield
         self._recorder.attach(failing, *_attachments(recording, since))
         self._show(failing, recording, since)
         return report
