@@ -13,17 +13,15 @@ from pytest_device import Platform
 
 pytest.importorskip("joserfc", reason="needs the extra services: pip install 'pytest-device[services]'")
 
-from pytest_device.auth.provider import Client, IdentityProvider, User  # requires joserfc
+from pytest_device.auth.provider import IdentityProvider, User  # requires joserfc
 
 APP = Path(__file__).with_name("app")
 
 
 @pytest.fixture(scope="session")
-def device_identity_settings() -> Mapping[str, Any]:
-    return {
-        "users": [User("ada", {"name": "Ada Lovelace"}, password="analytical engine")],  # noqa: S106  # test data
-        "clients": [Client("app", ["http://127.0.0.1/callback"])],
-    }
+def device_identity_settings(device_identity_settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    ada = User("ada", {"name": "Ada Lovelace"}, password="analytical engine")  # noqa: S106  # test data
+    return {**device_identity_settings, "users": [ada]}
 
 
 @pytest.fixture

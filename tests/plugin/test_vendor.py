@@ -62,6 +62,7 @@ def test_the_services_of_a_run_answer_the_clients_of_its_vendor(
             assert device_link("/notes/[id]", id="7") == "notes://notes/7"
             uris = device_identity_provider.client().redirect_uris
             assert {"notes://redirect", "notes://"} <= set(uris)
+            assert {"http://127.0.0.1/callback", "http://127.0.0.1/redirect"} <= set(uris)
     """)
 
     project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)

@@ -79,7 +79,8 @@ def _device_tunnel(
 def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, Any]":
     """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
 
-    The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``.
+    The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``, and to
+    its web build on this machine.
     """
     from pytest_device.auth.provider import Client
     from pytest_device.plugin.options import settings_of
@@ -89,7 +90,8 @@ def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, An
     project = project_of(request.config)
     schemes = project.schemes() if project else ()
     own = [f"{one}://{path}" for one in schemes for path in ("redirect", "")]
-    return {"clients": [Client("app", ["http://127.0.0.1/callback", *own])]}
+    web = ["http://127.0.0.1/callback", "http://127.0.0.1/redirect"]
+    return {"clients": [Client("app", [*web, *own])]}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,5 @@
+import { Redirect } from "vendor-router";
+
+export default function SignedIn() {
+  return <Redirect href="/" />;
+}

@@ -1,0 +1,1 @@
+show('version', 'Version 2');
