@@ -7,6 +7,7 @@ from pytest_device.app import load_project
 from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import installed_app, links_of
+from pytest_device.settings import LOCAL_APP_ID
 from tests.app.rows import project_files, put
 
 UUID = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
@@ -220,6 +221,18 @@ def test_a_run_without_the_setting_does_not_import_the_package(
     """)
     pytester.makepyfile("def test_it(): pass")
     pytester.runpytest_subprocess("-s").stdout.fnmatch_lines(["imported [[]]"])
+
+
+def test_the_project_of_a_service_started_by_hand_has_precedence(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settings_of(project.parseconfig("--device-local")).app_id == UUID
+
+    monkeypatch.setenv("DEVICE_URL", "http://127.0.0.1:8765")
+    monkeypatch.setenv("DEVICE_APP_ID", LOCAL_APP_ID)
+    config = project.parseconfig()
+    assert settings_of(config).app_id == LOCAL_APP_ID
+    assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
 
 
 def test_appium_gets_the_installed_app_unless_the_suite_names_one(

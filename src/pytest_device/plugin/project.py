@@ -44,9 +44,13 @@ def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Se
             *(f"{settings.source('app_root')}: {problem}" for problem in error.problems)
         ) from None
     identifier = project.project_id()
-    is_set = settings.app_id not in (None, LOCAL_APP_ID)
+    # The local service of a run takes any project. One that was started by hand knows the project that it printed.
+    is_of_local = settings.source("app_id") == settings.source("local")
+    is_set = settings.app_id is not None and not is_of_local
     config.stash[_IS_ITS_APP] = (
-        identifier is None or not is_set or str(settings.app_id) == identifier.lower()
+        identifier is None
+        or not is_set
+        or settings.app_id in (LOCAL_APP_ID, identifier.lower())
     )
     if identifier is None or is_set:
         return settings
