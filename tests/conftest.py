@@ -36,6 +36,7 @@ PROGRAMS: Final = (
     "plugin/test_local_controllers.py",
     "plugin/test_failure.py",
     "plugin/test_local_appium.py",
+    "plugin/test_other_network.py",
     "auth/test_foreign.py",
     "app/test_typescript.py",
     "app/test_dynamic.py",
