@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -19,9 +20,6 @@ from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.bare_python import bare_python
 from pytest_device.redact import shown, uses_tls
 from pytest_device.serving import AppServer
-
-if TYPE_CHECKING:
-    pass
 
 PORT: Final = "{port}"
 """Stands for the port in a tunnel's command."""
@@ -34,6 +32,7 @@ _STOP_SECONDS: Final = 10.0
 """Longer than the guard takes to end the command and its children."""
 _POLL_SECONDS: Final = 0.1
 _REQUEST_SECONDS: Final = 5.0
+_NO_DEVICE: Final = "No device was created"
 _LINES: Final = 5
 """Number of a command's last lines in an error."""
 _LINE_LENGTH: Final = 200
@@ -104,12 +103,27 @@ class Gateway:
         await app(request, receive, send)
 
 
-@contextmanager
-def opened(make: TunnelFactory, gateway: Gateway) -> Generator[str]:
-    """Open a tunnel to a gateway, and provide its public URL without a trailing slash.
+@dataclass(frozen=True, slots=True)
+class OpenTunnel:
+    """A tunnel that leads to a gateway."""
 
-    One request through the URL shows that it leads to this gateway. Raises ConfigError.
+    url: str
+    """Public URL, without a trailing slash."""
+    check: Callable[[], None] = lambda: None
+    """Raises ConfigError if the tunnel's command has ended since; what a suite's factory opens is not checked again."""
+
+
+@contextmanager
+def opened(make: TunnelFactory, gateway: Gateway) -> Generator[OpenTunnel]:
+    """Open a tunnel to a gateway.
+
+    One request through its public URL shows that it leads to this gateway. Raises ConfigError.
     """
+    if isinstance(make, CommandTunnel):
+        with make.started(gateway.port) as program:
+            yield OpenTunnel(program.url.rstrip("/"), program.check)
+        return
+
     with make(gateway.port) as given:
         url = cast("object", given)  # a suite's factory may provide anything
         if not isinstance(url, str) or not _URL.fullmatch(url):
@@ -117,10 +131,9 @@ def opened(make: TunnelFactory, gateway: Gateway) -> Generator[str]:
                 f"device_tunnel_factory provided {shown(str(url))!r}, which is no http or https URL: "
                 "yield the tunnel's public URL"
             )
-        # That of a command has been found by such a request.
-        if not isinstance(make, CommandTunnel):
-            _wait_for(url, gateway.port, time.monotonic() + START_SECONDS)
-        yield url.rstrip("/")
+
+        _wait_for(url, gateway.port, time.monotonic() + START_SECONDS)
+        yield OpenTunnel(url.rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +148,16 @@ class CommandTunnel:
     @contextmanager
     def __call__(self, port: int) -> Generator[str]:
         """Start the program, and provide the first of its URLs that leads to the port; raises ConfigError."""
+        with self.started(port) as program:
+            yield program.url
+
+    @contextmanager
+    def started(self, port: int) -> "Generator[_Program]":
+        """Start the program, and wait until one of its URLs leads to the port; raises ConfigError."""
         program = _Program(self.command.replace(PORT, str(port)))
         try:
-            yield program.url_to(port)
+            program.wait_for_url(port)
+            yield program
         finally:
             program.stop()
 
@@ -146,6 +166,7 @@ class _Program:
     """A tunnel's process, whose guard ends it if this process is killed."""
 
     def __init__(self, command: str) -> None:
+        self.url = ""
         self._words = shlex.split(command)
         self._lines: deque[str] = deque(maxlen=_LINES)
         self._urls: dict[str, None] = {}
@@ -162,8 +183,8 @@ class _Program:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def url_to(self, port: int) -> str:
-        """Return the first printed URL that leads to the port, waiting for it. Raises ConfigError."""
+    def wait_for_url(self, port: int) -> None:
+        """Wait until a printed URL leads to the port, and keep it. Raises ConfigError."""
         deadline = time.monotonic() + START_SECONDS
         why = ""
         while time.monotonic() < deadline:
@@ -173,18 +194,28 @@ class _Program:
                     break
                 why = _problem_of(url, port)
                 if not why:
-                    return url
+                    self.url = url
+                    return
 
             if has_ended:
                 self._reader.join(_STOP_SECONDS)
-                raise ConfigError(
-                    self._text(f"ended with status {self._process.returncode}")
-                )
+                status = self._process.returncode
+                raise self._error(f"ended with status {status}", _NO_DEVICE)
             time.sleep(_POLL_SECONDS)
 
         if why:
-            raise ConfigError(self._text(f"leads nowhere: {why}"))
-        raise ConfigError(self._text(f"printed no URL within {START_SECONDS:g} s"))
+            raise self._error(f"leads nowhere: {why}", _NO_DEVICE)
+        raise self._error(f"printed no URL within {START_SECONDS:g} s", _NO_DEVICE)
+
+    def check(self) -> None:
+        """Raise ConfigError if the program has ended since its URL led here."""
+        status = self._process.poll()
+        if status is not None:
+            self._reader.join(_STOP_SECONDS)
+            raise self._error(
+                f"ended with status {status} during the run",
+                "No more devices reach the services of this process",
+            )
 
     def stop(self) -> None:
         """Terminate the program: its guard does, when its input ends."""
@@ -215,11 +246,10 @@ class _Program:
                     found.rstrip(".,;)]") for found in _URL.findall(text)
                 )
 
-    def _text(self, problem: str) -> str:
+    def _error(self, problem: str, effect: str) -> ConfigError:
         said = "; ".join(filter(None, self._lines)) or "nothing"
-        return (
-            f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(said)}. "
-            f"No device was created"
+        return ConfigError(
+            f"the tunnel {shown(self._words[0])!r} (device_tunnel) {problem}. It printed: {shown(said)}. {effect}"
         )
 
 

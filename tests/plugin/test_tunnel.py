@@ -170,6 +170,39 @@ def test_a_tunnel_that_fails_is_started_once(
     assert service.statuses() == []
 
 
+def test_a_tunnel_that_ends_during_the_run_costs_no_further_device(
+    pytester: pytest.Pytester, service: FaultyService, pids: Path
+) -> None:
+    pytester.makepyfile(
+        """
+        import pathlib, psutil, pytest
+        from tests.waiting import eventually
+
+        pytestmark = pytest.mark.device(platform="android", type="web-preview-only", share="test")
+
+        def test_first(device_session, device_push_endpoint):
+            tunnel = psutil.Process(int(pathlib.Path(PIDS).read_text()))
+            guard = tunnel.parent()
+            tunnel.kill()
+            assert eventually(lambda: guard.status() == psutil.STATUS_ZOMBIE, 10)
+
+        def test_without_a_service(device_session): pass
+
+        def test_next(device_session, device_push_endpoint): pass
+    """.replace("PIDS", repr(str(pids)))
+    )
+
+    result = pytester.runpytest(f"--device-tunnel={command(pids)}")
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "config: the tunnel * (device_tunnel) ended with status * during the run. It printed: see *"
+        ]
+    )
+    assert service.statuses() == ["stopped", "stopped"]
+
+
 def test_a_device_does_not_boot_ahead_of_a_tunnel_that_may_fail(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,10 +68,11 @@ def _device_tunnel(
 ) -> "Generator[Tunnel]":
     """Provide the tunnel of this process to its services, for devices on other machines."""
     from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.provider.reach import Tunnel, is_remote
+    from pytest_device.plugin.provider.reach import Tunnel, is_remote, remember
 
     settings = settings_of(request.config)
     with Tunnel(device_tunnel_factory if is_remote(settings) else None) as tunnel:
+        remember(request.config, tunnel)
         yield tunnel
 
 

@@ -32,7 +32,7 @@ from pytest_device.spec import Platform
 if TYPE_CHECKING:
     from pytest_device.serving import Service
     from pytest_device.sessions.models import Session
-    from pytest_device.tunnel import Gateway, TunnelFactory
+    from pytest_device.tunnel import Gateway, OpenTunnel, TunnelFactory
 
 S = TypeVar("S", bound="Service[Any]")
 
@@ -46,6 +46,7 @@ SETTINGS_OF: Final[Mapping[str, str]] = {
 
 _REACHED: Final = pytest.StashKey[dict[str, bool]]()
 """Whether a device reaches a service of this process, by its fixture, for those that were opened."""
+_TUNNEL: Final = pytest.StashKey["Tunnel"]()
 _OPEN: Final = pytest.StashKey[dict[str, int]]()
 """The ports on this machine of open services, by their fixtures."""
 SIMULATED: Final = "chromium-cdp-"
@@ -85,17 +86,22 @@ def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
 
 
 def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
-    """Raise ConfigError if a service that the test uses was opened, and its devices can't reach it."""
+    """Raise ConfigError if a service that the test uses was opened, and its devices can't reach it, or no longer."""
     if not is_remote(settings):
         return
+    services = services_of(item)
     reached = item.config.stash.setdefault(_REACHED, {})
     problems = [
         _problem(service, settings)
-        for service in services_of(item)
+        for service in services
         if not reached.get(service, True)
     ]
     if problems:
         raise ConfigError(*problems)
+
+    tunnel = item.config.stash.get(_TUNNEL, None)
+    if services and tunnel:
+        tunnel.check()
 
 
 def services_of(item: pytest.Item) -> list[str]:
@@ -150,7 +156,7 @@ class Tunnel:
         self.factory = factory
         self._open = ExitStack()
         self._gateway: Gateway | None = None
-        self._url = ""
+        self._tunnel: OpenTunnel | None = None
         self._problems: Sequence[str] = ()
 
     def __enter__(self) -> Self:
@@ -169,34 +175,47 @@ class Tunnel:
                 yield service
             return
 
-        gateway = self._started(self.factory)
+        gateway, tunnel = self._started(self.factory)
         path = gateway.new_path()
         with (
-            make(**{**arguments, "public_url": self._url + path}) as service,
+            make(**{**arguments, "public_url": tunnel.url + path}) as service,
             gateway.serving(path, service.app),
         ):
             yield service
 
-    def _started(self, factory: "TunnelFactory") -> "Gateway":
+    def check(self) -> None:
+        """Raise ConfigError if the tunnel was open, and its command has ended."""
+        if self._tunnel:
+            self._tunnel.check()
+
+    def _started(self, factory: "TunnelFactory") -> "tuple[Gateway, OpenTunnel]":
         from pytest_device.tunnel import Gateway, opened
 
         # Each further test would wait for the same command again.
         if self._problems:
             raise ConfigError(*self._problems)
 
-        if self._gateway is None:
-            gateway = Gateway()
-            gateway.start()
-            with ExitStack() as undo:
-                undo.callback(gateway.stop)
-                try:
-                    self._url = undo.enter_context(opened(factory, gateway))
-                except ConfigError as error:
-                    self._problems = error.problems
-                    raise
-                self._open = undo.pop_all()
-            self._gateway = gateway
-        return self._gateway
+        if self._gateway and self._tunnel:
+            return self._gateway, self._tunnel
+
+        gateway = Gateway()
+        gateway.start()
+        with ExitStack() as undo:
+            undo.callback(gateway.stop)
+            try:
+                tunnel = undo.enter_context(opened(factory, gateway))
+            except ConfigError as error:
+                self._problems = error.problems
+                raise
+            self._open = undo.pop_all()
+
+        self._gateway, self._tunnel = gateway, tunnel
+        return gateway, tunnel
+
+
+def remember(config: pytest.Config, tunnel: Tunnel) -> None:
+    """Let `refuse_unreachable` check the tunnel of this process."""
+    config.stash[_TUNNEL] = tunnel
 
 
 @contextmanager
