@@ -37,6 +37,16 @@ def test_sessions_lists_the_ledger_as_text(ledgers: Ledgers) -> None:
     )
 
 
+def test_sessions_prints_a_name_that_the_stream_cannot_encode(ledgers: Ledgers) -> None:
+    ledgers.run(ledgers.entry(state=Phase.KEPT, name="smoke · gw0"))
+    options = ("--state-dir", str(ledgers.state_dir))
+
+    shown = run("sessions", *options, PYTHONIOENCODING="ascii")
+
+    assert shown.returncode == 0
+    assert r"'smoke \xb7 gw0'" in shown.stdout
+
+
 def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))

@@ -46,18 +46,30 @@ class _Masked:
 
     def write(self, text: str) -> int:
         parts = _COLOR.split(self._redactor.text(text))
-        self._stream.write(
-            "".join(part if _COLOR.fullmatch(part) else escaped(part) for part in parts)
+        shown = "".join(
+            part if _COLOR.fullmatch(part) else escaped(part) for part in parts
         )
+        self._stream.write(_encodable(shown, self._stream))
         return len(text)
 
     def write_command(self, line: str) -> None:
         """Write a line that begins with a command of a CI service."""
         text = escaped(f"_{self._redactor.text(line)}").removeprefix("_")
-        self._stream.write(f"{text}\n")
+        self._stream.write(_encodable(f"{text}\n", self._stream))
 
     def flush(self) -> None:
         self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """Return a text with the characters that a stream cannot encode as Python's escapes.
+
+    The encoding of a pipe depends on the system: on Windows, few have all characters of a session's name.
+    """
+    encoding = getattr(stream, "encoding", None)
+    if not encoding:
+        return text
+    return text.encode(encoding, "backslashreplace").decode(encoding)
