@@ -48,6 +48,7 @@ PROGRAMS: Final = (
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
     "controllers/test_examples.py",
+    "platforms/test_readme.py",
 )
 """Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first.
 
@@ -63,6 +64,9 @@ SLOW_TO_LOAD: Final = (
     "valkey",
 )
 """Plugins that take half of the startup time of each process, and are used by hardly any test."""
+
+ONLY_IF_NAMED: Final = ("nightly", "windows", "arm64")
+"""Markers of tests that are long, or need packages of the system."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -81,7 +85,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Mark the tests with real programs, which run in a separate environment, and start the longest first.
 
-    Tests marked ``nightly`` run only if ``-m`` names the marker.
+    Tests of the markers in ``ONLY_IF_NAMED`` run only if ``-m`` names the marker.
     """
     for item in items:
         if has_programs(item.path):
@@ -89,10 +93,11 @@ def pytest_collection_modifyitems(
     if config.option.markexpr == "programs":
         items.sort(key=lambda item: place(item.path))
 
-    if "nightly" not in config.option.markexpr:
-        left_out = [item for item in items if item.get_closest_marker("nightly")]
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=left_out)
+    for marker in ONLY_IF_NAMED:
+        if marker not in config.option.markexpr:
+            left_out = [item for item in items if item.get_closest_marker(marker)]
+            items[:] = [item for item in items if item not in left_out]
+            config.hook.pytest_deselected(items=left_out)
 
 
 class _ByEntry(LoadScopeScheduling):

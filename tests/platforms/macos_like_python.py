@@ -1,0 +1,54 @@
+"""Builds a Python that finds on this machine what it would find on macOS: an imitation, which shares its kernel.
+
+Its standard library is this one's with a module more, which each start of the interpreter imports.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+from tests.platforms.foreign_python import ForeignPython
+
+_RECIPE: Final = Path(__file__).parent / "recipes/macos_like.py"
+_OWN: Final = frozenset(("encodings", "site-packages", "__pycache__", "test"))
+_SCPROXY: Final = """
+def _get_proxy_settings(): return {}
+def _get_proxies(): return {}
+"""
+"""The system's own proxies, of which urllib asks on macOS."""
+
+
+def build(directory: Path) -> ForeignPython:
+    """Build it in a directory, with the packages of this Python."""
+    standard = Path(sysconfig.get_path("stdlib"))
+    library = directory / "lib" / standard.name
+    library.mkdir(parents=True)
+    for entry in standard.iterdir():
+        if entry.name not in _OWN:
+            (library / entry.name).symlink_to(entry)
+
+    shutil.copytree(standard / "encodings", library / "encodings")
+    with (library / "encodings/__init__.py").open("a") as encodings:
+        encodings.write("\nimport macos_like\n")
+    shutil.copy(_RECIPE, library)
+    (library / "_scproxy.py").write_text(_SCPROXY)
+
+    # The build's variables are in a module with the system's name.
+    variables = next(standard.glob("_sysconfigdata_*.py"))
+    named = variables.name.replace("_linux_", "_darwin_")
+    (library / named).symlink_to(variables)
+
+    packages = library / "site-packages"
+    packages.mkdir()
+    directories = [path for path in sys.path if path.endswith("site-packages")]
+    lines = [f"import site; site.addsitedir({path!r})" for path in directories]
+    (packages / "this_python.pth").write_text("\n".join(lines))
+
+    program = directory / "bin/python"
+    program.parent.mkdir()
+    # Not a link: the interpreter looks for its library near the file that a link leads to.
+    shutil.copy(os.path.realpath(sys.executable), program)
+    return ForeignPython(command=(str(program),), environ=dict(os.environ))
