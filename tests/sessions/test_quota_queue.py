@@ -209,18 +209,31 @@ def test_insufficient_slots_are_not_counted_twice(slots_of: MakeSlots) -> None:
     release(both)
 
 
-def test_the_next_claim_in_the_queue_checks_most_often(slots_of: MakeSlots) -> None:
-    held, pauses = slots_of(1).acquire(1), list[float]()
+@pytest.mark.parametrize("address", ["files"], indirect=True)
+def test_claims_check_less_often_the_more_claims_are_before_them(
+    slots_of: MakeSlots,
+) -> None:
+    held, pauses = slots_of(1).acquire(1), dict[int, list[float]]()
 
-    def wait_behind() -> None:
-        with pytest.raises(LeaseTimeoutError):
-            slots_of(1, sleep=pauses.append, timeout_seconds=5).acquire(1)
-        release(held)
+    def wait_behind(others: int) -> Callable[[float], None]:
+        def wait(seconds: float) -> None:
+            pauses.setdefault(others, []).append(seconds)
+            if len(pauses[others]) == 1 and others < 8:
+                with pytest.raises(LeaseTimeoutError):
+                    slots_of(
+                        1, sleep=wait_behind(others + 1), timeout_seconds=3
+                    ).acquire(1)
+                if not others:
+                    release(held)
 
-    taken = slots_of(1, sleep=in_turn(wait_behind)).acquire(1)
+        return wait
 
-    assert all(0.1 <= pause <= 0.3 for pause in pauses[:-1])
-    release(taken)
+    release(slots_of(1, sleep=wait_behind(0)).acquire(1))
+
+    # The first one follows an attempt without a ticket.
+    soon, later = pauses[1][1:-1], pauses[8][1:-1]
+    assert all(0.03 <= pause <= 0.09 for pause in soon)
+    assert all(0.4 <= pause <= 1.2 for pause in later)
 
 
 def test_a_try_takes_slots_immediately_or_not_at_all(slots_of: MakeSlots) -> None:

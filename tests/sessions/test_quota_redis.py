@@ -4,8 +4,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ import trustme
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.breaker import LocalBreaker, Permits
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
-from pytest_device.sessions.reporter import ProgressReporter
+from pytest_device.sessions.quota.redis_store import RedisConfig
 from pytest_device.testing import FakeClock
+from tests.sessions.machine import Machine, release, slots_on
 from tests.sessions.recorder import SILENT, Recorder
 from tests.sessions.redis_server import RedisServer, redis_server
 from tests.sessions.tls_relay import tls_relay
@@ -39,64 +38,6 @@ if child == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), slot.is_held, flush=True)
 sys.stdin.read()
 """
-
-
-class Machine:
-    """A process on some machine that renews its slots on request."""
-
-    def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        slot_seconds: float = 30,
-        settle_seconds: float = 0,
-        source: str = "DEVICE_SLOTS_URL",
-        **more: Any,
-    ) -> None:
-        self.recorder = Recorder()
-        self.warnings = self.recorder.notes
-        self.clock = FakeClock()
-        self._renewals = threading.Semaphore(0)
-        terms = RedisConfig(
-            url,
-            source,
-            key,
-            self.recorder,
-            slot_seconds=slot_seconds,
-            settle_seconds=settle_seconds,
-            reply_seconds=2,
-            clock=self.clock,
-            sleep=self._pause,
-            **more,
-        )
-        self.store = RedisStore(terms)
-
-    def slots(
-        self,
-        most: int = 1,
-        holder: str = "run a",
-        *,
-        timeout_seconds: float = 1,
-        reporter: ProgressReporter = SILENT,
-    ) -> Slots:
-        clock = FakeClock()
-        return Slots(
-            self.store,
-            most,
-            holder=holder,
-            timeout_seconds=timeout_seconds,
-            clock=clock,
-            sleep=clock.sleep,
-            reporter=reporter,
-        )
-
-    def renew(self) -> None:
-        """Make it renew once."""
-        self._renewals.release()
-
-    def _pause(self, _seconds: float) -> None:
-        self._renewals.acquire(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -120,25 +61,10 @@ def machine(running_server: RedisServer, tmp_path: Path) -> Callable[[], Machine
 @pytest.fixture
 def held_slots(
     running_server: RedisServer, tmp_path: Path
-) -> Generator[Callable[[], dict[str, str]]]:
+) -> Generator[Callable[[], dict[str, float]]]:
     """Return which slots there are on the server."""
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         yield lambda: slots_on(client, tmp_path.name)
-
-
-def slots_on(client: Any, key: str) -> dict[str, str]:
-    return dict[str, str](client.hgetall(f"{{pytest-device:{key}}}:slots"))
-
-
-def release(slots: Iterable[Slot]) -> None:
-    for slot in slots:
-        slot.release()
-
-
-def ends(slots: dict[str, str]) -> list[int]:
-    return [
-        int(float(re.findall(r'"ends":([\d.e+]+)', text)[0])) for text in slots.values()
-    ]
 
 
 def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
@@ -163,7 +89,7 @@ def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) ->
 
 
 def test_a_released_slot_is_removed_from_the_server(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, float]]
 ) -> None:
     (first, second) = machine().slots(2).acquire(2)
     assert set(held_slots()) == {"0", "1"}
@@ -177,19 +103,19 @@ def test_a_released_slot_is_removed_from_the_server(
 
 
 def test_a_slot_is_renewed_repeatedly(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, float]]
 ) -> None:
     here = machine()
     held = here.slots(2).acquire(2)
-    before = max(ends(held_slots()))
+    before = max(held_slots().values())
 
-    assert renew_until(here, lambda: min(ends(held_slots())) > before)
+    assert renew_until(here, lambda: min(held_slots().values()) > before)
     release(held)
 
 
 def test_a_slot_that_the_server_lost_is_reclaimed(
     machine: Callable[[], Machine],
-    held_slots: Callable[[], dict[str, str]],
+    held_slots: Callable[[], dict[str, float]],
     running_server: RedisServer,
 ) -> None:
     here = machine()
@@ -206,7 +132,7 @@ def test_a_slot_that_the_server_lost_is_reclaimed(
 
 def test_a_slot_that_went_to_another_process_is_reported_and_not_reclaimed(
     machine: Callable[[], Machine],
-    held_slots: Callable[[], dict[str, str]],
+    held_slots: Callable[[], dict[str, float]],
     running_server: RedisServer,
 ) -> None:
     here, there = machine(), machine()
@@ -313,19 +239,21 @@ def test_an_unusable_response_costs_no_slot(machine: Callable[[], Machine]) -> N
     first = here.store.look("a claim", 1, 3, "run a", "")
     release(other)
 
-    assert first == here.store.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1], 1]
+    second = here.store.look("a claim", 1, 3, "run a", "")
+
+    assert (first.took, first.numbers) == (second.took, second.numbers) == (1, [1])
 
 
 def test_a_withdrawn_claim_is_not_renewed(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, float]]
 ) -> None:
     here = machine()
     kept = here.slots(2).acquire(1)
     claim = here.store.claim(1, 2, "run a")
     assert claim.try_acquire()
     claim.withdraw()
-    before = max(ends(held_slots()))
-    assert renew_until(here, lambda: max(ends(held_slots())) > before)
+    before = max(held_slots().values())
+    assert renew_until(here, lambda: max(held_slots().values()) > before)
     assert set(held_slots()) == {"0"}
     release(kept)
 
@@ -339,7 +267,8 @@ def test_all_data_expires_a_day_after_the_last_run(
 
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         keys = [
-            f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")
+            f"{{pytest-device:{tmp_path.name}}}:2:{name}"
+            for name in ("ends", "taken", "holders", "grants")
         ]
         assert all(0 < client.ttl(key) <= 24 * 3600 for key in keys)
     release(held)
@@ -348,17 +277,20 @@ def test_all_data_expires_a_day_after_the_last_run(
 def test_each_attempt_renews_the_queue_place(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
-    held, seen = machine().slots().acquire(1), list[int]()
-    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+    held, seen = machine().slots().acquire(1), list[float]()
+    client: Any = redis.Redis(port=running_server.port, decode_responses=True)
+    with client:
 
         class Look(Recorder):
             def progress(self, text: str) -> None:
                 assert "waited" in text
                 seen.extend(
-                    ends(
-                        dict[str, str](
-                            client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue")
-                        )
+                    ends
+                    for _, ends in client.zrange(
+                        f"{{pytest-device:{tmp_path.name}}}:2:waiting",
+                        0,
+                        -1,
+                        withscores=True,
                     )
                 )
 
@@ -371,7 +303,7 @@ def test_each_attempt_renews_the_queue_place(
 
 
 def test_a_slot_released_with_its_queue_place_is_not_renewed(
-    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, float]]
 ) -> None:
     here, others = machine(), machine().slots(2).acquire(2)
 
@@ -383,8 +315,8 @@ def test_a_slot_released_with_its_queue_place_is_not_renewed(
     release(others)
     rest = here.slots(2).acquire(1)
     slot.release()
-    before = max(ends(held_slots()))
-    assert renew_until(here, lambda: max(ends(held_slots())) > before)
+    before = max(held_slots().values())
+    assert renew_until(here, lambda: max(held_slots().values()) > before)
     assert len(held_slots()) == 1
     release(rest)
 
@@ -401,9 +333,9 @@ def test_after_a_day_the_server_has_no_data_but_its_marker(
             key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")
         }
 
-    marker = left.pop(f"{{pytest-device:{tmp_path.name}}}:server")
+    marker = left.pop(f"{{pytest-device:{tmp_path.name}}}:2:server")
     assert 86_400 < marker <= 30 * 86_400
-    assert len(left) == 2
+    assert len(left) == 4
     assert all(0 < seconds <= 86_400 for seconds in left.values())
     release(held)
 

@@ -1,5 +1,6 @@
 """The interface of a slot store: claims on slots, each served all or none."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
@@ -51,6 +52,15 @@ class Claim(ABC):
         if urgency < self.urgency:
             self.urgency = urgency
             self.try_acquire()
+
+    @property
+    @abstractmethod
+    def pause_seconds(self) -> float:
+        """Return for how long to wait before the next attempt."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for so many seconds, or less if the next attempt may succeed."""
+        time.sleep(seconds)
 
     @abstractmethod
     def blocked_by(self) -> Blocker:

@@ -2,10 +2,12 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from random import SystemRandom
 from typing import Final, NamedTuple, TypeVar
 
 import filelock
@@ -16,9 +18,24 @@ from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
 
 T = TypeVar("T")
 
+# Not seeded: workers with equal seeds would wait in step.
+_pause: Final = SystemRandom().uniform
+
 _TURN_SECONDS: Final = 5.0
 """A turn lasts milliseconds: a process that holds one for this long is suspended."""
 _TURN_PAUSE_SECONDS: Final = 0.01
+_FIRST_PAUSE_SECONDS: Final = (0.03, 0.09)
+"""Range of pauses in seconds of the next claims: short, since a free slot is an unused device; random, so that two
+processes do not always try at the same time."""
+_SOON: Final = 4
+"""How many claims these are, besides the first: several slots may become free at once."""
+_PAUSE_SECONDS: Final = (0.2, 0.6)
+"""Range of pauses of the claim behind them; those of others grow with their place in the queue."""
+_LONGEST_PAUSE_SECONDS: Final = (0.8, 1.6)
+_PROBE_SECONDS: Final = (0.5, 1.0)
+_PROBE_BEHIND_SECONDS: Final = (2.0, 4.0)
+"""Range of times after which a claim asks whether the processes that keep it waiting are alive, by locking their files,
+which takes most of the CPU time of a wait. Otherwise it only looks whether the files exist."""
 _TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
 
 
@@ -85,17 +102,17 @@ class FileSlot(_Lock):
 
     def __init__(self, directory: Path, number: int) -> None:
         # Not in the locked file: other processes can't read it on Windows.
-        self._words = directory / f"{number}.txt"
-        super().__init__(directory / f"{number}.lock", self._words)
+        self.words = directory / f"{number}.txt"
+        super().__init__(directory / f"{number}.lock", self.words)
 
     def sign(self, holder: str) -> None:
-        self._words.touch(mode=0o600)
-        self._words.write_text(holder, encoding="utf-8")
+        self.words.touch(mode=0o600)
+        self.words.write_text(holder, encoding="utf-8")
 
     def holder(self) -> str:
         """Return the name that its holder wrote."""
         with suppress(OSError):
-            if words := self._words.read_text(encoding="utf-8", errors="replace"):
+            if words := self.words.read_text(encoding="utf-8", errors="replace"):
                 return words
         return "an unknown process"  # the name file was removed
 
@@ -107,8 +124,11 @@ class _Ticket(NamedTuple):
     number: int
     most: int
 
+    def path_in(self, directory: Path) -> Path:
+        return directory / f"ticket-{self.urgency}-{self.number}-{self.most}.lock"
+
     def lock_in(self, directory: Path) -> _Lock:
-        path = directory / f"ticket-{self.urgency}-{self.number}-{self.most}.lock"
+        path = self.path_in(directory)
         return _Lock(path, path)
 
 
@@ -125,13 +145,29 @@ class FileClaim(Claim):
         """Its ticket's lock and, while it takes another ticket, the previous ticket's lock."""
         self._probe = self._turn
         """The lock that was probed last."""
+        self._before: _Ticket | None = None
+        """The last ticket that keeps it waiting, if it waits for other claims."""
+        self._in_use: list[Path] = []
+        """Files of the slots that keep it waiting, if it waits for no other claim."""
+        self._probe_at = 0.0
+        self._place = 0
+        """How many tickets keep it waiting."""
 
     @property
     def slots(self) -> Sequence[FileSlot]:
         return self._slots
 
     def try_acquire(self) -> bool:
-        return bool(self._slots or self._in_turn(self._try_acquire))
+        if self._slots:
+            return True
+        return not self._still_waits() and bool(self._in_turn(self._try_acquire))
+
+    @property
+    def pause_seconds(self) -> float:
+        if not self.is_behind or self._place <= _SOON:
+            return _pause(*_FIRST_PAUSE_SECONDS)
+        pause = _pause(*_PAUSE_SECONDS) * self._place / _SOON
+        return min(pause, _pause(*_LONGEST_PAUSE_SECONDS))
 
     def blocked_by(self) -> Blocker:
         return self._in_turn(self._blocked_by) or Blocker(("a suspended process",), 0)
@@ -142,11 +178,34 @@ class FileClaim(Claim):
     def withdraw(self) -> None:
         _release([*self._slots, *self._places, self._probe, self._turn])
 
+    def _still_waits(self) -> bool:
+        """Return whether all that keeps it waiting is still there, without taking a turn."""
+        own, before, directory = self._ticket, self._before, self._directory
+        if own is None or self.urgency < own.urgency:
+            return False
+        files = [before.path_in(directory)] if before else self._in_use
+        try:
+            if not files or not all(file.exists() for file in files):
+                return False
+            if before and self._place > _SOON:
+                # Claims that came first may have been served.
+                self._place = len(self._before_own(self._tickets_of_all()))
+            if time.monotonic() < self._probe_at:
+                return True
+            if before is None:
+                return False
+            self._probe_at = time.monotonic() + _pause(*_PROBE_BEHIND_SECONDS)
+            return not self._was_free(before.lock_in(directory))
+        except OSError:
+            # The attempt in its turn reports it.
+            return False
+
     def _in_turn(self, act: Callable[[], T]) -> T | None:
         """Call ``act`` while no other process acts; None if another process does not finish its turn."""
         try:
-            for path in (self._directory.parent, self._directory):
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._directory.is_dir():
+                for path in (self._directory.parent, self._directory):
+                    path.mkdir(mode=0o700, parents=True, exist_ok=True)
             return act() if self._turn.try_lock(_TURN_SECONDS) else None
         except OSError as error:
             raise ConfigError(
@@ -163,21 +222,33 @@ class FileClaim(Claim):
             if self.most - first < self.count:
                 break  # the other tickets need no check
         self.is_behind = first > 0
+
+        self._lock_slots(first)
+        if len(self._slots) == self.count:
+            for slot in self._slots:
+                slot.sign(self.holder)
+            return True
+
+        _release(self._slots)
+        self._slots.clear()  # the next attempt starts from scratch
+        self._queue()
+        self._before = self._last_before()
+        seconds = _PROBE_BEHIND_SECONDS if self._before else _PROBE_SECONDS
+        self._probe_at = time.monotonic() + _pause(*seconds)
+        return False
+
+    def _lock_slots(self, first: int) -> None:
+        """Lock as many slots as it needs, or as there are, from the first one that it may use."""
+        self._in_use = []
         for number in range(first, self.most):
             if len(self._slots) == self.count:
-                break
+                return
             # Before it is locked, so that an interrupt finds it.
             self._slots.append(FileSlot(self._directory, number))
             if not self._slots[-1].try_lock():
-                self._slots.pop()
-        if len(self._slots) < self.count:
-            _release(self._slots)
-            self._slots.clear()  # the next attempt starts from scratch
-            self._queue()
-            return False
-        for slot in self._slots:
-            slot.sign(self.holder)
-        return True
+                slot = self._slots.pop()
+                if not self.is_behind:
+                    self._in_use.append(slot.words)
 
     def _queue(self) -> None:
         """Take a ticket; take another one only if this claim has become urgent."""
@@ -205,6 +276,26 @@ class FileClaim(Claim):
                 return
             if not self._was_free(ticket.lock_in(self._directory)):
                 yield ticket
+
+    def _last_before(self) -> _Ticket | None:
+        """Return the last ticket before its own without whose end it cannot be served; remove those of dead processes."""
+        tickets = self._before_own(self._tickets_of_all())
+        self._place = len(tickets)
+        for ticket in sorted(tickets, reverse=True):
+            if not self._was_free(ticket.lock_in(self._directory)):
+                return ticket
+        return None
+
+    def _before_own(self, tickets: Iterable[_Ticket]) -> Sequence[_Ticket]:
+        """Return the tickets without whose end it cannot be served."""
+        own = self._ticket
+        if own is None:
+            return ()
+        return [
+            ticket
+            for ticket in tickets
+            if ticket < own and self.most - ticket.most < self.count
+        ]
 
     def _tickets_of_all(self) -> Iterator[_Ticket]:
         for path in self._directory.iterdir():

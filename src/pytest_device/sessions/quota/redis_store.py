@@ -1,24 +1,38 @@
 """Slots for several machines, on a Redis server: they expire unless they are renewed.
 
-A queue place expires, too, unless its claim keeps trying.
+A queue place expires, too, unless its claim keeps trying. A claim that cannot be served blocks until a script wakes it,
+on the only connection that a waiting process needs. Nothing depends on that: it also looks once per period.
+
 A slot that expired, for example because the server restarted, is renewed if no other process took it. So that none can,
 a server that has started, or has lost its data, gives no slot until every process has renewed those it holds.
 """
 
 import json
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from platform import node
+from random import SystemRandom
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    InvalidResponse,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.retry import Retry
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError
@@ -26,18 +40,108 @@ from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import SLOTS, LocalBreaker, Permits
 from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
-from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
+from pytest_device.sessions.quota.scripts import (
+    DROP,
+    KEYS,
+    LOOK,
+    RENEW,
+    STAY,
+    WAITED,
+)
 from pytest_device.sessions.reporter import Reporter
 
 SLOT_SECONDS: Final = 30.0
 """Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
 _RENEWALS_PER_SLOT: Final = 3
+_RENEWALS_PER_TICKET: Final = 2.1
+"""Fewer: a renewal that fails is repeated within a second, and what is lost is only a place in the queue. More than two,
+so that the ticket before expires later than a claim looks, unless its process is dead."""
 _REPLY_SECONDS: Final = 5.0
 SETTLE_SECONDS: Final = SLOT_SECONDS / _RENEWALS_PER_SLOT + 2 * _REPLY_SECONDS
 """Seconds after the start of a server until every process has renewed its slots.
 
 A renewal that failed just before is repeated after one period; until it fails, it waits for a connection and a reply.
 """
+_MARGIN_SECONDS: Final = 0.5
+"""The server lets a slot expire this much earlier, so that the next claim has it when its time is over."""
+_JUMP_SECONDS: Final = 10.0
+"""A server's clock that is ahead by more has been set: no reply takes that long. The scripts have the same limit."""
+_RECONNECT_SECONDS: Final = (0.3, 1.0)
+"""Range of pauses while the server does not respond. Random: thousands of processes reconnect to one that restarts."""
+_UNBLOCKED_SECONDS: Final = 1.0
+"""Pause of a claim whose account may not use BLPOP."""
+_HIGHEST_LIMIT: Final = 10**10 - 1
+"""Limits are sorted as texts of ten digits."""
+
+_REFUSALS: Final[tuple[tuple[tuple[type[RedisError], ...], str, str], ...]] = (
+    (
+        (OutOfMemoryError,),
+        "OOM command not allowed",
+        "has no memory left: increase its maxmemory",
+    ),
+    (
+        (ReadOnlyError,),
+        "READONLY",
+        "is a read-only replica: use the address of its primary",
+    ),
+    (
+        (AskError, ClusterDownError, TryAgainError),
+        "CLUSTERDOWN",
+        "is a node of a cluster that does not serve the keys of these slots: use the address of the node that does",
+    ),
+    (
+        (InvalidResponse,),
+        "NOPROTO",
+        "does not speak RESP2, the protocol of Redis 5: use a server that does",
+    ),
+    (
+        (NoPermissionError,),
+        "no permissions|can't run this command",
+        "does not allow this user the scripts of slots: allow it the commands that docs/limits.md lists",
+    ),
+    (
+        (),
+        "called from",
+        "lacks a command of the scripts of slots: use Redis 5 or newer",
+    ),
+    (
+        (),
+        "[Uu]nknown command",
+        "does not run Lua scripts: use a server that does",
+    ),
+)
+"""What a server refuses: the error, or a pattern of its text within the error of a script, and what it means."""
+
+Reply = TypeVar("Reply")
+
+# Not seeded: workers with equal seeds would reconnect in step.
+_pause: Final = SystemRandom().uniform
+
+
+class Look(NamedTuple):
+    """The reply to a look for slots; times are in milliseconds."""
+
+    took: int
+    numbers: Sequence[int]
+    first: int
+    """The first slot that the claim may use: those before are waited for by others."""
+    is_first: int
+    """Whether it is the first claim of its limit, or has no ticket."""
+    settles: int
+    """Until the server gives slots; 0 if that does not keep the claim waiting."""
+    next_look: int
+    """Until a slot or a claim expires that keeps it waiting."""
+    now: int
+    older: int
+    """How many slots runs of an older version hold."""
+
+
+class Renewal(NamedTuple):
+    """The reply to a renewal: the numbers of slots that others have, and as in ``Look``."""
+
+    lost: Sequence[int]
+    now: int
+    older: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +163,16 @@ class RedisConfig:
     """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
+def _parse_waited(reply: Any) -> tuple[int, dict[int, str]]:
+    """Return the number of claims before a claim, and the holder of each slot by its number."""
+    ahead, pairs = reply
+    holders = {
+        int(number): text.partition(" ")[2]
+        for number, text in zip(pairs[::2], pairs[1::2], strict=True)
+    }
+    return int(ahead), holders
+
+
 class RedisStore:
     """The slots of a service on a Redis server, by its scripts. A forked child must create its own."""
 
@@ -69,11 +183,11 @@ class RedisStore:
         self._waiting = config.permits.new(SLOTS)
         """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
         it."""
-        self._is_given_up = self._is_unsettled = False
+        self._is_given_up = False
         parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
-        client = redis.Redis(
+        self._client = redis.Redis(
             host=parts.hostname or "",
             port=parts.port or 6379,
             db=int(parts.path.strip("/") or 0),
@@ -84,75 +198,175 @@ class RedisStore:
             socket_timeout=config.reply_seconds,
             socket_connect_timeout=config.reply_seconds,
             retry=Retry(NoBackoff(), 0),
+            protocol=2,  # of every server; newer clients would ask for 3
             decode_responses=True,
             encoding_errors="replace",
         )
-        self._look, self._renew, self._drop = map(
-            client.register_script, (LOOK, RENEW, DROP)
+        self._look, self._stay, self._waited, self._renew, self._drop = map(
+            self._client.register_script, (LOOK, STAY, WAITED, RENEW, DROP)
         )
-        self._keys = [
-            f"{{pytest-device:{config.key}}}:{name}"
-            for name in ("slots", "queue", "count", "server")
-        ]
+        # The keys of another format need another number.
+        tag = f"{{pytest-device:{config.key}}}"
+        self._keys = [*(f"{tag}:2:{name}" for name in KEYS), f"{tag}:slots"]
+        self._replied_at: tuple[int, float] | None = None
+        """The server's clock at its last reply, in milliseconds, and this machine's."""
+        self._noted = set[str]()
 
     def claim(self, count: int, most: int, holder: str) -> "RedisClaim":
         return RedisClaim(
             self, count, most, f"{holder} (process {os.getpid()} on {node()})"
         )
 
-    def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
-        """Ask for slots.
-
-        Return whether it took them, the first usable slot, the number of earlier claims, slots or holders, and whether
-        the server gives slots already.
-        """
-        return self._run(
+    def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Look:
+        """Ask for slots. Raises RedisError."""
+        expected = self._expected_time()
+        look = self._run(
             self._look,
+            lambda reply: Look(*reply),
             claim,
             count,
-            most,
+            min(most, _HIGHEST_LIMIT),
             words,
             urgency,
             self._slot_milliseconds,
             self._settle_milliseconds,
+            expected,
         )
+        self._note_reply(expected, look.now, look.older)
+        return look
+
+    def stay(self, claim: str) -> float | None:
+        """Renew the ticket of a claim that is not the first one. Raises RedisError.
+
+        Return the seconds until the ticket before it expires; None if the claim must look.
+        """
+        milliseconds = self._run(self._stay, int, claim, self._slot_milliseconds)
+        return milliseconds / 1000 if milliseconds >= 0 else None
 
     def renew(self, slots: Iterable["RedisSlot"]) -> Sequence[int]:
-        """Return the numbers of lost slots."""
+        """Return the numbers of lost slots. Raises RedisError."""
+        expected = self._expected_time()
         renewed = [
             {"number": slot.number, "claim": slot.claim, "words": slot.words}
             for slot in slots
         ]
-        lost: Sequence[int] = self._run(
+        renewal = self._run(
             self._renew,
+            lambda reply: Renewal(*reply),
             self._slot_milliseconds,
-            json.dumps(renewed),
             self._settle_milliseconds,
+            expected,
+            json.dumps(renewed),
         )
-        return lost
+        self._note_reply(expected, renewal.now, renewal.older)
+        return renewal.lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
         """Release a claim's slots, or one of them; without a response they expire by themselves."""
         try:
-            self._run(self._drop, claim, "" if number is None else number)
+            self._run(
+                self._drop, lambda _reply: None, claim, "" if number is None else number
+            )
         except RedisError:
             return
 
+    def wait(self, claim: str, seconds: float) -> bool:
+        """Block for so many seconds; return whether a script has woken the claim before. Raises RedisError."""
+        # Redis 5 has whole seconds only.
+        if (whole := int(seconds)) < 1:
+            sleep(seconds)
+            return False
+        try:
+            return self._pop(f"{self._keys[KEYS.index('wake')]}:{claim}", whole)
+        except ResponseError:
+            # The account may not block.
+            sleep(min(seconds, _UNBLOCKED_SECONDS))
+            return True
+
+    def _pop(self, name: str, seconds: int) -> bool:
+        """Pop from a list that may be empty for so many seconds.
+
+        With ``client.blpop``, the timeout of replies would have to be as long for all commands.
+        """
+        pool: Any = self._client.connection_pool
+        try:
+            connection = pool.get_connection()
+        except TypeError:  # before redis 5.3
+            connection = pool.get_connection("BLPOP")
+        try:
+            connection.send_command("BLPOP", name, seconds)
+            # Then the reply is late: reading it ends by the timeout of all replies.
+            connection.can_read(timeout=seconds)
+            return connection.read_response() is not None
+        except BaseException:
+            # Its reply may still come.
+            connection.disconnect()
+            raise
+        finally:
+            pool.release(connection)
+
+    def waited(self, claim: str, most: int) -> Blocker:
+        """Return who holds the first ``most`` slots, and how many claims are before this one. Raises RedisError."""
+        ahead, holders = self._run(self._waited, _parse_waited, claim)
+        return Blocker(
+            [text for number, text in sorted(holders.items()) if number < most], ahead
+        )
+
     @property
     def _slot_milliseconds(self) -> int:
-        return int(self.config.slot_seconds * 1000)
+        return int((self.config.slot_seconds - _MARGIN_SECONDS) * 1000)
 
     @property
     def _settle_milliseconds(self) -> int:
         return int(self.config.settle_seconds * 1000)
 
-    def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
+    def _expected_time(self) -> int | str:
+        """Return what the server's clock should show, in milliseconds; empty before its first reply."""
+        if self._replied_at is None:
+            return ""
+        then, seconds = self._replied_at
+        return then + int((self.config.clock() - seconds) * 1000)
+
+    def _note_reply(self, expected: int | str, now: int, older: int) -> None:
+        self._replied_at = (now, self.config.clock())
+        source = self.config.source
+        if isinstance(expected, int) and now - expected > _JUMP_SECONDS * 1000:
+            self.note_once(
+                "clock",
+                f"the clock of the Redis server of {source} was set forward by {(now - expected) / 1000:.0f} s, or this "
+                f"machine slept: all slots last for {self.config.settle_seconds:g} s, so that runs can renew theirs",
+            )
+        if older:
+            self.note_once(
+                "older",
+                f"{older} sessions hold slots of {source} by an older version of pytest-device, which counts its own "
+                f"only: there may be more sessions than {Options.max_sessions.flag} allows. Update it on all machines",
+            )
+
+    def note_once(self, key: str, text: str) -> None:
+        """Add a line to the summary, unless it has one with the same key."""
+        if key not in self._noted:
+            self._noted.add(key)
+            self.config.reporter.note(text)
+
+    def _run(
+        self,
+        script: Callable[..., Any],
+        parse: Callable[[Any], Reply],
+        *arguments: str | int,
+    ) -> Reply:
+        """Run a script; raises RedisError, also if its reply cannot be parsed."""
         answer = script(keys=self._keys, args=arguments)
+        try:
+            reply = parse(answer)
+        except (TypeError, ValueError) as error:
+            raise ResponseError(f"{answer!r} is no reply of its scripts") from error
+
         self.has_answered = True
         if self._is_given_up:
             self._is_given_up = False
             self._waiting.ready()
-        return answer
+        return reply
 
     @property
     def is_given_up(self) -> bool:
@@ -167,6 +381,11 @@ class RedisStore:
 
     def describe(self, error: RedisError) -> str:
         """Describe an error, without secrets."""
+        for types, pattern, meaning in _REFUSALS:
+            if isinstance(error, types) or re.search(pattern, str(error)):
+                return self._redactor.text(
+                    f"the Redis server of {self.config.source} {meaning} ({error})"
+                )
         return self._redactor.text(
             f"the Redis server of {self.config.source} does not respond ({error})"
         )
@@ -177,9 +396,7 @@ class RedisStore:
             f"the Redis server of {self.config.source} is new, has restarted or has lost its data: for up to "
             f"{self.config.settle_seconds:g} s, runs renew the slots that they hold"
         )
-        if not self._is_unsettled:
-            self._is_unsettled = True
-            self.config.reporter.note(f"a session waited because {reason}")
+        self.note_once("unsettled", f"a session waited because {reason}")
         return reason
 
     def check(self) -> None:
@@ -288,10 +505,14 @@ class RedisClaim(Claim):
     def __init__(self, store: RedisStore, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
         self._store = store
-        self._name = secrets.token_hex(8)
+        self.name = secrets.token_hex(8)
         self._slots: list[RedisSlot] = []
-        self._blocked_by = Blocker((), 0)
+        self._reason = ""
+        """Why the server gave no slots at the last attempt, if others don't hold them."""
+        self._pause_seconds = 0.0
         self._is_unanswered = False
+        self._stays_as = NOT_QUEUED
+        """The urgency of its ticket while it need not look: it was not the first claim, and has not been woken."""
 
     @property
     def slots(self) -> Sequence[RedisSlot]:
@@ -306,24 +527,40 @@ class RedisClaim(Claim):
             return True
         urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
         try:
-            took, first, ahead, found, is_settled = self._store.look(
-                self._name, self.count, self.most, self.holder, urgency
+            if self._stays():
+                return False
+            look = self._store.look(
+                self.name, self.count, self.most, self.holder, urgency
             )
         except RedisError as error:
             self._explain(error)
             return False
+
         self._is_unanswered = False
-        if took:
+        if look.took:
             self._slots = [
-                RedisSlot(self._store.renewer, self._name, number, self.holder)
-                for number in found
+                RedisSlot(self._store.renewer, self.name, number, self.holder)
+                for number in look.numbers
             ]
             self._store.renewer.keep(self._slots)
             return True
-        if not is_settled:
-            found = [f"unknown, because {self._store.note_unsettled()}"]
-        self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)
+
+        self.is_behind = look.first > 0
+        self._stays_as = NOT_QUEUED if look.is_first else self.urgency
+        self._reason = self._store.note_unsettled() if look.settles else ""
+        self._pause_seconds = min(self._period, look.next_look / 1000)
         return False
+
+    def _stays(self) -> bool:
+        """Renew its ticket and return True, if that is all it has to do."""
+        if self._stays_as == NOT_QUEUED or self._stays_as != self.urgency:
+            return False
+        seconds = self._store.stay(self.name)
+        if seconds is None:
+            return False
+        self._is_unanswered = False
+        self._pause_seconds = min(self._period, seconds)
+        return True
 
     def _explain(self, error: RedisError) -> None:
         reason = self._store.describe(error)
@@ -337,10 +574,37 @@ class RedisClaim(Claim):
                 "waited for it until its timeout"
             ) from None
         self._is_unanswered = True
-        self._blocked_by = Blocker((f"unknown, because {reason}",), 0)
+        self._reason = reason
+        self._stays_as = NOT_QUEUED
+        self._pause_seconds = _pause(*_RECONNECT_SECONDS)
+
+    @property
+    def _period(self) -> float:
+        return self._store.config.slot_seconds / _RENEWALS_PER_TICKET
+
+    @property
+    def pause_seconds(self) -> float:
+        return self._pause_seconds
+
+    def wait(self, seconds: float) -> None:
+        """Block until it is woken, or so many seconds have passed."""
+        try:
+            if not self._is_unanswered:
+                if self._store.wait(self.name, seconds):
+                    self._stays_as = NOT_QUEUED
+                return
+        except RedisError:
+            # The next look reports it.
+            seconds = min(seconds, _pause(*_RECONNECT_SECONDS))
+        sleep(seconds)
 
     def blocked_by(self) -> Blocker:
-        return self._blocked_by
+        if not self._reason:
+            try:
+                return self._store.waited(self.name, self.most)
+            except RedisError as error:
+                self._explain(error)
+        return Blocker((f"unknown, because {self._reason}",), 0)
 
     def leave(self) -> None:
         """Do nothing: taking the slots ended the queue place."""
@@ -350,4 +614,4 @@ class RedisClaim(Claim):
             self._store.renewer.release(slot)
         if self._is_unanswered:
             self._store.give_up()
-        self._store.drop(self._name)
+        self._store.drop(self.name)

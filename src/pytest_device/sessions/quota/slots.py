@@ -3,8 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
-from random import SystemRandom
 from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError
@@ -13,18 +13,14 @@ from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import FileStore
 from pytest_device.sessions.reporter import ProgressReporter
 
-_FIRST_PAUSE_SECONDS: Final = (0.03, 0.09)
-"""Range of pauses in seconds of the next claim: short, since a free slot is an unused device; random, so that two
-processes do not always try at the same time."""
-_PAUSE_SECONDS: Final = (0.1, 0.3)
-"""Range of pauses for all other claims: they cannot be served yet, and each attempt locks the directory."""
+_PAUSE_WITH_SLOTS_SECONDS: Final = 0.5
+"""Longest pause of a process that holds slots: its other threads may make one of them dispensable meanwhile."""
 _FIRST_WORD_SECONDS: Final = 5.0
 """Seconds until the first message: shorter waits are normal when tests end often, longer ones puzzle users."""
 _HEARTBEAT_SECONDS: Final = 30.0
 """Seconds between messages: a CI log without output for longer looks like a hang."""
-
-# Not seeded: workers with equal seeds would wait in step.
-_pause: Final = SystemRandom().uniform
+_EARLY_SECONDS: Final = 3.0
+"""A later message may be this early rather than wake a claim that waits for longer: thousands keep a server busy."""
 
 
 class Slots:
@@ -51,13 +47,14 @@ class Slots:
         holder: str,
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
         reporter: ProgressReporter,
         of: str = "",
     ) -> None:
         """Use the slots in a directory or store; ``holder``, which must not be secret, names this process to others.
 
-        ``of`` is the existing session whose only slot this is; empty for sessions that are created.
+        ``of`` is the existing session whose only slot this is; empty for sessions that are created. ``sleep`` replaces
+        the wait of a claim, which ends early when the claim may be served.
         """
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
@@ -111,24 +108,33 @@ class Slots:
     def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
         started = self._clock()
         deadline, word_at = started + self._timeout, started + _FIRST_WORD_SECONDS
+        early = 0.0
+
         while not claim.try_acquire():
             gave = release_idle()
             if gave and not claim.is_behind:
                 continue
+
             now = self._clock()
             if now >= deadline:
                 more = "" if self._of else f"{Options.max_sessions.flag} or "
                 raise LeaseTimeoutError(
                     f"{self._waited(claim, now - started)}. Increase {more}{Options.wait_timeout_seconds.flag}"
                 )
-            if now >= word_at:
+            if now >= word_at - early:
                 word_at = now + _HEARTBEAT_SECONDS
+                early = min(claim.pause_seconds, _EARLY_SECONDS)
                 self._reporter.progress(self._waited(claim, now - started))
+
             claim.queue(urgent=not gave and self._has_some())
-            pause = _pause(
-                *(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS)
-            )
-            self._sleep(min(pause, deadline - now))
+            if claim.slots:
+                return
+            pause = claim.pause_seconds
+            if self._has_some():
+                pause = min(pause, _PAUSE_WITH_SLOTS_SECONDS)
+            # Messages need no precision: a claim blocks for whole seconds.
+            pause = min(pause, deadline - now, ceil(word_at - now))
+            (self._sleep or claim.wait)(pause)
 
     def _granted(self, claim: Claim) -> list[Slot]:
         self._has_some()
