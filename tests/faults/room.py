@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import httpx
 import psutil
+import redis
 
 from pytest_device.sessions.quota import key_of
 from pytest_device.sessions.quota.redis_store import RedisConfig, RedisStore
@@ -139,12 +140,30 @@ class Room:
 
     def empty_redis(self) -> None:
         """Kill the Redis server and start it again without data. Raises RuntimeError for a row without one."""
+        server = self._redis_server()
+        self.strike()
+        server.stop()
+        server.start()
+        self._not_ours.add(server.pid)
+
+    def kill_redis(self) -> None:
+        """Kill the Redis server. Raises RuntimeError for a row without one."""
+        server = self._redis_server()
+        self.strike()
+        server.stop()
+
+    def fill_redis(self) -> None:
+        """Let the Redis server have no memory left. Raises RuntimeError for a row without one."""
+        server = self._redis_server()
+        self.strike()
+        client: Any = redis.Redis(port=server.port, protocol=2)
+        with client:
+            client.config_set("maxmemory", 1)
+
+    def _redis_server(self) -> RedisServer:
         if self._slots is None:
             raise RuntimeError("the row has no Redis server")
-        self.strike()
-        self._slots.stop()
-        self._slots.start()
-        self._not_ours.add(self._slots.pid)
+        return self._slots
 
     def strike(self) -> None:
         """Record the time of the fault, unless it is recorded already."""

@@ -169,6 +169,14 @@ def _end_first_run_while_it_has_the_only_session(room: Room) -> None:
     room.wait_for(lambda: count == 1, f"1 session, not {count}", 0)
 
 
+def _another_run_is_refused(room: Room) -> None:
+    room.start(suite=PASSES)
+    room.wait_for(
+        lambda: "--device-max-sessions cannot be enforced" in room.output(),
+        "a run that is refused",
+    )
+
+
 def _four_runs_beside(room: Room) -> None:
     for _ in range(4):
         room.start(suite=many(3, "time.sleep(0.1)"))
@@ -381,6 +389,32 @@ ROWS: Final = (
         sessions=2,
         status=0,
         limit=60,
+    ),
+    Row(
+        "the Redis server of the limit dies while a session holds the only slot",
+        "The session goes on; another run is refused rather than exceeding the limit.",
+        _UNTIL_GO,
+        settings={"DEVICE_MAX_SESSIONS": "1"},
+        redis=True,
+        when=in_test,
+        fault=at_once(
+            lambda room: room.kill_redis(), _another_run_is_refused, touches("go")
+        ),
+        reported="cannot be enforced: the Redis server of DEVICE_SLOTS_URL does not respond",
+        status=0,
+    ),
+    Row(
+        "the Redis server of the limit has no memory left while a session holds the only slot",
+        "The same; the session's slot is still renewed and released.",
+        _UNTIL_GO,
+        settings={"DEVICE_MAX_SESSIONS": "1"},
+        redis=True,
+        when=in_test,
+        fault=at_once(
+            lambda room: room.fill_redis(), _another_run_is_refused, touches("go")
+        ),
+        reported="cannot be enforced: the Redis server of DEVICE_SLOTS_URL has no memory left",
+        status=0,
     ),
     Row(
         "a run ends while another one holds its session",
