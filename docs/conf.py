@@ -20,7 +20,9 @@ napoleon_use_ivar = True
 html_copy_source = html_show_copyright = False
 myst_heading_anchors = 3
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # the types of signatures: most belong to packages without an inventory here
+nitpick_ignore_regex = [
+    ("py:.*", ".*")
+]  # the types of signatures: most belong to packages without an inventory here
 smartquotes_action = "qe"  # no dashes: an option's `--` in plain text would become one
 
 
