@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from pytest_device.errors import ConfigError, hides_frames
-from pytest_device.redact import is_http_url
+from pytest_device.redact import is_http_url, shown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -44,9 +44,14 @@ def need_extra(what: str, *packages: str) -> None:
 
 
 def check_public_url(url: str | None) -> None:
-    """Raise ConfigError unless a service's public URL is None, or a URL with http or https."""
-    if url is not None and not is_http_url(url):
-        raise ConfigError(f"public_url {url!r} must be a URL with http or https")
+    """Raise ConfigError unless a service's public URL is None, or a URL with http or https to which a path fits."""
+    given = cast("object", url)  # the settings fixtures are not checked for types
+    if given is None:
+        return
+    if not isinstance(given, str) or not is_http_url(given) or {"?", "#"} & {*given}:
+        raise ConfigError(
+            f"public_url {shown(str(given))!r} must be a URL with http or https, without query and fragment"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,27 @@ def test_{name}({name}): pass
         assert len(errors[name].strip().splitlines()) <= MOST_LINES
 
 
+def test_an_argument_that_an_overridden_fixture_forgets_is_named(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def device_identity_settings(): return {"users": []}
+
+        def test_it(device_identity_provider): pass
+    """)
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.stdout.fnmatch_lines(
+        [
+            "*ConfigError: device_identity_settings: clients is missing, which IdentityProvider requires"
+        ]
+    )
+
+
 def modules(package: ModuleType) -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         yield importlib.import_module(found.name)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -378,6 +379,14 @@ def test_an_invalid_update_cannot_be_published(
         (
             lambda: DeviceUpdateService(public_url="nowhere"),
             "public_url 'nowhere' must be a URL",
+        ),
+        (
+            lambda: DeviceUpdateService(public_url=cast("str", 5)),
+            "public_url '5' must be a URL",
+        ),
+        (
+            lambda: DeviceUpdateService(public_url="https://updates.example/?a=b"),
+            "without query and fragment",
         ),
     ):
         with pytest.raises(ConfigError, match=problem):

@@ -231,14 +231,31 @@ def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
         raise ConfigError(
             f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(given).__name__}"
         )
-    known = signature(kind).parameters
-    if problems := [
-        f"{fixture}: {unknown('argument', name, known)}"
-        for name in cast("Mapping[str, Any]", given)
-        if name not in known
-    ]:
+    arguments = cast("Mapping[str, Any]", given)
+    parameters = signature(kind).parameters
+    problems = [
+        f"{fixture}: {unknown('argument', name, parameters)}"
+        for name in arguments
+        if name not in parameters
+    ]
+    if problems:
         raise ConfigError(*problems)
-    return cast("Mapping[str, Any]", given)
+    return arguments
+
+
+def _require_all(kind: type, arguments: "Mapping[str, Any]", fixture: str) -> None:
+    """Raise ConfigError if an argument that the class requires is missing, as an overridden fixture may forget it."""
+    from inspect import signature
+
+    from pytest_device.errors import ConfigError
+
+    problems = [
+        f"{fixture}: {name} is missing, which {kind.__name__} requires"
+        for name, parameter in signature(kind).parameters.items()
+        if parameter.default is parameter.empty and name not in arguments
+    ]
+    if problems:
+        raise ConfigError(*problems)
 
 
 def _profile(config: pytest.Config) -> "VendorProfile":
@@ -262,6 +279,8 @@ def _service(
 
     name = str(request.fixturename)
     arguments = {**defaults, **_checked(make, given_arguments, SETTINGS_OF[name])}
+    _require_all(make, arguments, SETTINGS_OF[name])
+
     settings = settings_of(request.config)
     given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
     is_of_run = (
