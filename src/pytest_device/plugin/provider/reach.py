@@ -47,6 +47,7 @@ SETTINGS_OF: Final[Mapping[str, str]] = {
 _REACHED: Final = pytest.StashKey[dict[str, bool]]()
 """Whether a device reaches a service of this process, by its fixture, for those that were opened."""
 _TUNNEL: Final = pytest.StashKey["Tunnel"]()
+"""The tunnel of this process, from its fixture."""
 _OPEN: Final = pytest.StashKey[dict[str, int]]()
 """The ports on this machine of open services, by their fixtures."""
 SIMULATED: Final = "chromium-cdp-"
