@@ -1,12 +1,10 @@
 """Runs the local service as a child process of this run."""
 
 import json
-import os
 import re
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +18,7 @@ from urllib.request import ProxyHandler, build_opener
 from pytest_device.errors import ConfigError
 from pytest_device.platforms import SYSTEM
 from pytest_device.platforms.bare_python import bare_python
-from pytest_device.programs import for_installers
+from pytest_device.programs import start_module
 
 END_SECONDS: Final = 20.0
 """Maximum seconds for a stopping service to stop its sessions' programs."""
@@ -53,23 +51,7 @@ class LocalService:
         self.token = str(config["token"])
         self.log_path = directory / "service.log"
         self._directory = directory
-        self._process = subprocess.Popen(
-            # Never import from the working directory.
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "pytest_device.service",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env=for_installers(os.environ),
-            # Leave Ctrl-C in the terminal to this run, which stops the sessions first.
-            start_new_session=True,
-            creationflags=SYSTEM.creation_flags,
-        )
+        self._process = start_module("pytest_device.service")
         try:
             meanwhile()
             self.url = self._handshake(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
+PASSWORD_VARIABLE: Final = "DEVICE_IDENTITY_PASSWORD"  # noqa: S105  # also only a name
 
 
 class Option(Generic[T]):
@@ -410,6 +411,20 @@ class Options:
         "choice",
         "worker",
         "run",
+    )
+    identity_issuer: Option[str | None] = Option(
+        None,
+        "issuer URL of an identity provider, such as a staging one, to sign users in there, on its page",
+        "issuer",
+    )
+    identity_client_id: Option[str | None] = Option(
+        None, "client ID of the app at that identity provider", "text", metavar="ID"
+    )
+    identity_user: Option[str | None] = Option(
+        None,
+        f"user to sign in there (password: {PASSWORD_VARIABLE} in the environment)",
+        "text",
+        metavar="NAME",
     )
     tunnel: Option[str | None] = Option(
         None,

@@ -175,6 +175,23 @@ def archive_url(text: str) -> str:
     )
 
 
+def issuer(text: str) -> str:
+    """Return the issuer as it is: its metadata must name it in exactly the same way."""
+    return _parsed(
+        text,
+        "an https URL (http on this machine only) without credentials, query and fragment",
+        str,
+        _is_issuer,
+    )
+
+
+def _is_issuer(text: str) -> bool:
+    parts = urlsplit(text)
+    is_secure = parts.scheme == "https" or is_loopback(parts.hostname or "")
+    is_plain = text.isprintable() and not any(sign in text for sign in "@?# ")
+    return _is_http(text) and is_secure and is_plain
+
+
 def _is_http(text: str) -> bool:
     parts = urlsplit(text)
     return parts.scheme in {"http", "https"} and bool(parts.hostname)

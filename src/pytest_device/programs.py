@@ -1,5 +1,8 @@
 """What programs need that this package starts: environment variables, and a directory to install them in."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -96,3 +99,27 @@ def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
 def cache_directory(environ: Mapping[str, str], home: Path) -> Path:
     """Return the directory of the programs that this package installs for a user."""
     return SYSTEM.places.cache(environ, home)
+
+
+def start_module(module: str) -> "subprocess.Popen[str]":
+    """Start a module of this package as a child process, which lives as long as its standard input is open.
+
+    It ends itself then, even if this process is killed. What it is told goes through its standard input, because others
+    can read the arguments of a process.
+    """
+    return subprocess.Popen(  # noqa: S603  # a module of this package
+        [
+            sys.executable,
+            "-P",  # never import from the working directory
+            "-m",
+            module,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=for_installers(os.environ),
+        # Leave Ctrl-C in the terminal to this run, which stops it in its own time.
+        start_new_session=True,
+        creationflags=SYSTEM.creation_flags,
+    )

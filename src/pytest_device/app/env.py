@@ -64,7 +64,7 @@ _OF_PROGRAMS_PREFIXES: Final = (
 )
 """Variables by which Node.js, OpenSSL, the system's loader or our cache of programs choose programs, libraries and
 their configuration: native code could run through them before any of the project's own code."""
-_TOKEN: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
+_SECRETS: Final = ("DEVICE_TOKEN", "DEVICE_IDENTITY_PASSWORD")
 _OURS: Final = "DEVICE_"
 
 _ON: Final = frozenset(("1", "true"))
@@ -97,11 +97,11 @@ class EnvResult:
     def for_programs(self) -> dict[str, str]:
         """Return the environment for the project's own programs, such as its app config.
 
-        It has neither pytest-device's own variables nor any other that holds the access token, and none of
+        It has neither pytest-device's own variables nor any other that holds the access token or the users' password, and none of
         ``withheld``.
         """
-        token = self.values.get(_TOKEN, "")
-        is_token_known = len(token) >= MIN_LENGTH
+        values = [self.values.get(name, "") for name in _SECRETS]
+        secrets = [value for value in values if len(value) >= MIN_LENGTH]
         withheld = frozenset(self.withheld)
 
         return {
@@ -109,7 +109,7 @@ class EnvResult:
             for name, value in self.values.items()
             if name not in withheld
             and not name.startswith(_OURS)
-            and not (is_token_known and token in value)
+            and not any(secret in value for secret in secrets)
         }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.options import PASSWORD_VARIABLE, TOKEN_VARIABLE, Options
 from pytest_device.plugin.selection import (
     WITH_DEVICE,
     add_package_marks,
@@ -69,7 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     _check_ini_file(config)
     # Secrets exist from now on, also in test names.
-    if os.environ.get(TOKEN_VARIABLE) or os.environ.get(Options.slots_url.variable):
+    if any(
+        map(
+            os.environ.get,
+            (TOKEN_VARIABLE, PASSWORD_VARIABLE, Options.slots_url.variable),
+        )
+    ):
         from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)

@@ -364,7 +364,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
     if isinstance(item, pytest.Function):
-        item.fixturenames = _set_up_order(item)
+        item.fixturenames = _set_up_order(item, settings)
 
 
 def _wrong_fixtures(
@@ -539,7 +539,7 @@ class _DriverSharing:
             )
 
 
-def _set_up_order(item: pytest.Function) -> list[str]:
+def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:
     """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
     The services with which the app talks come before its sessions: a tunnel to them that fails costs no device.
@@ -550,7 +550,7 @@ def _set_up_order(item: pytest.Function) -> list[str]:
     # A copy, since pytest shares the list among the items of a function.
     if "device_sessions" not in names:
         names = [*names, "device_sessions"]
-    if services := services_of(item):
+    if services := services_of(item, settings):
         names = [*services, *(name for name in names if name not in services)]
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.app.vendor import VendorProfile
     from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.auth.provider.external import ExternalProvider
     from pytest_device.auth.token import TokenResponse
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.notifications.content import PushMessage
@@ -81,16 +82,20 @@ def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, An
     """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``.
 
     The client ``app`` may return to the schemes of the app's project, with and without the path ``redirect``, and to
-    its web build on this machine.
+    its web build on this machine. With ``device_identity_issuer``, the client is that of
+    ``device_identity_client_id``, which returns to the first scheme.
     """
     from pytest_device.auth.provider import Client
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import project_of
 
-    settings_of(request.config)  # loads the project
+    settings = settings_of(request.config)  # loads the project
     project = project_of(request.config)
     schemes = project.schemes() if project else ()
     own = [f"{one}://{path}" for one in schemes for path in ("redirect", "")]
+    if settings.identity_issuer is not None:
+        client_id = settings.identity_client_id
+        return {"clients": [Client(client_id, own)] if client_id else []}
     web = ["http://127.0.0.1/callback", "http://127.0.0.1/redirect"]
     return {"clients": [Client("app", [*web, *own])]}
 
@@ -103,7 +108,12 @@ def device_identity_provider(
 ) -> "Generator[IdentityProvider]":
     """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.sign_in import local_provider_problem
 
+    if problem := local_provider_problem(settings_of(request.config)):
+        raise ConfigError(problem)
     yield from _service(
         request,
         _device_tunnel,
@@ -114,10 +124,37 @@ def device_identity_provider(
 
 
 @pytest.fixture(scope="session")
+def _device_external_provider(
+    request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
+) -> "Generator[ExternalProvider]":
+    """Provide the provider of ``device_identity_issuer``, once per run."""
+    from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.reach import SETTINGS_OF
+    from pytest_device.plugin.provider.sign_in import external_provider
+
+    name = SETTINGS_OF["device_identity_provider"]
+    given = _checked(IdentityProvider, device_identity_settings, name)
+    with external_provider(
+        request.config, settings_of(request.config), given
+    ) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
 def device_sign_in(
-    device_identity_provider: "IdentityProvider",
+    request: pytest.FixtureRequest,
 ) -> "Callable[..., TokenResponse]":
-    """Provide a function that signs a user in without a browser and returns the tokens: ``device_sign_in("ada")``."""
+    """Provide a function that signs a user in and returns the tokens: ``device_sign_in("ada")``.
+
+    Without a browser at ``device_identity_provider``, or at that of ``device_identity_issuer`` through its page.
+    """
+    from pytest_device.plugin.options import settings_of
+
+    is_external = settings_of(request.config).identity_issuer is not None
+    provider: IdentityProvider | ExternalProvider = request.getfixturevalue(
+        "_device_external_provider" if is_external else "device_identity_provider"
+    )
 
     def sign_in(
         user: str,
@@ -125,7 +162,7 @@ def device_sign_in(
         *,
         client_id: str | None = None,
     ) -> "TokenResponse":
-        return device_identity_provider.sign_in(user, scopes, client_id=client_id)
+        return provider.sign_in(user, scopes, client_id=client_id)
 
     return sign_in
 

@@ -22,6 +22,12 @@ from pytest_device.redact import uses_tls
 __tracebackhide__ = hides_frames
 
 
+def is_fresh(tokens: TokenResponse) -> bool:
+    """Return whether tests may still use tokens: with the margin of `TokenResponse`, or for half of a shorter lifetime."""
+    margin = min(-MARGIN_SECONDS, (tokens.expires_in or 0) / 2)
+    return TokenResponse.is_token_fresh(tokens, -margin)
+
+
 class SignIn:
     """Sign-in at the provider of ``settings`` through its local ``url``, never through a tunnel."""
 
@@ -56,9 +62,7 @@ class SignIn:
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
         """Return the tokens if they are valid, otherwise refresh them; return None if they were revoked."""
-        # Half of a lifetime shorter than the margin.
-        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)
-        if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
+        if is_fresh(known) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}
         try:

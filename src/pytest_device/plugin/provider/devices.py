@@ -32,6 +32,7 @@ from pytest_device.plugin.provider.requirements import (
     note_defaults,
     runs_again,
 )
+from pytest_device.plugin.provider.sign_in import prepare_sign_in
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.plugin.state import (
@@ -157,6 +158,7 @@ class Devices:
         if not item.stash.get(ACQUIRED, None):
             self._refuse_fork(item)
             refuse_unreachable(item, self.settings)
+            prepare_sign_in(item, self.settings)
             plan = self._plan
             if not plan or plan.item is not item or not plan.needs or defaults != {}:
                 plan = self._requirements.plan(

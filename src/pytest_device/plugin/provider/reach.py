@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import (
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -23,6 +24,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
+from pytest_device.plugin.provider.sign_in import FIXTURE, local_provider_problem
 from pytest_device.plugin.state import definitions_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -66,6 +68,9 @@ def is_remote(settings: Settings) -> bool:
 
 def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
     """Yield why the devices of a test can't reach a service that it uses, as far as this is known at collection."""
+    if "device_identity_provider" in getattr(item, "fixturenames", ()):
+        yield from filter(None, [local_provider_problem(settings)])
+
     definitions = definitions_of(item)
     if (
         not is_remote(settings)
@@ -73,7 +78,7 @@ def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
         or _is_overridden(FACTORY, definitions)
     ):
         return
-    for service in services_of(item):
+    for service in services_of(item, settings):
         if not _is_overridden(SETTINGS_OF[service], definitions):
             yield _problem(service, settings)
 
@@ -83,14 +88,16 @@ def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
     if not is_remote(settings):
         return False
     reached = item.config.stash.setdefault(_REACHED, {})
-    return not all(reached.get(service, False) for service in services_of(item))
+    return not all(
+        reached.get(service, False) for service in services_of(item, settings)
+    )
 
 
 def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
     """Raise ConfigError if a service that the test uses was opened, and its devices can't reach it, or no longer."""
     if not is_remote(settings):
         return
-    services = services_of(item)
+    services = services_of(item, settings)
     reached = item.config.stash.setdefault(_REACHED, {})
     problems = [
         _problem(service, settings)
@@ -105,9 +112,11 @@ def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
         tunnel.check()
 
 
-def services_of(item: pytest.Item) -> list[str]:
-    """Return the services that a test uses, by their fixtures."""
-    names: Iterable[str] = getattr(item, "fixturenames", ())
+def services_of(item: pytest.Item, settings: Settings) -> list[str]:
+    """Return the services that a test uses, by their fixtures; the sign-in uses the provider of the run, if any."""
+    names: Collection[str] = getattr(item, "fixturenames", ())
+    if FIXTURE in names and settings.identity_issuer is None:
+        names = {*names, "device_identity_provider"}
     return [name for name in SETTINGS_OF if name in names]
 
 

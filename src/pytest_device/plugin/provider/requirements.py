@@ -12,6 +12,7 @@ from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
 from pytest_device.plugin.provider.reach import waits_for_tunnel
+from pytest_device.plugin.provider.sign_in import waits_for_sign_in
 from pytest_device.plugin.state import (
     ARGUMENTS,
     FAILED,
@@ -142,6 +143,7 @@ class Requirements:
                 may_be_skipped(following)
                 or is_completed_by_fixtures(following)
                 or waits_for_tunnel(following, self._settings)
+                or waits_for_sign_in(following, self._settings)
             ):
                 wanted |= Counter(
                     self.with_test_minutes(following, needs_of(following).values())

@@ -1,0 +1,381 @@
+"""Fills in the form of a sign-in page, and says why a page can't be used."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from pytest_device.errors import ControllerError
+from pytest_device.redact import MASK
+from pytest_device.service.devices.cdp import Connection, Event
+
+_FORM: Final = Path(__file__).with_name("form.js").read_text("utf-8")
+_POLL_SECONDS: Final = 0.1
+_SETTLED_SECONDS: Final = 0.4
+"""Time without requests and changes after which a page is taken for complete: scripts may replace its form."""
+_BUSY_SECONDS: Final = 5.0
+"""Time after which a page that never stops sending requests is taken for complete."""
+_UNCLEAR_SECONDS: Final = 4.0
+"""Time without changes after which a page that shows nothing to act on is given up: it may forward by itself."""
+_ENTER_SECONDS: Final = 1.5
+"""Time without any effect of the Enter key after which the button is clicked."""
+_TEXT_LENGTH: Final = 160
+_CLIENT_ERROR: Final = 400
+_SERVER_ERROR: Final = 500
+_LASTING: Final = ("WebSocket", "EventSource", "Ping", "Media")
+"""Types of requests that say nothing about whether a page is complete."""
+
+
+class RefusedError(Exception):
+    """The page can't be used as it is: an account, a client or the provider needs another setting."""
+
+
+class PageError(Exception):
+    """The provider failed; later it may not."""
+
+
+class _Sent(Enum):
+    """What the form was sent with last."""
+
+    NOTHING = ""
+    USER = "user name"
+    PASSWORD = "user name and password"  # noqa: S105  # words for a message
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the page shows; the names are those of form.js."""
+
+    state: str
+    address: str
+    title: str
+    text: str
+    alert: str
+    username: bool
+    password: bool
+    code: bool
+    captcha: bool
+    buttons: list[str]
+    secure: bool
+
+    def said(self, password: str) -> str:
+        """Return the page's title and message, without the password, for an error."""
+        said = self.alert or self.text
+        parts = [part for part in (self.title, said) if part]
+        text = ": ".join(dict.fromkeys(parts)) or "an empty page"
+        text = text.replace(password, MASK) if password else text
+        short = text[:_TEXT_LENGTH] + ("…" if len(text) > _TEXT_LENGTH else "")
+        return f"{self.address} shows {short!r}"
+
+
+async def signed_in(
+    connection: Connection,
+    *,
+    url: str,
+    redirect_uri: str,
+    user: str,
+    password: str,
+    limit_seconds: float,
+) -> str:
+    """Open a page in a new browser context, sign the user in, and return the URL of the redirect, which is not loaded.
+
+    The context keeps nothing on disk. Raises RefusedError, PageError, ControllerError.
+    """
+    async with _opened(connection, redirect_uri) as page:
+        form = _Form(page, user, password)
+        try:
+            async with asyncio.timeout(limit_seconds):
+                await page.call("Page.navigate", {"url": url})
+                while page.redirect is None:
+                    await form.step()
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            last = f": {form.last.said(password)}" if form.last else ""
+            raise PageError(
+                f"no redirect to {redirect_uri} within {limit_seconds:g} s{last}"
+            ) from None
+        return page.redirect
+
+
+class _Form:
+    """Decides what to do next on the page, by what it shows and what was sent before."""
+
+    def __init__(self, page: "_Page", user: str, password: str) -> None:
+        self._page, self._user, self._password = page, user, password
+        self._sent = _Sent.NOTHING
+        self._sent_on: tuple[int, _Shown] | None = None
+        """The document and its content when the form was sent."""
+        self._has_clicked = False
+        self.last: _Shown | None = None
+        self._changed_at = time.monotonic()
+
+    async def step(self) -> None:
+        """Look at the page, and act on it once it is complete. Raises RefusedError, PageError."""
+        if self._page.problem:
+            raise PageError(self._page.problem)
+
+        shown = await self._page.shown()
+        if shown is None or shown != self.last:
+            self.last = shown or self.last
+            self._changed_at = time.monotonic()
+            return
+
+        quiet_seconds = time.monotonic() - max(
+            self._changed_at, self._page.busy_until()
+        )
+        if shown.state == "complete" and quiet_seconds >= _SETTLED_SECONDS:
+            await self._act(shown, quiet_seconds)
+
+    async def _act(self, shown: _Shown, quiet_seconds: float) -> None:
+        """Send the form, wait, or say why the page can't be used."""
+        is_unchanged = self._sent_on == (self._page.documents, shown)
+        if is_unchanged and quiet_seconds < _UNCLEAR_SECONDS:
+            if quiet_seconds >= _ENTER_SECONDS and not self._has_clicked:
+                self._has_clicked = True
+                await self._page.click_button()
+            return
+
+        has_form = shown.username or shown.password
+        self._refuse_challenge(shown, has_form=has_form)
+        match self._sent:
+            case _Sent.NOTHING if has_form:
+                await self._fill_in(shown)
+            case _Sent.USER if shown.password:
+                await self._fill_in(shown)
+            case _Sent.USER | _Sent.PASSWORD if has_form:
+                raise RefusedError(
+                    f"the page did not accept the {self._sent.value}: {shown.said(self._password)}"
+                )
+            case _:
+                self._explain(shown, quiet_seconds)
+
+    def _refuse_challenge(self, shown: _Shown, *, has_form: bool) -> None:
+        """Raise RefusedError for what only a person can answer.
+
+        A captcha beside a form may be one that most users never see: it counts once the form was sent in vain.
+        """
+        if shown.code:
+            raise RefusedError(
+                "the page asks for a one-time code (a second factor): use a user without one. "
+                + shown.said(self._password)
+            )
+        if shown.captcha and (self._sent is not _Sent.NOTHING or not has_form):
+            raise RefusedError(
+                "the page shows a captcha: turn it off for tests at the provider. "
+                + shown.said(self._password)
+            )
+
+    def _explain(self, shown: _Shown, quiet_seconds: float) -> None:
+        """Raise an error for a page without a form, unless it may go on by itself."""
+        status = self._page.status
+        if status >= _SERVER_ERROR:
+            raise PageError(
+                f"an error page with status {status}: {shown.said(self._password)}"
+            )
+        if status >= _CLIENT_ERROR:
+            raise RefusedError(
+                f"an error page with status {status}: {shown.said(self._password)}"
+            )
+        if quiet_seconds < _UNCLEAR_SECONDS:
+            return
+        if self._sent is _Sent.PASSWORD and shown.buttons:
+            choices = ", ".join(map(repr, shown.buttons))
+            raise RefusedError(
+                f"after the password, the page asks for a decision ({choices}), such as consent: make it once by hand, "
+                f"or turn it off for the client at the provider. {shown.said(self._password)}"
+            )
+        raise RefusedError(
+            f"no sign-in form on the page, and no redirect. {shown.said(self._password)}"
+        )
+
+    async def _fill_in(self, shown: _Shown) -> None:
+        # Over http, everyone on the way could read the password.
+        if not shown.secure:
+            raise RefusedError(
+                f"the form at {shown.address} is not sent over https: the password was not typed"
+            )
+        if shown.username and self._sent is _Sent.NOTHING:
+            await self._page.type_into("username", self._user)
+            self._sent = _Sent.USER
+        if shown.password:
+            await self._page.type_into("password", self._password)
+            self._sent = _Sent.PASSWORD
+
+        self._has_clicked = False
+        filled = await self._page.shown()
+        self._sent_on = (self._page.documents, filled or shown)
+        await self._page.press_enter()
+
+
+@dataclass(slots=True)
+class _Page:
+    """The page, and what its events say."""
+
+    connection: Connection
+    target: str
+    session: str
+    redirect_uri: str
+    redirect: str | None = None
+    problem: str = ""
+    """Why the page could not be loaded."""
+    status: int = 0
+    """HTTP status of the document."""
+    documents: int = 0
+    """Number of documents so far."""
+    _requests: dict[str, float] = field(default_factory=dict[str, float])
+    """Open requests, with the time of their start."""
+    _document: str = ""
+    """The request of the document."""
+    _last_request: float = 0.0
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        return await self.connection.call(method, params, session=self.session)
+
+    async def shown(self) -> _Shown | None:
+        """Return what the page shows, None while it navigates."""
+        try:
+            found = await self._evaluated("describe")
+        except ControllerError:
+            return None
+        return _Shown(**found) if isinstance(found, dict) else None
+
+    async def type_into(self, name: str, text: str) -> None:
+        """Replace the text of a field, as a keyboard does."""
+        if not await self._evaluated(name):
+            raise PageError(f"the field for the {name} has disappeared")
+        await self.call("Input.insertText", {"text": text})
+
+    async def press_enter(self) -> None:
+        """Send the form whose field has the focus."""
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+        await self.call(
+            "Input.dispatchKeyEvent", {"type": "keyDown", "text": "\r", **key}
+        )
+        await self.call("Input.dispatchKeyEvent", {"type": "keyUp", **key})
+
+    async def click_button(self) -> None:
+        """Click the button that sends the form, if there is one."""
+        place = await self._evaluated("button")
+        if not isinstance(place, list):
+            return
+        x, y = place
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call(
+                "Input.dispatchMouseEvent",
+                {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1},
+            )
+
+    def busy_until(self) -> float:
+        """Return the time until which the page was loading, now if it still is."""
+        now = time.monotonic()
+        if any(now - start < _BUSY_SECONDS for start in self._requests.values()):
+            return now
+        return self._last_request
+
+    def on_event(self, event: Event) -> None:
+        params = event.params
+        match event.method:
+            case "Fetch.requestPaused":
+                self._on_paused(params)
+            case "Page.frameRequestedNavigation" if self._is_redirect(params["url"]):
+                self.redirect = params["url"]
+            case "Page.frameNavigated" if "parentId" not in params["frame"]:
+                self.documents += 1
+            case "Page.javascriptDialogOpening":
+                self._send("Page.handleJavaScriptDialog", {"accept": True})
+            case "Network.requestWillBeSent":
+                self._on_request(params)
+            case "Network.loadingFinished" | "Network.loadingFailed":
+                self._on_response(params)
+            case _:
+                pass
+
+    def _on_request(self, params: Mapping[str, Any]) -> None:
+        if params.get("type") not in _LASTING:
+            self._requests[params["requestId"]] = time.monotonic()
+        if params.get("type") == "Document" and params.get("frameId") == self.target:
+            self._document, self.problem = params["requestId"], ""
+
+    def _on_response(self, params: Mapping[str, Any]) -> None:
+        self._requests.pop(params["requestId"], None)
+        self._last_request = time.monotonic()
+        is_document = params["requestId"] == self._document
+        if is_document and "errorText" in params and not params.get("canceled"):
+            self.problem = f"the page can't be loaded: {params['errorText']}"
+
+    def _on_paused(self, params: Mapping[str, Any]) -> None:
+        """Continue a request, or end it if it is the redirect, which is for the app, not for a server."""
+        headers = params.get("responseHeaders") or ()
+        location = next(
+            (one["value"] for one in headers if one["name"].lower() == "location"), ""
+        )
+        is_main = params.get("frameId") == self.target
+        if is_main and "responseStatusCode" in params:
+            self.status = int(params["responseStatusCode"])
+
+        for url in (params["request"]["url"], location):
+            if is_main and self._is_redirect(url):
+                self.redirect = url
+                how = {"requestId": params["requestId"], "errorReason": "Aborted"}
+                self._send("Fetch.failRequest", how)
+                return
+        self._send("Fetch.continueRequest", {"requestId": params["requestId"]})
+
+    def _is_redirect(self, url: str) -> bool:
+        """Return whether a URL is the redirect URI with the parameters of a response."""
+        try:
+            there, expected = urlsplit(url), urlsplit(self.redirect_uri)
+        except ValueError:
+            return False
+        same = (there.scheme, there.netloc, there.path or "/") == (
+            expected.scheme,
+            expected.netloc,
+            expected.path or "/",
+        )
+        return same and set(parse_qsl(expected.query)) <= set(parse_qsl(there.query))
+
+    def _send(self, method: str, params: Mapping[str, Any]) -> None:
+        command = {"method": method, "params": params, "sessionId": self.session}
+        self.connection.forward(command, lambda _reply: None)
+
+    async def _evaluated(self, wanted: str) -> object:
+        reply = await self.call(
+            "Runtime.evaluate",
+            {"expression": f"({_FORM})({wanted!r})", "returnByValue": True},
+        )
+        return reply["result"].get("value")
+
+
+@asynccontextmanager
+async def _opened(connection: Connection, redirect_uri: str) -> AsyncGenerator[_Page]:
+    """Open an empty page in a browser context of its own, which has no files."""
+    context = await connection.call("Target.createBrowserContext")
+    where = {"url": "about:blank", "browserContextId": context["browserContextId"]}
+    target = str((await connection.call("Target.createTarget", where))["targetId"])
+    attached = await connection.call(
+        "Target.attachToTarget", {"targetId": target, "flatten": True}
+    )
+    page = _Page(connection, target, str(attached["sessionId"]), redirect_uri)
+    connection.on_event = page.on_event
+
+    for domain in ("Page", "Network", "Runtime"):
+        await page.call(f"{domain}.enable")
+    # Providers refuse what names itself a program.
+    version = await connection.call("Browser.getVersion")
+    agent = str(version["userAgent"]).replace("Headless", "")
+    await page.call("Network.setUserAgentOverride", {"userAgent": agent})
+    await page.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
+    documents = [
+        {"resourceType": "Document", "requestStage": stage}
+        for stage in ("Request", "Response")
+    ]
+    await page.call("Fetch.enable", {"patterns": documents})
+    yield page
+    # Not closed: the browser ends now.
