@@ -38,6 +38,8 @@ PROGRAMS: Final = (
     "plugin/test_local_appium.py",
     "plugin/test_other_network.py",
     "auth/test_foreign.py",
+    "auth/test_sign_in_pages.py",
+    "plugin/test_external_sign_in.py",
     "app/test_typescript.py",
     "app/test_dynamic.py",
     "contract/test_any_service.py",

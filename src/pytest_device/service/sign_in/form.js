@@ -82,8 +82,8 @@
     case "button": return button();
     default: {
       const action = (password && password.form && password.form.action) || location.href;
-      const isSecure = window.isSecureContext && /^http/.test(location.protocol);
-      const target = new URL(String(action), location.href);
+      const isSecure = (url) =>
+        url.protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
       return {
         state: document.readyState,
         address: location.origin + location.pathname,
@@ -95,7 +95,7 @@
         code: Boolean(code),
         captcha: shown.some(isCaptcha),
         buttons: [...new Set(buttons.map(label).filter(Boolean))].slice(0, 6),
-        secure: isSecure && (target.protocol !== "http:" || location.protocol === "http:"),
+        secure: isSecure(location) && isSecure(new URL(String(action), location.href)),
       };
     }
   }

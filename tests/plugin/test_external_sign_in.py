@@ -1,0 +1,295 @@
+"""The sign-in at a provider that the run does not control, through its page in a real browser."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
+from pytest_device.testing import FaultyService
+from tests.auth.pages import PASSWORD, Pages, serving
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("installed_programs")
+
+CONFTEST = """
+import os
+import pytest
+from pytest_device.auth.provider import Client, User
+
+@pytest.fixture(scope="session")
+def device_identity_settings():
+    clients = [Client("app", ["myapp://redirect"])]
+    return {"clients": clients, "users": [User("bob", password="an adding machine")]}
+"""
+ON_DEVICE = """
+import pytest
+
+@pytest.mark.device(platform="android", type="web-preview-only")
+def test_it(device_session, device_sign_in):
+    device_sign_in("ada")
+"""
+
+
+@pytest.fixture(scope="module")
+def pages() -> Generator[Pages]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def lifetimes() -> Lifetimes:
+    """Lifetimes of the provider's tokens; a test with others parametrizes it."""
+    return Lifetimes()
+
+
+@pytest.fixture
+def staging(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, lifetimes: Lifetimes
+) -> Generator[IdentityProvider]:
+    """A provider of the team, which the environment of the run selects."""
+    users = [User("ada", password=PASSWORD), User("bob", password="an adding machine")]
+    client = Client("app", ["myapp://redirect"])
+    with IdentityProvider(
+        users=users, clients=[client], lifetimes=lifetimes
+    ) as provider:
+        select(monkeypatch, provider.issuer)
+        pytester.makeconftest(CONFTEST)
+        yield provider
+
+
+def select(monkeypatch: pytest.MonkeyPatch, issuer: str) -> None:
+    monkeypatch.setenv("DEVICE_IDENTITY_ISSUER", issuer)
+    monkeypatch.setenv("DEVICE_IDENTITY_CLIENT_ID", "app")
+    monkeypatch.setenv("DEVICE_IDENTITY_USER", "ada")
+    monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", PASSWORD)
+
+
+def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+
+
+def test_workers_share_one_sign_in_of_each_user(
+    pytester: pytest.Pytester, staging: IdentityProvider
+) -> None:
+    pytester.makepyfile("""
+        import os, pathlib
+
+        def test_it(device_sign_in):
+            tokens = [device_sign_in(name) for name in ("ada", "bob", "ada")]
+            assert tokens[0].id_token and tokens[0].access_token == tokens[2].access_token
+            pathlib.Path(os.environ["PYTEST_XDIST_WORKER"]).write_text(tokens[1].access_token)
+    """)
+
+    run(pytester, "--tx=2*popen", "--dist=each").assert_outcomes(passed=2)
+
+    assert sorted(one.user for one in staging.authorizations) == ["ada", "bob"]
+    tokens = [pytester.path.joinpath(name).read_text() for name in ("gw0", "gw1")]
+    assert tokens[0] == tokens[1]
+    # The page, not the form alone: the provider was asked for it.
+    assert [one.method for one in staging.requests if one.endpoint == "authorize"] == [
+        *("GET", "POST", "GET", "POST")
+    ]
+
+
+# Tests may use tokens for half of their lifetime.
+@pytest.mark.parametrize("lifetimes", [Lifetimes(access_token=4)], ids=["short"])
+def test_stale_tokens_are_refreshed_without_the_page_and_revoked_ones_on_it(
+    pytester: pytest.Pytester, staging: IdentityProvider
+) -> None:
+    pytester.makepyfile("""
+        import os, time
+        from pytest_device import auth
+
+        def changed(sign_in, before):
+            deadline = time.monotonic() + 60
+            while sign_in("ada") is before:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            return sign_in("ada")
+
+        def test_it(device_sign_in):
+            refreshed = changed(device_sign_in, device_sign_in("ada"))
+            provider = auth.fetch_discovery(os.environ["DEVICE_IDENTITY_ISSUER"])
+            auth.revoke({"token": refreshed.refresh_token, "client_id": "app"}, provider)
+            changed(device_sign_in, refreshed)
+    """)
+
+    run(pytester).assert_outcomes(passed=1)
+
+    assert [one.grant_type for one in staging.tokens][:3] == [
+        "authorization_code",
+        "refresh_token",
+        "authorization_code",
+    ]
+
+
+def test_a_user_without_an_account_is_a_configuration_error(
+    pytester: pytest.Pytester, staging: IdentityProvider
+) -> None:
+    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("adda")')
+
+    result = run(pytester)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*AuthConfigError: unknown user 'adda': did you mean 'ada'? (available: ada, bob)"
+        ]
+    )
+    assert staging.requests == ()
+
+
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
+def test_a_refused_sign_in_costs_no_device_and_is_tried_once(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    staging: IdentityProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", "a wrong engine")
+    pytester.makepyfile(ON_DEVICE + "\ntest_again = test_it\n")
+
+    result = run(pytester, *options)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"*config: sign-in of 'ada' at {staging.issuer}: the page did not accept the user name and password: *"
+        ]
+    )
+    assert service.statuses() == []
+    posts = [one for one in staging.requests if one.method == "POST"]
+    assert len(posts) == 1
+    assert "a wrong engine" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"), [("captcha", "config"), ("broken", "infrastructure")]
+)
+def test_a_page_that_fails_costs_no_device(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    verdict: str,
+) -> None:
+    select(monkeypatch, f"{pages.url}/{kind}")
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(ON_DEVICE)
+
+    result = run(pytester)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [f"*{verdict}: sign-in of 'ada' at {pages.url}/{kind}: *"]
+    )
+    assert service.statuses() == []
+
+
+def test_a_device_does_not_boot_ahead_of_a_sign_in_that_may_fail(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    select(monkeypatch, f"{pages.url}/captcha")
+    monkeypatch.setenv("DEVICE_PREFETCH", "3")
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(
+        f"""{ON_DEVICE}
+
+@pytest.mark.device(platform="ios", type="web-preview-only")
+def test_first(device_session): pass
+""".replace("test_it", "test_next")
+    )
+
+    result = run(pytester, "--device-no-reorder")
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
+def test_no_password_and_no_token_reaches_an_output_or_a_file(
+    pytester: pytest.Pytester,
+    staging: IdentityProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("tmp")))
+    pytester.makepyfile("""
+        import logging, os
+
+        def test_fails(device_sign_in, device_identity_settings):
+            password = os.environ["DEVICE_IDENTITY_PASSWORD"]
+            other = device_identity_settings["users"][0].password
+            tokens = device_sign_in("ada")
+            print(password, other, tokens.access_token, tokens.refresh_token, tokens.id_token)
+            logging.warning("as %s with %s", password, tokens.access_token)
+            assert not tokens.access_token, f"{password} {other}"
+    """)
+
+    result = run(
+        pytester, "--showlocals", "--junitxml=report.xml", "--log-file=log", *options
+    )
+
+    result.assert_outcomes(failed=1)
+    (issued,) = staging.tokens
+    secrets = [
+        *(PASSWORD, "an adding machine"),
+        *(issued.access_token, issued.refresh_token, issued.id_token or ""),
+    ]
+    files = [
+        path
+        for path in pytester.path.rglob("*")
+        if path.is_file() and path.name != "conftest.py" and path.suffix != ".pyc"
+    ]
+    texts = [path.read_bytes() for path in files]
+    texts.append((result.stdout.str() + result.stderr.str()).encode())
+    assert [one for one in secrets if any(one.encode() in text for text in texts)] == []
+    assert b"***" in texts[-1]
+
+
+def test_a_killed_run_leaves_no_browser(
+    pytester: pytest.Pytester,
+    pages: Pages,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    pages.sent.clear()
+    select(monkeypatch, f"{pages.url}/silent")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: bool(pages.sent))
+        assert browsers(tmp_path)
+        assert PASSWORD not in " ".join(map(" ".join, arguments()))
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+    assert eventually(lambda: not browsers(tmp_path))
+    assert eventually(lambda: not list(tmp_path.glob("pytest-device-*")))
+
+
+def browsers(directory: Path) -> list[list[str]]:
+    """Return the arguments of the browsers with a profile below a directory."""
+    return [words for words in arguments() if f"={directory}" in " ".join(words)]
+
+
+def arguments() -> list[list[str]]:
+    return [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
