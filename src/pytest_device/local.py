@@ -181,6 +181,17 @@ def session_record(
             yield name, content
 
 
+def device_udid(page_url: str) -> str:
+    """Return the ID by which the tools of its platform know a session's device. Raises ConfigError."""
+    try:
+        facts = json.loads(_get(f"{page_url}/facts"))
+    except (OSError, ValueError, HTTPException) as error:
+        raise ConfigError(
+            f"the local service does not name the device of a session: {type(error).__name__}"
+        ) from None
+    return str(facts["data"]["udid"] or "")
+
+
 def _get(url: str) -> bytes:
     # The service is on this machine: no proxy stands between.
     opener = build_opener(ProxyHandler({}))

@@ -80,6 +80,27 @@ def test_an_unused_session_makes_room_for_one_of_another_kind_and_one_in_use_doe
     )
 
 
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "workers"])
+def test_an_emulator_reaches_the_services_of_a_test_in_a_session_without_appium(
+    pytester: pytest.Pytester, adb: Recorded, options: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("""
+        import pathlib, pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_it(device_session, device_push_endpoint):
+            pathlib.Path("url").write_text(device_push_endpoint.local_url)
+    """)
+
+    pytester.runpytest("--device-local-real", *options).assert_outcomes(passed=1)
+
+    port = pytester.path.joinpath("url").read_text().rpartition(":")[2]
+    assert [call for call in adb.asked if " reverse " in call] == [
+        f"-s emulator-5554 reverse tcp:{port} tcp:{port}",
+        f"-s emulator-5554 reverse --remove tcp:{port}",
+    ]
+
+
 def test_without_a_device_the_run_ends_before_its_first_test(
     pytester: pytest.Pytester, adb: Recorded
 ) -> None:

@@ -261,10 +261,15 @@ def forwarded(
 
 def _serial(session: "Session") -> str:
     """Return the serial number by which adb knows a session's device, empty for any other device."""
+    from pytest_device.local import device_udid
+
     details = session.remote_config
-    if session.platform != Platform.ANDROID or not isinstance(details, AppiumConfig):
+    if session.platform != Platform.ANDROID:
         return ""
-    udid = str(details.capabilities.get("appium:udid", ""))
+    if isinstance(details, AppiumConfig):
+        udid = str(details.capabilities.get("appium:udid", ""))
+    else:
+        udid = device_udid(session.url) if session.url else ""
     return "" if udid.startswith(SIMULATED) else udid
 
 

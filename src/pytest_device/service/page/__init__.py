@@ -73,8 +73,11 @@ class _Pages:
         entries = parts.entries_of(session, record.entries)
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
+        device = self._sessions.device(session)
         more = {
-            "device": parts.named(self._sessions.device(session)),
+            "device": parts.named(device),
+            # A run needs it for adb: of the controllers, only Appium names the device.
+            "udid": device.tools.capabilities.get("appium:udid") if device else None,
             "reason": reason,
             "failedByRequest": record.failed_by_request,
             "timeline": shown,
