@@ -1,5 +1,6 @@
 """A model of the notifications of one app: which arrive when and which rules drop them. It runs no app."""
 
+import inspect
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,9 +53,17 @@ from pytest_device.notifications.triggers import (
     zone_of,
 )
 from pytest_device.spec import VENDOR
+from pytest_device.spelling import unknown
 
 if TYPE_CHECKING:
     import httpx
+
+_OF_CENTER: Final[Mapping[str, str]] = {
+    "platform": "platform is the center's: pass it to NotificationCenter",
+    "vendor": "vendor is the center's: pass it to NotificationCenter",
+    "device_push_token": "device_push_token is the center's: change it with roll_device_token",
+}
+"""Options of a token request that are the center's own, and where to set them."""
 
 __tracebackhide__ = hides_frames
 
@@ -299,13 +308,18 @@ class NotificationCenter:
         return self._device_token
 
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
-        """Request a push token; takes the options of `PushTokenRequest` and raises the errors of its ``send``."""
-        known: dict[str, Any] = {
-            "platform": self.platform,
-            "device_push_token": self.get_device_push_token(),
-            "vendor": self._profile,
-        }
-        return PushTokenRequest(**known, **options).send(client)
+        """Request a push token; takes the other options of `PushTokenRequest` and raises the errors of its ``send``.
+
+        The platform, the device token and the vendor's profile are those of the center. Raises ConfigError for these
+        and for an unknown or missing option.
+        """
+        _check_token_options(options)
+        return PushTokenRequest(
+            **options,
+            platform=self.platform,
+            device_push_token=self.get_device_push_token(),
+            vendor=self._profile,
+        ).send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
         """Replace the device token and notify the listeners."""
@@ -359,3 +373,24 @@ class NotificationCenter:
             )
         category = self._categories.get(request.content.category_identifier or "")
         return Presented(notification, behavior, category.actions if category else ())
+
+
+def _check_token_options(options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options of a token request that are the center's, unknown or missing."""
+    parameters = inspect.signature(PushTokenRequest).parameters
+    available = [name for name in parameters if name not in _OF_CENTER]
+    required = [
+        name
+        for name in available
+        if parameters[name].default is inspect.Parameter.empty
+    ]
+    problems = [
+        f"get_push_token: {_OF_CENTER.get(name) or unknown('option', name, available)}"
+        for name in options
+        if name not in available
+    ]
+    problems += [
+        f"get_push_token needs {name}" for name in required if name not in options
+    ]
+    if problems:
+        raise ConfigError(*problems)
