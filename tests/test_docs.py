@@ -12,7 +12,7 @@ import pytest
 import pytest_device
 from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
-from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
+from pytest_device.options import OPTIONS, PASSWORD_VARIABLE, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs, services
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
@@ -182,6 +182,7 @@ def test_options_variables_ini_keys_and_commands_on_a_page_exist(page: Path) -> 
     }
     assert {*re.findall(r"\bDEVICE_(?!IN_USE)\w+", text)} <= {
         TOKEN_VARIABLE,
+        PASSWORD_VARIABLE,
         *(option.variable for option in OPTIONS),
     }
     assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {

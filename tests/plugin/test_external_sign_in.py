@@ -12,6 +12,7 @@ import pytest
 
 from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
 from pytest_device.testing import FaultyService
+from tests.app.rows import project_files, put
 from tests.auth.pages import PASSWORD, Pages, serving
 from tests.waiting import eventually
 
@@ -24,8 +25,10 @@ from pytest_device.auth.provider import Client, User
 
 @pytest.fixture(scope="session")
 def device_identity_settings():
-    clients = [Client("app", ["myapp://redirect"])]
-    return {"clients": clients, "users": [User("bob", password="an adding machine")]}
+    return {
+        "clients": [Client("app", ["myapp://redirect"])],
+        "users": [User("ada"), User("bob", password=os.environ["BOB_PASSWORD"])],
+    }
 """
 ON_DEVICE = """
 import pytest
@@ -68,6 +71,7 @@ def select(monkeypatch: pytest.MonkeyPatch, issuer: str) -> None:
     monkeypatch.setenv("DEVICE_IDENTITY_CLIENT_ID", "app")
     monkeypatch.setenv("DEVICE_IDENTITY_USER", "ada")
     monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", PASSWORD)
+    monkeypatch.setenv("BOB_PASSWORD", "an adding machine")
 
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
@@ -127,6 +131,38 @@ def test_stale_tokens_are_refreshed_without_the_page_and_revoked_ones_on_it(
         "refresh_token",
         "authorization_code",
     ]
+
+
+def test_the_redirect_is_by_default_the_scheme_of_the_app(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(pytester.path / "app", project_files({"scheme": "acme"}))
+    pytester.makeini("[pytest]\ndevice_app_root = app\n")
+    pytester.makepyfile('def test_it(device_sign_in): assert device_sign_in("ada")')
+    users = [User("ada", password=PASSWORD)]
+    with IdentityProvider(
+        users=users, clients=[Client("app", ["acme://redirect"])]
+    ) as provider:
+        select(monkeypatch, provider.issuer)
+
+        run(pytester).assert_outcomes(passed=1)
+
+
+def test_a_client_that_the_provider_does_not_know_is_a_configuration_error(
+    pytester: pytest.Pytester,
+    staging: IdentityProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEVICE_IDENTITY_CLIENT_ID", "other")
+    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
+
+    result = run(pytester)
+
+    result.stdout.fnmatch_lines(
+        [
+            f"*ConfigError: sign-in of 'ada' at {staging.issuer}: an error page with status 400: *Unknown client*"
+        ]
+    )
 
 
 def test_a_user_without_an_account_is_a_configuration_error(
@@ -230,7 +266,7 @@ def test_no_password_and_no_token_reaches_an_output_or_a_file(
 
         def test_fails(device_sign_in, device_identity_settings):
             password = os.environ["DEVICE_IDENTITY_PASSWORD"]
-            other = device_identity_settings["users"][0].password
+            other = device_identity_settings["users"][1].password
             tokens = device_sign_in("ada")
             print(password, other, tokens.access_token, tokens.refresh_token, tokens.id_token)
             logging.warning("as %s with %s", password, tokens.access_token)

@@ -169,3 +169,81 @@ def test_no_token_is_written_to_disk(
         for token in tokens
         if token.encode() in content
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "problem"),
+    [
+        (
+            "{}",
+            {},
+            "DEVICE_IDENTITY_ISSUER needs a client: set --device-identity-client-id, *",
+        ),
+        (
+            "{}",
+            {"DEVICE_IDENTITY_CLIENT_ID": "app", "DEVICE_IDENTITY_USER": "ada"},
+            "the client 'app' needs a redirect URI: set --device-app-root, *",
+        ),
+        (
+            "{'clients': [Client('app', ['myapp://redirect'])]}",
+            {},
+            "DEVICE_IDENTITY_ISSUER needs a user: set --device-identity-user, *",
+        ),
+        (
+            "{'clients': [Client('app', ['myapp://redirect'])], 'users': [User('ada', password='x'), User('bob')]}",
+            {},
+            "no password for 'bob': set DEVICE_IDENTITY_PASSWORD in the environment",
+        ),
+        (
+            "{'client': 'app'}",
+            {},
+            "device_identity_settings: unknown argument 'client': did you mean 'clients'? *",
+        ),
+    ],
+)
+def test_a_sign_in_at_another_provider_needs_a_client_and_users(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    environ: dict[str, str],
+    problem: str,
+) -> None:
+    # Nothing is sent: the name can't be resolved.
+    monkeypatch.setenv("DEVICE_IDENTITY_ISSUER", "https://login.invalid")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    pytester.makeconftest(f"""
+        import pytest
+        from pytest_device.auth.provider import Client, User
+
+        if {settings != "{}"}:
+            @pytest.fixture(scope="session")
+            def device_identity_settings():
+                return {settings}
+    """)
+    pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{problem}"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "stream"),
+    [("@pytest.mark.device(platform='android')", "stderr"), ("", "stdout")],
+    ids=["on a device", "without"],
+)
+def test_a_run_with_another_provider_has_none_of_its_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, marker: str, stream: str
+) -> None:
+    monkeypatch.setenv("DEVICE_IDENTITY_ISSUER", "https://login.invalid")
+    pytester.makepyfile(
+        f"import pytest\n{marker}\ndef test_it(device_identity_provider): pass"
+    )
+
+    result = pytester.runpytest("--device-url=http://127.0.0.1:9")
+
+    problem = "device_identity_provider is a provider of the run, and DEVICE_IDENTITY_ISSUER selects another"
+    lines = {"stderr": result.stderr, "stdout": result.stdout}[stream]
+    lines.fnmatch_lines([f"*{problem}: use device_sign_in, or deselect the test"])

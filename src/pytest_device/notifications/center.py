@@ -195,13 +195,21 @@ class NotificationCenter:
                 raise ConfigError(
                     f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps"
                 )
-            del self._scheduled[due.request.identifier]
-            if later := after_fire(
-                due.request.trigger, due.date, self._zone(), platform=self.platform
-            ):
-                self._scheduled[due.request.identifier] = _Scheduled(due.request, later)
+            self._schedule_next(due)
             fired.append(self._arrive(due.request, due.date))
         return fired
+
+    def bring_forward(self, identifier: str) -> Notification:
+        """Deliver a scheduled notification now, in place of its next date; a repeating one goes on from that date.
+
+        Raises ConfigError if none of this identifier is scheduled.
+        """
+        found = self._scheduled.get(identifier)
+        if found is None:
+            raise ConfigError(unknown("notification", identifier, self._scheduled))
+
+        self._schedule_next(found)
+        return self._arrive(found.request, self._clock())
 
     def push(self, message: PushMessage | Mapping[str, Any]) -> Notification:
         """Deliver a push message. Raises ConfigError if the platform would not deliver it."""
@@ -326,6 +334,14 @@ class NotificationCenter:
         self._device_token = DevicePushToken(data, self.platform)
         call_all(self._tokens, self._device_token)
         return self._device_token
+
+    def _schedule_next(self, one: _Scheduled) -> None:
+        """Replace the date of a scheduled notification by the next one, if it has one."""
+        del self._scheduled[one.request.identifier]
+        if later := after_fire(
+            one.request.trigger, one.date, self._zone(), platform=self.platform
+        ):
+            self._scheduled[one.request.identifier] = _Scheduled(one.request, later)
 
     def _due(self, now: int) -> _Scheduled | None:
         due = [one for one in self._scheduled.values() if milliseconds(one.date) <= now]
