@@ -1,11 +1,13 @@
 """Remote access to services that one process of a run hosts for the others on this machine."""
 
+import asyncio
 import hmac
 import pickle
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -58,6 +60,7 @@ class ServiceHost:
         self._key = secrets.token_urlsafe(32)
         SECRETS.learn(self._key)
         self._services: dict[str, Any] = {}
+        self._answers: set[Future[bytes]] = set()
         self._lock = threading.Lock()
         self._open = ExitStack()
         self._server = AppServer(same_user=True)
@@ -70,13 +73,16 @@ class ServiceHost:
 
     def close(self) -> None:
         """Stop the server and close the services."""
+        # Whoever still waits for an answer was interrupted.
+        for answer in tuple(self._answers):
+            with suppress(InvalidStateError):
+                answer.set_result(b"")
         self._server.stop()
         self._open.close()
 
     async def _app(
         self, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Any
     ) -> None:
-        from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request
         from starlette.responses import Response
 
@@ -85,8 +91,31 @@ class ServiceHost:
         if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
             await Response(status_code=401)(cast("Any", scope), receive, send)
             return
-        body = await run_in_threadpool(self._answered, await request.body())
+        body = await self._answer_to(await request.body())
         await Response(body)(cast("Any", scope), receive, send)
+
+    async def _answer_to(self, body: bytes) -> bytes:
+        """Return the reply from a thread that ends with the process.
+
+        A thread pool would wait for its threads: a call that takes a minute, such as a sign-in on a page, would delay
+        the end of an interrupted run.
+        """
+        answer = Future[bytes]()
+        answer.set_running_or_notify_cancel()  # a canceled request must not cancel it
+
+        def run() -> None:
+            with suppress(InvalidStateError):  # after `close`
+                try:
+                    answer.set_result(self._answered(body))
+                except Exception as error:  # noqa: BLE001  # an answer that can't be pickled
+                    answer.set_exception(error)
+
+        self._answers.add(answer)
+        try:
+            threading.Thread(target=run, daemon=True).start()
+            return await asyncio.wrap_future(answer)
+        finally:
+            self._answers.discard(answer)
 
     def _answered(self, body: bytes) -> bytes:
         known = 0

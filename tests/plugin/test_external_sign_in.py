@@ -1,6 +1,5 @@
 """The sign-in at a provider that the run does not control, through its page in a real browser."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -294,11 +293,18 @@ def test_no_password_and_no_token_reaches_an_output_or_a_file(
     assert b"***" in texts[-1]
 
 
-def test_a_killed_run_leaves_no_browser(
+@pytest.mark.parametrize(
+    ("number", "options"),
+    [(signal.SIGKILL, []), (signal.SIGKILL, ["-n1"]), (signal.SIGINT, ["-n1"])],
+    ids=["killed", "coordinator killed", "interrupted"],
+)
+def test_a_run_that_ends_during_a_sign_in_leaves_no_browser(
     pytester: pytest.Pytester,
     pages: Pages,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
+    number: signal.Signals,
+    options: list[str],
 ) -> None:
     pages.sent.clear()
     select(monkeypatch, f"{pages.url}/silent")
@@ -306,20 +312,27 @@ def test_a_killed_run_leaves_no_browser(
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile('def test_it(device_sign_in): device_sign_in("ada")')
 
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-        stdout=subprocess.DEVNULL,
-    )
+    output = pytester.path / "output"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+            stdout=file,
+            stderr=file,
+        )
     try:
         assert eventually(lambda: bool(pages.sent))
         assert browsers(tmp_path)
         assert PASSWORD not in " ".join(map(" ".join, arguments()))
+        process.send_signal(number)
+        # Before the page is given up.
+        assert eventually(lambda: process.poll() is not None, 40)
     finally:
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
 
     assert eventually(lambda: not browsers(tmp_path))
     assert eventually(lambda: not list(tmp_path.glob("pytest-device-*")))
+    assert b"Traceback" not in output.read_bytes()
 
 
 def browsers(directory: Path) -> list[list[str]]:

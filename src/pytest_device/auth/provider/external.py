@@ -79,8 +79,7 @@ class ExternalProvider:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._tokens.clear()
+        self._tokens.clear()  # without the lock: an interrupted sign-in may still hold it
 
     def prepare(self) -> None:
         """Sign in the first user, before anything is paid for that needs one; raises the errors of `sign_in`."""
@@ -158,12 +157,11 @@ class ExternalProvider:
                 "extra_params": {"nonce": nonce} if "openid" in scopes else {},
             }
         )
-        result = request.prompt(
-            self._discovery,
-            browser=lambda url, uri: self._open_page(
-                url, uri, user.name, user.password or ""
-            ),
-        )
+
+        def browser(url: str, redirect_uri: str) -> str:
+            return self._open_page(url, redirect_uri, user.name, user.password or "")
+
+        result = request.prompt(self._discovery, browser=browser)
         if result.error or "code" not in result.params:
             raise result.error or AuthError(
                 {"error": "no_code", "error_description": f"{result.type}, no code"}

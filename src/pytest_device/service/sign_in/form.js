@@ -76,14 +76,16 @@
     element.getAttribute("aria-live") === "assertive" ||
     (/(^|[\s_-])(error|invalid|danger|alert)([\s_-]|$)/.test(words(element)) && element.localName !== "input"));
 
+  const isSecure = (url) =>
+    url.protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  const action = (password && password.form && password.form.action) || location.href;
+  const secure = isSecure(location) && isSecure(new URL(String(action), location.href));
+
   switch (wanted) {
     case "username": return focus(username);
-    case "password": return focus(password);
+    case "password": return secure && focus(password); // again: the page may be another one by now
     case "button": return button();
     default: {
-      const action = (password && password.form && password.form.action) || location.href;
-      const isSecure = (url) =>
-        url.protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
       return {
         state: document.readyState,
         address: location.origin + location.pathname,
@@ -95,7 +97,7 @@
         code: Boolean(code),
         captcha: shown.some(isCaptcha),
         buttons: [...new Set(buttons.map(label).filter(Boolean))].slice(0, 6),
-        secure: isSecure(location) && isSecure(new URL(String(action), location.href)),
+        secure,
       };
     }
   }

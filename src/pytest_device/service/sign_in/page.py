@@ -244,7 +244,7 @@ class _Page:
             found = await self._evaluated("describe")
         except ControllerError:
             return None
-        return _Shown(**found) if isinstance(found, dict) else None
+        return _Shown(**found) if found else None
 
     async def type_into(self, name: str, text: str) -> None:
         """Replace the text of a field, as a keyboard does."""
@@ -263,7 +263,7 @@ class _Page:
     async def click_button(self) -> None:
         """Click the button that sends the form, if there is one."""
         place = await self._evaluated("button")
-        if not isinstance(place, list):
+        if not place:
             return
         x, y = place
         for kind in ("mousePressed", "mouseReleased"):
@@ -284,8 +284,9 @@ class _Page:
         match event.method:
             case "Fetch.requestPaused":
                 self._on_paused(params)
-            case "Page.frameRequestedNavigation" if self._is_redirect(params["url"]):
-                self.redirect = params["url"]
+            case "Page.frameRequestedNavigation" if params["frameId"] == self.target:
+                if self._is_redirect(params["url"]):
+                    self.redirect = params["url"]
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self.documents += 1
             case "Page.javascriptDialogOpening":
@@ -329,7 +330,7 @@ class _Page:
         self._send("Fetch.continueRequest", {"requestId": params["requestId"]})
 
     def _is_redirect(self, url: str) -> bool:
-        """Return whether a URL is the redirect URI with the parameters of a response."""
+        """Return whether a URL is the redirect URI with the parameters of a response; the run checks it once more."""
         try:
             there, expected = urlsplit(url), urlsplit(self.redirect_uri)
         except ValueError:
@@ -345,7 +346,8 @@ class _Page:
         command = {"method": method, "params": params, "sessionId": self.session}
         self.connection.forward(command, lambda _reply: None)
 
-    async def _evaluated(self, wanted: str) -> object:
+    async def _evaluated(self, wanted: str) -> Any:
+        """Return what a function of form.js returns."""
         reply = await self.call(
             "Runtime.evaluate",
             {"expression": f"({_FORM})({wanted!r})", "returnByValue": True},
