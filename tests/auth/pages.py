@@ -53,8 +53,8 @@ FIRST: Final[Mapping[str, str]] = {
     + _FORM.format(
         action="done",
         fields="<input name=email style='position:absolute;left:-900px'>"
-        "<input name=website style='opacity:0'>"
-        + _USER
+        "<input name=username style='opacity:0'>"
+        "<label>E-mail <input name=login></label>"
         + _PASSWORD
         + "<input type=hidden name=csrf value=token>",
     ),

@@ -40,7 +40,7 @@ def sign_in(url: str) -> str:
         ("two_pages", [{"login": USER}, {"secret": PASSWORD}]),
         ("password", [{"secret": PASSWORD}]),
         ("component", [{"user_name": USER}, {"secret": PASSWORD}]),
-        ("decoys", [{"email": "", "website": "", **BOTH, "csrf": "token"}]),
+        ("decoys", [{"email": "", "username": "", **BOTH, "csrf": "token"}]),
         ("by_script", [BOTH]),
         ("unseen_captcha", [BOTH]),
     ],

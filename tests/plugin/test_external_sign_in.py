@@ -238,13 +238,15 @@ def test_a_device_does_not_boot_ahead_of_a_sign_in_that_may_fail(
     select(monkeypatch, f"{pages.url}/captcha")
     monkeypatch.setenv("DEVICE_PREFETCH", "3")
     pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(
-        f"""{ON_DEVICE}
+    pytester.makepyfile("""
+        import pytest
 
-@pytest.mark.device(platform="ios", type="web-preview-only")
-def test_first(device_session): pass
-""".replace("test_it", "test_next")
-    )
+        @pytest.mark.device(platform="ios", type="web-preview-only")
+        def test_first(device_session): pass
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_next(device_session, device_sign_in): device_sign_in("ada")
+    """)
 
     result = run(pytester, "--device-no-reorder")
 

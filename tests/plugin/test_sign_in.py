@@ -247,3 +247,21 @@ def test_a_run_with_another_provider_has_none_of_its_own(
     problem = "device_identity_provider is a provider of the run, and DEVICE_IDENTITY_ISSUER selects another"
     lines = {"stderr": result.stderr, "stdout": result.stdout}[stream]
     lines.fnmatch_lines([f"*{problem}: use device_sign_in, or deselect the test"])
+
+
+def test_a_short_password_of_the_environment_is_masked_before_any_sign_in(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_IDENTITY_PASSWORD", "engine7")
+    pytester.makepyfile("""
+        import logging, os
+
+        def test_fails():
+            logging.warning("as %s", os.environ["DEVICE_IDENTITY_PASSWORD"])
+            assert not "a failure"
+    """)
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.stdout.fnmatch_lines(["WARNING * as [*][*][*]"])
+    result.stdout.no_fnmatch_line("*engine7*")
