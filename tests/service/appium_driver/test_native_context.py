@@ -260,7 +260,7 @@ def test_modifiers_stay_down_until_the_null_key(driver: Remote) -> None:
     assert field.text == "tea"
 
 
-def test_actions_of_a_mouse_and_a_keyboard_reach_the_page(driver: Remote) -> None:
+def test_actions_of_a_pointer_and_a_keyboard_reach_the_page(driver: Remote) -> None:
     field = seen(driver, "text")
     ActionChains(driver).move_to_element(field).click().key_down(Keys.SHIFT).send_keys(
         "a"

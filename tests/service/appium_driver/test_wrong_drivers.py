@@ -170,6 +170,13 @@ WRONG: Final[dict[str, tuple[Change, ...]]] = {
         Change(
             "page-press.js", "if (type !== `${IOS_PREFIX}PickerWheel`)", "if (false)"
         ),
+        Change(
+            "actions.js",
+            "'Input.dispatchTouchEvent', { type, touchPoints,",
+            "'Input.dispatchMouseEvent', { ...this.#pointers.values().next().value,"
+            " button: 'left', clickCount: 1, type: { touchStart: 'mousePressed',"
+            " touchEnd: 'mouseReleased' }[type],",
+        ),
         Change("mobile.js", "if (!['next', 'previous'].includes(way))", "if (false)"),
         Change("mobile.js", "if (!(offset > 0 && offset <= 0.5))", "if (false)"),
     ),

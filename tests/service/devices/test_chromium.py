@@ -473,6 +473,16 @@ def test_a_dialog_does_not_block_the_next_launch(phone: Phone) -> None:
     assert phone.says("window.launchArguments") == ["--again"]
 
 
+def test_a_page_that_is_left_gets_no_consent(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("setTimeout(() => { localStorage.answer = confirm('Delete all?') })")
+    assert eventually(lambda: has_dialog(phone))
+
+    phone.do(phone.device.launch(app, ["--again"]))
+
+    assert phone.says("localStorage.answer") == "false"
+
+
 def test_an_endless_script_does_not_block_the_next_launch(phone: Phone) -> None:
     app = phone.start()
     phone.says("void setTimeout(() => { while (true); })")

@@ -1,4 +1,5 @@
-// W3C actions in the native context: ticks of touches, mouse movements, keys and wheels as the browser's input events.
+// W3C actions in the native context: ticks of touches, keys and wheels as the browser's input events. Each pointer is a finger,
+// also one of the type mouse, which clients use by default: the drivers of phones change it, too.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -6,8 +7,6 @@ import { util } from 'appium/support.js';
 import { Keyboard } from './keyboard.js';
 
 const FRAME_MS = 16;
-const DOUBLE_CLICK_MS = 500;
-const BUTTONS = ['left', 'middle', 'right', 'back', 'forward'];
 const TYPES = ['pointer', 'key', 'wheel', 'none'];
 
 export const commands = {
@@ -31,7 +30,6 @@ export const commands = {
 class Inputs {
   #pointers = new Map();
   #keyboard = new Keyboard();
-  #click = { at: 0, x: 0, y: 0, count: 0 };
 
   async perform(page, sources, screen, centerOf) {
     const ticks = Math.max(0, ...sources.map(checked));
@@ -90,12 +88,7 @@ class Inputs {
       Object.assign(pointer, { x, y });
       return isMoved;
     });
-    const touches = moved.filter(({ pointer }) => pointer.isTouch && pointer.isDown);
-    const events = touches.length ? [this.#touch('touchMove')] : [];
-    for (const { pointer } of moved.filter((one) => !one.pointer.isTouch)) {
-      events.push(this.#mouse(pointer, { type: 'mouseMoved', button: BUTTONS[pointer.button] ?? 'none' }));
-    }
-    await send(page, events);
+    if (moved.some(({ pointer }) => pointer.isDown)) await page.dispatch([this.#touch('touchMove')]);
   }
 
   async #dispatch(page, tick) {
@@ -109,54 +102,30 @@ class Inputs {
         'Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, deltaX, deltaY, modifiers: this.#keyboard.modifiers },
       ]),
     ];
-    await send(page, events);
+    await page.dispatch(events);
   }
 
-  /** Return the events of pointers that are put down or lifted; fingers share one of them. */
+  /** Return the events of fingers that are put down or lifted: they share one. */
   #pressed(parts, isDown) {
-    const changed = parts.map(({ source, action }) => ({ pointer: this.#pointer(source), button: action.button ?? 0 }));
-    for (const { pointer, button } of changed) Object.assign(pointer, { isDown, button: isDown ? button : null });
-    const events = changed.filter(({ pointer }) => !pointer.isTouch).map(({ pointer, button }) => this.#mouse(pointer, {
-      type: isDown ? 'mousePressed' : 'mouseReleased', button: BUTTONS[button] ?? 'left', clickCount: this.#clicks(pointer, isDown),
-    }));
-    const isTouched = changed.some(({ pointer }) => pointer.isTouch);
-    return isTouched ? [this.#touch(isDown ? 'touchStart' : 'touchEnd'), ...events] : events;
-  }
-
-  #clicks({ x, y }, isDown) {
-    const { at, count } = this.#click;
-    if (!isDown) return count;
-    const isSame = this.#click.x === x && this.#click.y === y && Date.now() - at < DOUBLE_CLICK_MS;
-    this.#click = { at: Date.now(), x, y, count: isSame ? count + 1 : 1 };
-    return this.#click.count;
+    for (const { source } of parts) this.#pointer(source).isDown = isDown;
+    return parts.length ? [this.#touch(isDown ? 'touchStart' : 'touchEnd')] : [];
   }
 
   #pointer(source) {
     if (!this.#pointers.has(source.id)) {
-      const kind = source.parameters?.pointerType ?? 'mouse';
-      const pointer = { x: 0, y: 0, isDown: false, button: null, isTouch: kind === 'touch', kind, number: this.#pointers.size };
-      this.#pointers.set(source.id, pointer);
+      this.#pointers.set(source.id, { x: 0, y: 0, isDown: false, number: this.#pointers.size });
     }
     return this.#pointers.get(source.id);
   }
 
   #touches() {
-    return [...this.#pointers.values()].filter(({ isTouch, isDown }) => isTouch && isDown);
+    return [...this.#pointers.values()].filter(({ isDown }) => isDown);
   }
 
   #touch(type) {
     const touchPoints = this.#touches().map(({ x, y, number }) => ({ x: Math.round(x), y: Math.round(y), id: number }));
     return ['Input.dispatchTouchEvent', { type, touchPoints, modifiers: this.#keyboard.modifiers }];
   }
-
-  #mouse({ x, y, kind }, how) {
-    const pointerType = kind === 'pen' ? 'pen' : 'mouse';
-    return ['Input.dispatchMouseEvent', { x, y, pointerType, modifiers: this.#keyboard.modifiers, ...how }];
-  }
-}
-
-async function send(page, events) {
-  if (events.length) await page.dispatch(events);
 }
 
 /** Return the number of ticks of a source. Throws InvalidArgument. */
