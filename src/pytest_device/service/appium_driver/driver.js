@@ -51,6 +51,7 @@ const OWN_IN_APP = [
 
 /** The drivers of this server's device, oldest first. The newest one answers dialogs for which its capabilities say how. */
 const drivers = [];
+/** What the device shows over the app. */
 const overlay = new dialogs.Overlay();
 
 export class LocalDriver extends ChromiumDriver {
@@ -118,6 +119,7 @@ export class LocalDriver extends ChromiumDriver {
     return String(this.opts.platformName).toLowerCase() === 'ios' ? 'iOS' : 'Android';
   }
 
+  /** Whether this driver decides about dialogs: else each driver of the device would ask, or answer. */
   get isNewest() {
     return drivers.at(-1) === this;
   }
@@ -175,7 +177,6 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Connect to the browser: the base class calls this at the start, chromedriver starts when it is needed. */
   async startChromedriverSession() {
-    drivers.push(this);
     this.browser = await Browser.connect(process.env.PYTEST_DEVICE_DEBUGGING_PORT, {
       limits: () => ({ pageLoad: this.pageLoadMs, strategy: this.opts.pageLoadStrategy ?? 'normal' }),
       onDialog: (page) => {
@@ -189,6 +190,7 @@ export class LocalDriver extends ChromiumDriver {
       },
       onLeft: (page) => dialogs.forget(this, page),
     });
+    drivers.push(this);
     return this.opts;
   }
 
