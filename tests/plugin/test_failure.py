@@ -378,6 +378,11 @@ def test_the_report_and_the_job_summary_say_what_a_wait_and_a_locator_missed(
     assert "NoSuchElementException" in message.splitlines()[0]
     assert message.endswith("no match; nearest 'sign-in'")
     assert any("\nwaited " in text for text in messages)
+    assert "session page" not in {
+        note["type"]
+        for params in of_method(blob, "onTestEnd")
+        for note in params["test"]["annotations"]
+    }
 
     summary = html.unescape((run.directory / "summary.md").read_text())
     assert "accessibility id 'sign-inn': no match; nearest 'sign-in'" in summary

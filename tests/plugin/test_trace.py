@@ -142,6 +142,45 @@ def test_the_lines_of_a_killed_run_become_a_trace(
     assert not list(pytester.path.glob("**/trace.partial"))
 
 
+TWICE = """
+import os, subprocess, sys
+import pytest
+from pytest_device import device_step
+
+NOTE = " ".join(["cannot", "save"])
+
+@pytest.mark.device(platform="android")
+def test_fails(device_session):
+    if "INNER" not in os.environ:
+        command = [sys.executable, "-m", "pytest", __file__, "-p", "no:cacheprovider"]
+        inner = subprocess.run(command, env={**os.environ, "INNER": "1"}, capture_output=True, text=True)
+        assert "the inner error" in inner.stdout
+        assert NOTE not in inner.stdout
+    with device_step("after the other run"):
+        pass
+    assert 0, "the outer error" if "INNER" not in os.environ else "the inner error"
+"""
+
+
+def test_two_runs_that_write_the_same_trace_at_once_do_not_disturb_each_other(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(TWICE)
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.assert_outcomes(failed=1)
+    assert "cannot save" not in result.stdout.str()
+    assert "the outer error" in result.stdout.str()
+    (trace,) = pytester.path.glob("*/*/trace.zip")
+    with ZipFile(trace) as zipped:
+        text = zipped.read("test.trace").decode()
+    assert "the outer error" in text
+    assert "after the other run" in text
+    assert not list(pytester.path.glob("**/trace.partial*"))
+    assert service.statuses() == ["stopped", "stopped"]
+
+
 def test_traces_that_cannot_be_written_are_noted_once(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

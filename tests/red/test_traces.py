@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Final
-from zipfile import ZipFile
+from zipfile import ZipFile, is_zipfile
 
 import pytest
 
@@ -67,6 +68,7 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Red:
         [
             *(sys.executable, "-m", "pytest", "-o", "python_files=red.py", *options),
             *("--device-trace-pictures=actions", "--device-video=retain-on-failure"),
+            "--junitxml=report.xml",
         ],
         cwd=directory,
         env={
@@ -243,6 +245,16 @@ def test_the_viewer_shows_the_actions_and_the_error(
     )
 
 
+def test_the_viewer_shows_what_is_nearest_and_hides_how_evidence_was_taken(
+    shown: dict[str, Any],
+) -> None:
+    trace = shown["test_agent_device"]
+    assert "label 'Remove': no match; none of the 3 elements" in trace["Errors"]
+
+    for trace in shown.values():
+        assert not [title for title in trace["actions"] if "getDeviceTime" in title]
+
+
 def test_each_device_has_a_film_strip(shown: dict[str, Any]) -> None:
     assert {name: trace["strips"] for name, trace in shown.items()} == {
         **dict.fromkeys(TESTS, 1),
@@ -262,29 +274,48 @@ def test_the_viewer_shows_what_the_app_logged(shown: dict[str, Any], name: str) 
     assert "a note is saved" in shown[name]["Console"]
 
 
-def test_a_trace_has_no_secret(red: Red) -> None:
-    """Not what was typed into password fields, no session, no address, no path of this machine."""
+def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the contents of a file, and of all that is zipped in it, whatever its name."""
+    pending = [(str(path), path.read_bytes())]
+    while pending:
+        name, content = pending.pop()
+        yield name, content
+        if is_zipfile(BytesIO(content)):
+            with ZipFile(BytesIO(content)) as zipped:
+                pending += [
+                    (f"{name}/{part}", zipped.read(part)) for part in zipped.namelist()
+                ]
+
+
+def test_no_file_of_a_red_run_has_a_secret(red: Red) -> None:
+    """Not what was typed into password fields; in artifacts no session, no address, no path of this machine either."""
     details = [
         json.loads(path.read_text("utf-8"))
         for path in red.directory.glob("device-artifacts/*/**/session.json")
     ]
-    secrets = {
-        "correct horse",
+    of_traces = {
         f"{Path.home()}/",
         str(red.directory.parent),
         *(session["id"] for session in details),
         *(str(session["url"]).partition("/sessions")[0] for session in details),
     }
-    assert len(secrets) > 5
+    assert len(of_traces) > 4
+    left = [
+        path
+        for name in ("device-artifacts", "device-report", "report.xml")
+        for path in [red.directory / name, *(red.directory / name).rglob("*")]
+        if path.is_file()
+    ]
 
-    for path in red.directory.glob("device-artifacts/**/*"):
-        if path.suffix == ".zip":
-            with ZipFile(path) as zipped:
-                for name in zipped.namelist():
-                    content = zipped.read(name)
-                    assert not [one for one in secrets if one.encode() in content], name
-        elif path.is_file():
-            assert b"correct horse" not in path.read_bytes(), path
+    texts = {name: text for path in left for name, text in contents(path)}
+
+    assert "red.py" in red.output
+    assert len([name for name in texts if name.endswith("test.trace")]) > len(TESTS)
+    texts["the terminal"] = red.output.encode()
+    assert [name for name, text in texts.items() if b"correct horse" in text] == []
+    for secret in of_traces:
+        inside = {name for name, text in texts.items() if secret.encode() in text}
+        assert not [name for name in inside if "trace.zip/" in name], secret
 
 
 def test_a_tap_is_shown_where_it_was(red: Red) -> None:
@@ -449,9 +480,15 @@ def test_the_oldest_viewer_opens_a_trace(
 
 
 def test_a_viewer_that_cannot_be_installed_is_one_clear_line(
-    red: Red, node_on_path: None, tmp_path: Path
+    red: Red,
+    node_on_path: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     del node_on_path
+    # An installed viewer would be served until Ctrl-C.
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    monkeypatch.chdir(tmp_path)
 
     ran = call(
         *("trace", "open", str(red.traces["test_argent"])),

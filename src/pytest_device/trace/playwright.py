@@ -40,7 +40,9 @@ VERSION: Final = 8
 """Viewers from 1.53 on read it."""
 ARCHIVE: Final = "trace.zip"
 LINES: Final = "trace.partial"
-"""The directory of a trace that is being written."""
+"""The directory of a trace that is being written; another run that writes one of the same name appends a number."""
+_MAX_RUNS: Final = 100
+"""Runs that write a trace of the same name at once."""
 LOCK: Final = "lock"
 """File in that directory that is locked while it is written."""
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -82,7 +84,7 @@ class PlaywrightTrace:
         source_of: Callable[[str], str],
     ) -> None:
         self.path = directory / ARCHIVE
-        self.lines = directory / LINES
+        self.lines, self._lock = _own_lines(directory)
         self._source_of = source_of
         self._offset = time.time() * 1000 - now
         """Added to a time of the recorder, it is the time of day in milliseconds."""
@@ -98,9 +100,7 @@ class PlaywrightTrace:
         self._resources: set[str] = set()
         self._bytes = self._events = 0
         self._is_full = False
-        shutil.rmtree(self.lines, ignore_errors=True)  # of an earlier run
-        (self.lines / _RESOURCES).mkdir(parents=True)
-        self._lock = _locked(self.lines)
+        (self.lines / _RESOURCES).mkdir()
         self._start = now
         self._title = test.title
         annotations = [
@@ -420,7 +420,7 @@ class PlaywrightTrace:
 
 def archive(lines: Path, target: Path) -> Path:
     """Make the archive of a directory of lines and remove the directory; an incomplete last line is left out."""
-    partial = target.with_name(f"{target.name}.partial")
+    partial = target.with_name(f"{target.name}.{lines.name}")
     with ZipFile(partial, "w", ZIP_DEFLATED, compresslevel=1) as zipped:
         for path in sorted(lines.rglob("*")):
             if not path.is_file() or path.name == LOCK:
@@ -437,25 +437,45 @@ def archive(lines: Path, target: Path) -> Path:
     return target
 
 
-def _locked(lines: Path) -> "BaseFileLock":
-    """Lock the directory of a trace that is being written, as long as this process lives."""
-    from filelock import FileLock
+def _own_lines(directory: Path) -> "tuple[Path, BaseFileLock]":
+    """Return an empty directory for lines, and its lock, which nobody else gets as long as this process lives.
 
-    lock = FileLock(lines / LOCK)
-    lock.acquire(blocking=False)
-    return lock
+    Raises OSError.
+    """
+    from filelock import FileLock, Timeout
+
+    for number in range(1, _MAX_RUNS + 1):
+        lines = directory / (LINES if number == 1 else f"{LINES}-{number}")
+        lines.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(lines / LOCK)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            continue  # of a run that is going on
+        _remove_rest(lines)
+        return lines, lock
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(directory))
+
+
+def _remove_rest(lines: Path) -> None:
+    """Remove what an earlier run left in a directory of lines."""
+    shutil.rmtree(lines / _RESOURCES, ignore_errors=True)
+    for path in lines.iterdir():
+        if path.name != LOCK:
+            path.unlink(missing_ok=True)
 
 
 def left_over(directory: Path) -> Iterator[Path]:
     """Yield the directories of lines below a directory that nobody writes to: their run was killed."""
     from filelock import FileLock, Timeout
 
-    for lines in sorted(directory.glob(f"**/{LINES}")):
+    for lines in sorted(directory.glob(f"**/{LINES}*")):
         lock = FileLock(lines / LOCK)
         try:
             with lock.acquire(blocking=False):
                 yield lines
-        except Timeout:
+        except (Timeout, FileNotFoundError):
+            # Of a run that is going on, and perhaps has just finished this one.
             continue
 
 

@@ -194,10 +194,13 @@ class Recorder:
         self._open = [one for one in self._open if one.key != opened.action.key]
         opened.end()
 
-    def error(self, failure: Failure, stack: Sequence[Frame]) -> None:
-        """Record the error of the test; the wait that it ended gets it, too."""
-        self.end_waits(failure)
-        self.add(TestError(self.now(), self._explained(failure), stack))
+    def error(
+        self, failure: Failure, stack: Sequence[Frame], explanation: Sequence[str] = ()
+    ) -> None:
+        """Record the error of the test, with lines that it does not have itself."""
+        explained = self._explained(failure)
+        message = "\n".join([explained.message, *explanation])
+        self.add(TestError(self.now(), replace(explained, message=message), stack))
 
     def _explained(self, failure: Failure) -> Failure:
         """Return a timeout with what was waited for: Selenium's has no message."""
@@ -368,10 +371,13 @@ class DeviceRecorder:
         SECRETS.learn(*command.passwords)
         frames, wait = self.recorder.stack.now()
         parent = self.recorder.wait_parent(self.device, wait)
+        # The viewer hides the step of the evidence, but not what is in it.
+        is_evidence = self.recorder.collects_evidence
+        group: Group = "configuration" if is_evidence else command.group
         action = Action(
             self.recorder.new_key("call"), parent, self.recorder.now(), "command",
             command.class_name, command.method, command.title, command.params, frames,
-            self.device, command.group, command.is_acting, command.locator,
+            self.device, group, command.is_acting, command.locator,
         )  # fmt: skip
         return OpenAction(self.recorder, self.recorder.add(action))
 

@@ -29,6 +29,7 @@ from pytest_device.plugin.output.terminal import (
     Terminal,
     first_line,
 )
+from pytest_device.plugin.state import SESSION_URL
 from pytest_device.redact import Redactor
 from pytest_device.report.attempts import (
     Attachment,
@@ -80,7 +81,7 @@ _NO_TAGS: Final = frozenset({"device", "filterwarnings", "parametrize", "usefixt
 _ANNOTATIONS: Final = {
     "device_name": "device",
     "device_session": "session",
-    "device_session_url": "session page",
+    SESSION_URL: "session page",
     "device_minutes": "device minutes",
     "device_quarantine": "quarantine",
     "device_not_retried": "not retried",
@@ -175,6 +176,7 @@ class DeviceReport:
     ) -> None:
         self._config = config
         self._terminal = terminal
+        self._is_local = settings.local
         self._redactor: Redactor = redactor_of(config)
         self._directory = config.stash[DIRECTORY] = ReportDirectory(
             config.invocation_params.dir / settings.report,
@@ -293,7 +295,7 @@ class DeviceReport:
             is_expected=is_expected,
             project=" + ".join(vars(last).get(_PLATFORMS, ())),
             tags=tuple(vars(last).get(_TAGS, ())),
-            annotations=(*_verdicts(reports), *_annotations(properties)),
+            annotations=(*_verdicts(reports), *self._annotations(properties)),
             failures=tuple(
                 _failure(report) for report in reports if _has_failed(report)
             ),
@@ -301,6 +303,15 @@ class DeviceReport:
             attachments=tuple(_attachments(vars(last).get(_FILES), start)),
             output=_output(last),
         )
+
+    def _annotations(
+        self, properties: list[tuple[str, str]]
+    ) -> Iterator[tuple[str, str]]:
+        for name, text in properties:
+            # Pages of the run's own service end with it; the files of a failed test have a copy.
+            is_dead = name == SESSION_URL and self._is_local
+            if name in _ANNOTATIONS and text and not is_dead:
+                yield _ANNOTATIONS[name], text
 
     def finish(self) -> str | None:
         """Write the blobs; return a note if that was not possible, else None."""
@@ -403,12 +414,6 @@ def _verdicts(reports: list[pytest.TestReport]) -> Iterator[tuple[str, str]]:
     for report in reports:
         if verdict := vars(report).get(VERDICT):
             yield "verdict", str(verdict)
-
-
-def _annotations(properties: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for name, text in properties:
-        if name in _ANNOTATIONS and text:
-            yield _ANNOTATIONS[name], text
 
 
 def _failure(report: pytest.TestReport) -> Failure:

@@ -20,6 +20,7 @@ from pytest_device.plugin.output.recording import (
     collecting_evidence,
     recorder_of,
 )
+from pytest_device.plugin.output.terminal import EXPLANATION
 from pytest_device.plugin.selection import requests_device
 from pytest_device.plugin.state import FAILED, needs_of
 from pytest_device.spec import SessionType
@@ -253,10 +254,16 @@ class DeviceTraces:
         """Record an error; what is read from the devices from ``since`` on belongs to the action that failed."""
         failure = failure_of(excinfo.value)
         frames = self._frames(excinfo.tb)
-        self._recorder.error(failure, frames)
+        # The wait that the error ended gets it, too.
+        self._recorder.end_waits(failure)
         failing = self._recorder.failing_action(failure, frames)
-        with collecting_evidence(self._recorder):
-            report = yield
+        explanation: Sequence[str] = ()
+        try:
+            with collecting_evidence(self._recorder):
+                report = yield
+            explanation = vars(report).get(EXPLANATION, ())
+        finally:
+            self._recorder.error(failure, frames, explanation)
         self._recorder.attach(failing, *_attachments(recording, since))
         self._show(failing, recording, since)
         return report
