@@ -135,11 +135,45 @@ def test_the_lines_of_a_killed_run_become_a_trace(
     # The next run does so, too: a row of tests/faults.
     listed = call("trace", "list", str(pytester.path / "device-artifacts"))
     assert "test_it.py::test_killed" in listed.stdout
+    assert listed.stdout.startswith("interrupted ")
 
     (trace,) = pytester.path.glob("*/*/trace.zip")
     with ZipFile(trace) as zipped:
         assert b"last words" in zipped.read("test.trace")
     assert not list(pytester.path.glob("**/trace.partial"))
+
+
+INTERRUPTED = """
+import pytest
+from pytest_device import device_step
+
+@pytest.fixture
+def cleaned():
+    yield
+    with device_step("clean up"):
+        pass
+
+@pytest.mark.device(platform="android")
+def test_is_interrupted(device_session, cleaned):
+    raise KeyboardInterrupt
+"""
+
+
+def test_the_trace_of_an_interrupted_test_has_its_teardown(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(INTERRUPTED)
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "cannot save" not in result.stdout.str()
+    (trace,) = pytester.path.glob("*/*/trace.zip")
+    with ZipFile(trace) as zipped:
+        assert "clean up" in zipped.read("test.trace").decode()
+    listed = call("trace", "list", str(pytester.path / "device-artifacts"))
+    assert listed.stdout.startswith("interrupted ")
+    assert service.statuses() == ["stopped"]
 
 
 TWICE = """

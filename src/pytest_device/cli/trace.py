@@ -105,12 +105,11 @@ def _list(parsed: argparse.Namespace) -> int:
         except ConfigError as error:
             print(escaped(f"unreadable  {error}"))
             continue
-        state = "failed" if trace.has_failed else "ok"
         began = datetime.fromtimestamp(trace.started / 1000, UTC).astimezone()
         size = path.stat().st_size / 1024
         print(
             escaped(
-                f"{state:7}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}\n       {path}"
+                f"{trace.state:12}{began:%Y-%m-%d %H:%M:%S} {size:7.0f} KB  {trace.title}\n       {path}"
             )
         )
     if not traces:

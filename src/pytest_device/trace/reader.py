@@ -51,8 +51,14 @@ class ReadTrace:
     """Time, level and text of each line of a device's log."""
 
     @property
-    def has_failed(self) -> bool:
-        return bool(self.errors)
+    def state(self) -> str:
+        """``failed``, ``passed``, or ``interrupted`` if the run ended before the test did."""
+        if self.errors:
+            return "failed"
+        for action in self.actions:
+            if action.end is None or action.error == KeyboardInterrupt.__name__:
+                return "interrupted"
+        return "passed"
 
     @property
     def failing(self) -> ReadAction | None:

@@ -46,8 +46,7 @@ def around(trace: ReadTrace, action: ReadAction) -> str:
 
 
 def _header(trace: ReadTrace) -> Iterator[str]:
-    state = "failed" if trace.has_failed else "no error"
-    yield _cut(f"{trace.title}: {state}", 2 * _LINE)
+    yield _cut(f"{trace.title}: {trace.state}", 2 * _LINE)
     devices = "; ".join(trace.annotations)
     if devices:
         yield _cut(devices, _LINE)

@@ -210,6 +210,8 @@ class DeviceTraces:
             self._end(item)
         return report
 
+    # After pytest's own, which tears down the fixtures of an interrupted test: its commands belong to the trace.
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         """Make the archive of a test that was interrupted; remove the directory if it is empty."""
         for trace in self._open:
