@@ -59,7 +59,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class AttemptFailure:
     """An error of an attempt, with the lines of source around it."""
 
     message: str
@@ -111,7 +111,7 @@ class Attempt:
     project: str = ""
     tags: tuple[str, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[AttemptFailure, ...] = ()
     steps: tuple[Step, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     output: str = ""
@@ -238,7 +238,9 @@ def _interrupted(line: AttemptStarted, end: float) -> Attempt:
         line.title,
         Status.INTERRUPTED,
         is_expected=False,
-        failures=(Failure("The run ended before this test did.", line.location),),
+        failures=(
+            AttemptFailure("The run ended before this test did.", line.location),
+        ),
     )
 
 
@@ -278,7 +280,7 @@ def step_from_plain(values: Mapping[str, Any]) -> Step:
 
 def _attempt(values: dict[str, Any]) -> Attempt:
     failures = tuple(
-        Failure(
+        AttemptFailure(
             failure["message"],
             failure["location"] and Location(**failure["location"]),
             failure["snippet"],

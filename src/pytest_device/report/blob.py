@@ -17,8 +17,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from pytest_device.report.attempts import (
     Attachment,
     Attempt,
+    AttemptFailure,
     DeviceUsed,
-    Failure,
     Location,
     Recorded,
     Status,
@@ -311,7 +311,7 @@ def _expected(attempt: Attempt) -> str:
     return "failed" if attempt.status is Status.PASSED else "passed"
 
 
-def _error(failure: Failure, attempt: Attempt) -> dict[str, Any]:
+def _error(failure: AttemptFailure, attempt: Attempt) -> dict[str, Any]:
     error: dict[str, Any] = {"message": failure.message}
     if failure.location:
         place = f"{failure.location.file}:{failure.location.line}:1"

@@ -34,9 +34,9 @@ from pytest_device.redact import Redactor
 from pytest_device.report.attempts import (
     Attachment,
     Attempt,
+    AttemptFailure,
     AttemptStarted,
     DeviceUsed,
-    Failure,
     InvalidLinesError,
     Line,
     Location,
@@ -416,9 +416,9 @@ def _verdicts(reports: list[pytest.TestReport]) -> Iterator[tuple[str, str]]:
             yield "verdict", str(verdict)
 
 
-def _failure(report: pytest.TestReport) -> Failure:
+def _failure(report: pytest.TestReport) -> AttemptFailure:
     if retried := vars(report).get(RETRIED):
-        return Failure(str(retried))
+        return AttemptFailure(str(retried))
 
     crash = getattr(report.longrepr, "reprcrash", None)
     message = crash.message if crash else report.longreprtext.strip()
@@ -428,8 +428,8 @@ def _failure(report: pytest.TestReport) -> Failure:
 
     line: tuple[str, int] | None = vars(report).get(_FAILING_LINE)
     if line is None:
-        return Failure(message, _location(report.location) if crash else None)
-    return Failure(message, Location(*line), vars(report).get(_SNIPPET, ""))
+        return AttemptFailure(message, _location(report.location) if crash else None)
+    return AttemptFailure(message, Location(*line), vars(report).get(_SNIPPET, ""))
 
 
 def _steps(reports: list[pytest.TestReport]) -> Iterator[Step]:
