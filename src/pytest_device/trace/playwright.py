@@ -227,7 +227,9 @@ class PlaywrightTrace:
         if action.result is not None:
             after["result"] = {"value": action.result}
         if action.attachments:
-            after["attachments"] = [self._attachment(one) for one in action.attachments]
+            after["attachments"] = [
+                self._attachment(attachment) for attachment in action.attachments
+            ]
         self._write(name, after)
         if action.point:
             self._write(name, self._input(action))

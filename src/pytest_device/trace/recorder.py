@@ -191,7 +191,7 @@ class Recorder:
     def _close_step(self, opened: "OpenAction") -> None:
         self.end_waits(opened.error)
         opened.error = opened.error and self._explained(opened.error)
-        self._open = [one for one in self._open if one.key != opened.action.key]
+        self._open = [step for step in self._open if step.key != opened.action.key]
         opened.end()
 
     def error(

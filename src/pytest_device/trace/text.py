@@ -59,21 +59,31 @@ def _error(error: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _actions(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
-    shown = [one for one in trace.actions if not one.group or one is action]
-    place = shown.index(action)
+    shown = [
+        candidate
+        for candidate in trace.actions
+        if not candidate.group or candidate is action
+    ]
+    index = shown.index(action)
+    first = max(0, index - _BEFORE)
     depths = _depths(trace)
-    for near in shown[max(0, place - _BEFORE) : place + _AFTER + 1]:
+
+    for near in shown[first : index + _AFTER + 1]:
         mark = ">" if near is action else " "
         yield mark + _line(trace, near, depths)
 
 
 def _line(trace: ReadTrace, action: ReadAction, depths: Mapping[str, int]) -> str:
     seconds = (action.start - trace.start) / 1000
-    length = "" if action.end is None else f"{(action.end - action.start) / 1000:.1f}s"
+    length = ""
+    if action.end is not None:
+        length = f"{(action.end - action.start) / 1000:.1f}s"
+
     where = ""
     if action.stack:
         frame = action.stack[0]
         where = f"  ({frame.get('file')}:{frame.get('line')})"
+
     mark = "x" if action.error else " "
     indent = "  " * depths.get(action.key, 0)
     text = (
@@ -93,13 +103,14 @@ def _depths(trace: ReadTrace) -> Mapping[str, int]:
 def _screen(trace: ReadTrace, action: ReadAction) -> Iterator[str]:
     """Yield how the screen differs from the last one before the action; all of it if there is none."""
     until = trace.actions.index(action)
-    after = action.tree or next(
-        (one.tree for one in trace.actions[until:] if one.tree), ()
-    )
+    following = (later.tree for later in trace.actions[until:] if later.tree)
+    after = action.tree or next(following, ())
     if not after:
         yield "No tree of the screen was recorded."
         return
-    before = next((one.tree for one in reversed(trace.actions[:until]) if one.tree), ())
+
+    preceding = reversed(trace.actions[:until])
+    before = next((earlier.tree for earlier in preceding if earlier.tree), ())
     now = list(_tree_lines(after))
     if not before:
         yield "Screen:"

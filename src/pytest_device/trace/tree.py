@@ -71,12 +71,14 @@ def _without_contents(found: re.Match[str]) -> str:
     if not is_secret_field(attributes, _role(attributes.get("class") or name)):
         return tag
 
-    return _ATTRIBUTE.sub(
-        lambda one: (
-            f'{one[1]}="{MASK}"' if one[1] in _CONTENTS[:2] and one[2] else one[0]
-        ),
-        tag,
-    )
+    return _ATTRIBUTE.sub(_masked_content, tag)
+
+
+def _masked_content(attribute: re.Match[str]) -> str:
+    name, value = attribute[1], attribute[2]
+    if name in _CONTENTS[:2] and value:
+        return f'{name}="{MASK}"'
+    return attribute[0]
 
 
 def _role_of(node: ET.Element) -> str:
