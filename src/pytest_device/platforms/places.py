@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 _NAME: Final = "pytest-device"
+_NPM: Final = "node_modules/npm/bin/npm-cli.js"
 
 
 class Places(Protocol):
@@ -15,6 +16,8 @@ class Places(Protocol):
 
     node_in_wheel: Path
     """Node.js in the package directory of the wheel that carries it."""
+    npm: tuple[Path, ...]
+    """Places of npm's script, from the directory of Node.js."""
     browser_names: tuple[str, ...]
     """Names of browsers on PATH, best first."""
     chromedriver: str
@@ -35,6 +38,7 @@ class Places(Protocol):
 
 class _UnixPlaces:
     node_in_wheel: Path = Path("bin/node")
+    npm: tuple[Path, ...] = (Path("../lib") / _NPM,)
     browser_names: tuple[str, ...] = (
         "chromium",
         "chromium-browser",
@@ -69,6 +73,7 @@ class _MacPlaces(_UnixPlaces):
 
 class _WindowsPlaces:
     node_in_wheel: Path = Path("node.exe")
+    npm: tuple[Path, ...] = (Path("lib") / _NPM, Path(_NPM))
     browser_names: tuple[str, ...] = ("chromium.exe", "chrome.exe", "msedge.exe")
     chromedriver: str = "chromedriver.exe"
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.platforms.addresses import Ends, ends_of
+from pytest_device.platforms.bare_python import bare_python
 from pytest_device.platforms.places import Places, places_on
 from pytest_device.platforms.system import (
     Address,
@@ -56,6 +57,14 @@ _kernel.IsProcessInJob.argtypes = (
     wintypes.HANDLE,
     ctypes.POINTER(wintypes.BOOL),
 )
+_kernel.CreateJobObjectW.restype = wintypes.HANDLE
+_kernel.SetInformationJobObject.argtypes = (
+    wintypes.HANDLE,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    wintypes.DWORD,
+)
+_kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
 _kernel.CreateToolhelp32Snapshot.restype = wintypes.HANDLE
 _kernel.CreateToolhelp32Snapshot.argtypes = (wintypes.DWORD, wintypes.DWORD)
 _kernel.LocalFree.argtypes = (ctypes.c_void_p,)
@@ -85,6 +94,8 @@ _INFINITE: Final = 0xFFFFFFFF
 _WAIT_TIMEOUT: Final = 0x102
 _ACCESS_DENIED: Final = 5
 _SNAPSHOT_PROCESSES: Final = 2
+_EXTENDED_LIMITS: Final = 9
+_KILL_ON_JOB_CLOSE: Final = 0x2000
 _TCP_TABLE_OWNER_PID_ALL: Final = 5
 
 _DETACHED: Final = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
@@ -255,7 +266,8 @@ class Windows:
         }
 
     def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
-        return list(command)
+        module = "pytest_device.platforms.windows_browser"
+        return [*bare_python(module), *command]
 
     def shell_line(self, directory: Path, command: str) -> str:
         if "MSYSTEM" in os.environ:  # a Unix shell, such as Git's
@@ -343,7 +355,7 @@ class _Start:
         except PermissionError:
             return False
         # The innermost job may allow what one around it forbids.
-        if _is_in_job(int(process._handle)):  # type: ignore[attr-defined]  # noqa: SLF001
+        if _is_in_job(_handle_of(process)):
             process.kill()
             return False
         return True
@@ -386,6 +398,44 @@ class _Start:
             env=dict(self._environ),
             creationflags=flags,
         )
+
+
+class _BasicLimits(ctypes.Structure):
+    _fields_ = (
+        ("process_time", ctypes.c_int64),
+        ("job_time", ctypes.c_int64),
+        ("flags", wintypes.DWORD),
+        ("min_memory", ctypes.c_size_t),
+        ("max_memory", ctypes.c_size_t),
+        ("processes", wintypes.DWORD),
+        ("affinity", ctypes.c_size_t),
+        ("priority", wintypes.DWORD),
+        ("scheduling", wintypes.DWORD),
+    )
+
+
+class _JobLimits(ctypes.Structure):
+    _fields_ = (
+        ("basic", _BasicLimits),
+        ("counters", ctypes.c_uint64 * 6),
+        ("memory", ctypes.c_size_t * 4),
+    )
+
+
+def end_with_this_process(process: "subprocess.Popen[bytes]") -> None:
+    """Make a child and its descendants end when this process ends, however it ends."""
+    # Never closed: the system does, at the end of this process, and then ends the job's processes.
+    job = _kernel.CreateJobObjectW(None, None)
+    limits = _JobLimits()
+    limits.basic.flags = _KILL_ON_JOB_CLOSE
+    _kernel.SetInformationJobObject(
+        job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+    )
+    _kernel.AssignProcessToJobObject(job, _handle_of(process))
+
+
+def _handle_of(process: "subprocess.Popen[bytes]") -> int:
+    return int(process._handle)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _system_program(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from typing import Final
 
 from pytest_device import nodejs
 from pytest_device.errors import ConfigError
+from pytest_device.platforms import SYSTEM
 from pytest_device.programs import for_installers, passed_on
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.cache import Installer, Package
@@ -295,9 +297,11 @@ async def inspect(
 
 
 def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]:
-    script = executable.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
-    if script.is_file():
-        return (executable, script)
+    for place in SYSTEM.places.npm:
+        script = Path(os.path.normpath(executable.parent / place))
+        if script.is_file():
+            return (executable, script)
+
     if found := shutil.which("npm", path=environ.get("PATH", "")):
         return (found,)
     raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")
