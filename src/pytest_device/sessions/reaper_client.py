@@ -667,7 +667,7 @@ class ReaperClient:
         if isinstance(report, messages.LedgerFailed):
             self._warnings.put((Net.LEDGER, _unwritten(report.problem)))
         elif isinstance(report, ReaperLimited):
-            self._warnings.put((Net.REAPER, report.limit))
+            self._warnings.put((Net.DETACHED_REAPER, report.limit))
         elif isinstance(report, NoReaper):
             self._missing_reaper = report.problem
             # Else the next create call is refused, with the reason.

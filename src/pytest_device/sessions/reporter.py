@@ -18,6 +18,7 @@ class Net(StrEnum):
 
     LEDGER = "ledger"
     REAPER = "reaper"
+    DETACHED_REAPER = "detached reaper"
 
 
 class ProgressReporter(Protocol):
