@@ -107,10 +107,18 @@ def end(
                 break
             _wait_for_an_exit(left, sleep)
         else:
+            _forget(directories)
             return
     raise TimeoutError(
         f"these processes cannot be stopped: {sorted(process.pid for process in known)}"
     )
+
+
+def _forget(directories: Collection[Path]) -> None:
+    """Remove the records of processes that have ended: what a directory keeps is its own."""
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            (directory / _RECORD).unlink()
 
 
 def remove(directories: Collection[Path]) -> None:
