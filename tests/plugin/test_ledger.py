@@ -129,7 +129,7 @@ def test_a_file_system_without_locks_is_a_missing_ledger(
     assert service.statuses() == ["stopped"] * 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no reapers")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
 @either_way
 def test_a_run_without_a_reaper_says_so_once_and_before_its_first_device(
     pytester: pytest.Pytester, service: FaultyService, options: list[str]
@@ -153,7 +153,7 @@ def test_a_run_without_a_reaper_says_so_once_and_before_its_first_device(
     assert eventually(lambda: service.statuses() == ["stopped"] * 2)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no reapers")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
 def test_a_required_reaper_that_cannot_be_started_is_a_configuration_error(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

@@ -137,7 +137,7 @@ def test_an_id_keeps_its_spelling_from_creation(exact: Exact) -> None:
     assert exact.status == "stopped"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
 @either_way
 @spellings
 def test_reaper_and_ledger_keep_the_spelling_of_an_id(
