@@ -14,7 +14,9 @@ from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import reapers
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="ends processes as Unix does"
+)
 
 SUITE = """
 import pytest

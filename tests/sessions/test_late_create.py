@@ -56,7 +56,9 @@ from tests.sessions.test_reaper_capacity import Slow
 from tests.sessions.world import APP_ID, URL, World
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="ends processes as Unix does"
+)
 
 TOKEN: Final = "open-sesame-open"
 ID: Final = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"

@@ -28,7 +28,9 @@ from tests.sessions.reaper_clients import (
 )
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="ends processes as Unix does"
+)
 
 IN_30: Mapping[str, Any] = {
     "body": '{"message": "full"}',

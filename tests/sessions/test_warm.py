@@ -47,7 +47,9 @@ from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reaper
 from tests.sessions.recorder import Recorder
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="ends processes as Unix does"
+)
 
 ENTRY = Entry(
     "0" * 32,
