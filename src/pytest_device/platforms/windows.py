@@ -266,8 +266,8 @@ class Windows:
         }
 
     def browser_command(self, command: Sequence[str | Path]) -> list[str | Path]:
-        module = "pytest_device.platforms.windows_browser"
-        return [*bare_python(module), *command]
+        python, *options = bare_python("pytest_device.platforms.windows_browser")
+        return [_interpreter(python), *options, *command]
 
     def shell_line(self, directory: Path, command: str) -> str:
         if "MSYSTEM" in os.environ:  # a Unix shell, such as Git's

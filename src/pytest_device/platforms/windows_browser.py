@@ -10,11 +10,8 @@ assert sys.platform == "win32"  # noqa: S101  # for type checkers
 import msvcrt
 import os
 import subprocess
-from typing import Final
 
 from pytest_device.platforms.windows import end_with_this_process
-
-MODULE: Final = __name__
 
 
 def main() -> int:
