@@ -166,6 +166,12 @@ class Options:
         "shard",
         metavar="INDEX/TOTAL",
     )
+    durations: Option[str | None] = Option(
+        None,
+        "durations of earlier runs, for planning: a .test_durations, device-run.json or JUnit file, or a directory of them",
+        "path",
+        metavar="FILE|DIR",
+    )
     size_durations = Option(
         False,
         "request sessions only as long as earlier runs needed them, plus a margin",

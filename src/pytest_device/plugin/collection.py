@@ -48,6 +48,7 @@ from pytest_device.plugin.state import (
     ARGUMENTS,
     NEEDS,
     PROBLEMS,
+    add_durations,
     definitions_of,
     history_of,
     needs_of,
@@ -173,6 +174,8 @@ def begin(
 
     try:
         settings = settings_of(config)
+        if not hasattr(config, "workerinput"):  # the coordinator plans
+            add_durations(config, settings)
         grouping = Grouping()
         run = DeviceRun(config, settings, grouping)
         is_dry_run = settings.dry_run or settings.plan

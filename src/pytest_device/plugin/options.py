@@ -172,7 +172,7 @@ def _resolved(
     command_line = {one.ini: config.getoption(one.ini) for one in options}
     ini = dict(_in_ini_file(config, options))
 
-    for option in (Options.builds_dir, Options.app_root):
+    for option in (Options.builds_dir, Options.app_root, Options.durations):
         if text := ini.get(option.ini):
             ini[option.ini] = str(config.rootpath / text)  # as pytest's own paths
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.request import DeviceRequirement
+    from pytest_device.settings import Settings
 
 T = TypeVar("T")
 
@@ -98,6 +100,18 @@ def history_of(config: pytest.Config) -> History:
     if _HISTORY not in config.stash:
         config.stash[_HISTORY] = History(getattr(config, "cache", None))
     return config.stash[_HISTORY]
+
+
+def add_durations(config: pytest.Config, settings: "Settings") -> None:
+    """Read ``device_durations``, once. Raises ConfigError with the file, the invalid value and the fix."""
+    history = history_of(config)
+    if settings.durations is None or history.has_earlier:
+        return
+    from pytest_device.plugin.durations import read_durations
+
+    source = settings.source("durations")
+    durations = read_durations(Path(settings.durations), source)
+    history.add_earlier(durations.seconds)
 
 
 def single_value(values: Mapping[str, T], fixture: str, instead: str) -> T:

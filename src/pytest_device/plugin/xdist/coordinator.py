@@ -21,7 +21,7 @@ from pytest_device.plugin.output.outcomes import watch_outcomes
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import GracefulShutdown
-from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES, add_durations
 from pytest_device.plugin.xdist.channel import CHANNEL, Channel, WorkerChannel
 from pytest_device.plugin.xdist.messages import Interrupt, Over
 
@@ -77,6 +77,7 @@ class Coordinator:
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
+            add_durations(self._config, settings)
             self._breaker = self._breaker or self._terminal.new_breaker()
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(

@@ -1,0 +1,177 @@
+"""Reads the durations of tests from files of earlier runs (``--device-durations``)."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pytest_device.errors import ConfigError
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_PATTERNS: Final = (".test_durations", "device-run*.json", "*.xml")
+"""Names of the files that are read in a directory."""
+_MAX_SECONDS: Final = 86_400.0
+"""A day: no test takes longer."""
+_NO_LENGTH: Final = frozenset({"skipped", "error"})
+"""Outcomes of tests that did not run to their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """Durations of tests in seconds, several for a test that is in several files."""
+
+    by_node_id: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    by_junit_name: dict[str, list[float]] = field(
+        default_factory=dict[str, list[float]]
+    )
+    """By class name and name in JUnit reports, which don't contain node IDs."""
+
+    def seconds(self, nodeid: str) -> float | None:
+        """Return the mean duration of a test, None if it is in no file."""
+        values = self.by_node_id.get(nodeid) or self.by_junit_name.get(
+            junit_name(nodeid)
+        )
+        return sum(values) / len(values) if values else None
+
+
+def read_durations(path: Path, source: str) -> Durations:
+    """Read a file, or the files of a directory.
+
+    ``source`` is where the path was set, for messages. Raises ConfigError with the file, the invalid value and the fix.
+    """
+    files = _files_in(path) if path.is_dir() else [path]
+    if not files:
+        patterns = f"{', '.join(_PATTERNS[:-1])} or {_PATTERNS[-1]}"
+        reason = _InvalidError(f"there is no {patterns} in it")
+        raise _unreadable(path, source, reason)
+
+    durations = Durations()
+    for file in files:
+        try:
+            _read_file(file, durations)
+        except (OSError, _InvalidError) as error:
+            raise _unreadable(file, source, error) from None
+    return durations
+
+
+def junit_name(nodeid: str) -> str:
+    """Return how pytest's JUnit reports name a test: its class name and its name."""
+    names, bracket, parameters = nodeid.partition("[")
+    path, *others = names.split("::")
+    module = re.sub(r"\.py$", "", path.replace("/", "."))
+    return ".".join([module, *others]) + bracket + parameters
+
+
+class _InvalidError(Exception):
+    """A file is invalid; the text is the reason."""
+
+
+def _unreadable(file: Path, source: str, error: Exception) -> ConfigError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return ConfigError(
+        f"{source}: cannot read durations from {file}: {reason}. Fix: set it to a .test_durations of pytest-split, "
+        "a device-run.json, a JUnit report of pytest, or a directory of such files"
+    )
+
+
+def _files_in(directory: Path) -> Sequence[Path]:
+    return sorted(
+        file
+        for pattern in _PATTERNS
+        for file in directory.glob(pattern)
+        if file.is_file()
+    )
+
+
+def _read_file(file: Path, durations: Durations) -> None:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _InvalidError(f"it is no UTF-8 text: {error}") from None
+
+    read = _read_junit if text.lstrip().startswith("<") else _read_json
+    read(text, durations)
+
+
+def _read_json(text: str, durations: Durations) -> None:
+    try:
+        values: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _InvalidError(f"it is no JSON: {error}") from None
+
+    if not isinstance(values, dict):
+        raise _InvalidError(f"it contains {_shown(values)}, not an object")
+
+    known = cast("dict[str, Any]", values)
+    pairs = _in_device_run(known) if "tests" in known else known.items()
+    for test, seconds in pairs:
+        durations.by_node_id.setdefault(test, []).append(_seconds(test, seconds))
+
+
+def _in_device_run(values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield node IDs and seconds of a ``device-run.json``: those of each test's last attempt."""
+    from pytest_device.report.merged import check_data
+
+    try:
+        tests = check_data(values)["tests"]
+        last = [(test["test"], test["attempts"][-1]) for test in tests]
+        lengths = [
+            (str(nodeid), attempt["seconds"])
+            for nodeid, attempt in last
+            if attempt["outcome"] not in _NO_LENGTH
+        ]
+    except ValueError as error:
+        raise _InvalidError(str(error)) from None
+    except (LookupError, TypeError) as error:
+        raise _InvalidError(
+            f"it is no device-run.json: {type(error).__name__}: {error}"
+        ) from None
+    yield from lengths
+
+
+def _read_junit(text: str, durations: Durations) -> None:
+    from xml.etree import ElementTree as ET
+
+    try:
+        root = ET.fromstring(text)  # noqa: S314  # a file that the user names
+    except ET.ParseError as error:
+        raise _InvalidError(f"it is no XML: {error}") from None
+
+    if root.tag not in {"testsuites", "testsuite"}:
+        raise _InvalidError(f"its root is <{root.tag}>, not <testsuites>")
+
+    for case in root.iter("testcase"):
+        if "time" in case.attrib and not _has_no_length(case):
+            name = f"{case.get('classname', '')}.{case.get('name', '')}"
+            seconds = _seconds(name, _number(case.attrib["time"]))
+            durations.by_junit_name.setdefault(name, []).append(seconds)
+
+
+def _has_no_length(case: "Element") -> bool:
+    return any(child.tag in _NO_LENGTH for child in case)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _seconds(test: str, value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # NaN fails both comparisons.
+    if is_number and 0 <= cast("float", value) <= _MAX_SECONDS:
+        return float(cast("float", value))
+    raise _InvalidError(
+        f"{test} has {_shown(value)}, which is no number of seconds from 0 to {_MAX_SECONDS:.0f}"
+    )
+
+
+def _shown(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"

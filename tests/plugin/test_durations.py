@@ -1,0 +1,153 @@
+"""Durations of tests from files of earlier runs, which plan a run that has no cache."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+import pytest
+
+@pytest.mark.device(platform="android")
+@pytest.mark.parametrize("n", range(2))
+def test_it(device_session, n): pass
+
+class TestIt:
+    @pytest.mark.device(platform="android")
+    def test_in_class(self, device_session): pass
+"""
+TESTS = ("test_it.py::test_it[0]", "test_it.py::test_it[1]")
+IN_CLASS = "test_it.py::TestIt::test_in_class"
+
+
+def _pytest_split(path: Path) -> None:
+    seconds = dict.fromkeys((*TESTS, IN_CLASS, "test_gone.py::test_it"), 600.0)
+    path.write_text(json.dumps(seconds))
+
+
+def _junit(path: Path) -> None:
+    names = [
+        ("test_it", "test_it[0]"),
+        ("test_it", "test_it[1]"),
+        ("test_it.TestIt", "test_in_class"),
+    ]
+    cases = [
+        f'<testcase classname="{of}" name="{name}" time="600.0"/>' for of, name in names
+    ]
+    skipped = (
+        '<testcase classname="test_it" name="test_it[0]" time="0"><skipped/></testcase>'
+    )
+    path.write_text(
+        f"<testsuites><testsuite>{''.join(cases)}{skipped}</testsuite></testsuites>"
+    )
+
+
+def _directory(path: Path) -> None:
+    """Write files that differ: their mean counts."""
+    path.mkdir()
+    _junit(path / "junit.xml")
+    shorter = dict.fromkeys((*TESTS, IN_CLASS), 500.0)
+    (path / ".test_durations").write_text(json.dumps(shorter))
+    (path / "device-run-1-of-2.json").write_text(json.dumps(device_run(700.0)))
+    (path / "other.json").write_text("[]")
+
+
+def device_run(seconds: float) -> dict[str, object]:
+    keys: list[str] = ["run", "shard", "minutes", "budget_minutes", "cost", "receipt"]
+    empty: dict[str, object] = {}
+    empty.update(dict.fromkeys(keys))
+    attempts = [
+        {"outcome": "retried", "seconds": 1.0},
+        {"outcome": "passed", "seconds": seconds},
+    ]
+    tests = [{"test": test, "attempts": attempts} for test in (*TESTS, IN_CLASS)]
+    return empty | {"version": 1, "tests": tests, "sessions": [], "causes": []}
+
+
+def _device_run(path: Path) -> None:
+    path.write_text(json.dumps(device_run(600.0)))
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "workers"])
+@pytest.mark.parametrize("write", [_pytest_split, _junit, _device_run, _directory])
+def test_a_plan_uses_the_durations_of_a_file(
+    pytester: pytest.Pytester,
+    tmp_path: Path,
+    workers: tuple[str, ...],
+    write: Callable[[Path], None],
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    write(tmp_path / "durations")
+
+    result = pytester.runpytest(
+        "--device-plan", f"--device-durations={tmp_path / 'durations'}", *workers
+    )
+
+    result.stdout.fnmatch_lines(["*known from earlier runs: 3 of 3 tests*"])
+    result.stdout.re_match_lines([rf".*about {22 if workers else 33} min .*"])
+
+
+@pytest.mark.usefixtures("service")
+def test_the_cache_takes_precedence_over_the_file_also_for_estimates(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    pytester.makeini("[pytest]\ndevice_durations = times.json")
+    pytester.path.joinpath("times.json").write_text(json.dumps({TESTS[0]: 600.0}))
+    cache = pytester.path / ".pytest_cache/v/device"
+    cache.mkdir(parents=True)
+    (cache / "test_seconds").write_text(json.dumps({TESTS[0]: 1.0}))
+
+    result = pytester.runpytest("--device-plan")
+
+    result.stdout.fnmatch_lines(
+        ["*about 3 min 3 s in total*", "*known from earlier runs: 1 of 3 tests*"]
+    )
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["one process", "workers"])
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.json", "{", "it is no JSON: *"),
+        ("a.json", "[1]", "it contains [[]1], not an object"),
+        ("a.json", '{"test_a.py::test_b": -3}', "test_a.py::test_b has -3, which is no number of seconds *"),
+        ("a.json", '{"test_a.py::test_b": NaN}', "test_a.py::test_b has nan, *"),
+        ("a.json", '{"test_a.py::test_b": true}', "test_a.py::test_b has True, *"),
+        ("a.json", '{"test_a.py::test_b": "3"}', "test_a.py::test_b has '3', *"),
+        ("a.json", '{"test_a.py::test_b": 100000}', "test_a.py::test_b has 100000, *"),
+        ("a.json", '{"tests": [], "version": 9}', "its version is 9, *"),
+        ("a.json", '{"tests": [], "version": 1}', "it has no run"),
+        ("a.xml", "<testsuites>", "it is no XML: *"),
+        ("a.xml", "<html/>", "its root is <html>, not <testsuites>"),
+        ("a.xml", '<testsuite><testcase classname="a" name="b" time="x"/></testsuite>', "a.b has 'x', *"),
+        ("a.json", None, "No such file or directory"),
+        ("directory/readme.txt", "", "there is no .test_durations, device-run[*].json or [*].xml in it"),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_is_one_error_with_its_name_the_value_and_the_fix(
+    pytester: pytest.Pytester,
+    workers: tuple[str, ...],
+    name: str,
+    content: str | None,
+    reason: str,
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    path = pytester.path / name
+    path.parent.mkdir(exist_ok=True)
+    if content is not None:
+        path.write_text(content)
+    asked = path.parent if path.suffix == ".txt" else path
+
+    result = pytester.runpytest(f"--device-durations={asked}", *workers)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = (*result.outlines, *result.errlines)
+    errors = [line for line in lines if "cannot read durations" in line]
+    assert len(errors) == 1
+    expected = f"*--device-durations*: cannot read durations from {asked}: {reason}. "
+    fix = "Fix: set it to a .test_durations of pytest-split, a device-run.json, *"
+    pytest.LineMatcher(errors).fnmatch_lines([expected + fix])
