@@ -93,13 +93,13 @@ def test_a_failed_installation_leaves_nothing_usable_and_the_next_succeeds(
         asyncio.run(
             installer.ensure(package(script("install", f"#!/bin/sh\n{command}\n")))
         )
-    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+    assert [path.name for path in cache.iterdir()] == ["thing-1.0.lock"]
 
     asyncio.run(installer.ensure(package(script("install", GOOD))))
 
     assert sorted(path.name for path in cache.iterdir()) == [
-        "install.lock",
         "thing-1.0",
+        "thing-1.0.lock",
     ]
 
 
@@ -113,8 +113,8 @@ def test_incomplete_installations_are_replaced(
     (cache / "thing-1.0/rest").mkdir(parents=True)
     asyncio.run(installer.ensure(package(script("install", GOOD))))
     assert sorted(path.name for path in cache.iterdir()) == [
-        "install.lock",
         "thing-1.0",
+        "thing-1.0.lock",
     ]
     assert sorted(path.name for path in (cache / "thing-1.0").iterdir()) == [
         "proof.json",
@@ -271,7 +271,7 @@ def test_an_installation_that_takes_too_long_times_out(
         asyncio.run(
             installer.ensure(package(script("install", "#!/bin/sh\nsleep 99\n")))
         )
-    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+    assert [path.name for path in cache.iterdir()] == ["thing-1.0.lock"]
 
 
 def test_waiting_for_another_process_is_reported_and_times_out(
@@ -285,9 +285,9 @@ def test_waiting_for_another_process_is_reported_and_times_out(
         guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05
     )
     cache.mkdir()
-    waiting = "waiting for another process to install Thing 1.0"
+    waiting = "waiting for another installation of Thing 1.0"
     with (
-        FileLock(cache / "install.lock"),
+        FileLock(cache / "thing-1.0.lock"),
         pytest.raises(ConfigError, match=f"{waiting} timed out"),
     ):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
@@ -318,7 +318,7 @@ def test_a_cancelled_installation_leaves_no_process_and_no_directory(
         assert not find_processes([partial])
 
     asyncio.run(scenario())
-    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+    assert [path.name for path in cache.iterdir()] == ["thing-1.0.lock"]
 
 
 SECOND = """
@@ -380,4 +380,4 @@ def test_a_killed_installation_leaves_nothing_usable(
             )
 
         asyncio.run(scenario())
-    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+    assert [path.name for path in cache.iterdir()] == ["thing-1.0.lock"]

@@ -438,6 +438,62 @@ def test_an_unusable_state_directory_is_named(
         asyncio.run(make_runner().prepare(print))
 
 
+NODE = """#!/bin/sh
+printf '["24.0.0", "%s"]' "$0"
+"""
+NPM = """#!/bin/sh
+mkdir -p "$NPM_CONFIG_MEETING" node_modules/appium node_modules/agent-device/dist/src/internal
+touch "$NPM_CONFIG_MEETING/$(basename "$PWD")" node_modules/appium/index.js node_modules/agent-device/dist/src/internal/daemon.js
+for _ in $(seq 500); do
+    [ "$(ls "$NPM_CONFIG_MEETING" | wc -l)" -ge 2 ] && exit 0
+    sleep 0.02
+done
+echo nobody else installs anything
+exit 1
+"""
+
+
+def test_programs_are_installed_side_by_side(
+    script: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    script("npm", NPM)
+    path = f"{script('node', NODE).parent}:/usr/bin:/bin"
+    # Only variables for installers reach them.
+    meeting = str(tmp_path / "meeting")
+    runner = runner_in(
+        tmp_path, tmp_path / "cache", PATH=path, NPM_CONFIG_MEETING=meeting
+    )
+    types = [SessionType.APPIUM, SessionType.AGENT_DEVICE]
+    reported: list[str] = []
+
+    async def prepare() -> None:
+        try:
+            await runner.prepare(reported.append, types)
+        finally:
+            await runner.close()
+
+    asyncio.run(prepare())
+
+    assert sum(line.startswith("installed ") for line in reported) == 2
+
+
+def test_of_several_failed_installations_the_first_is_reported(
+    script: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    script("npm", "#!/bin/sh\necho it is broken\nexit 3\n")
+    path = f"{script('node', NODE).parent}:/usr/bin:/bin"
+    runner = runner_in(tmp_path, tmp_path / "cache", PATH=path)
+
+    async def prepare() -> None:
+        try:
+            await runner.prepare(print, [SessionType.APPIUM, SessionType.AGENT_DEVICE])
+        finally:
+            await runner.close()
+
+    with pytest.raises(ConfigError, match="could not be installed: exit status 3"):
+        asyncio.run(prepare())
+
+
 SERVICE = """
 import asyncio, os, sys
 from pathlib import Path

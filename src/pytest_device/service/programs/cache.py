@@ -1,4 +1,4 @@
-"""Installs programs once per user: completely or not at all, by one process at a time."""
+"""Installs programs once per user: each completely or not at all, and by one process at a time."""
 
 import asyncio
 import re
@@ -93,7 +93,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs missing packages. A second process waits until the first has finished."""
+    """Installs missing packages. A second installation of a package waits until the first has finished."""
 
     guard: Guard
     environ: Mapping[str, str]
@@ -121,11 +121,12 @@ class Installer:
             ) from error
 
     async def _ensure_alone(self, package: Package) -> None:
-        lock = FileLock(package.directory.parent / "install.lock")
+        # A lock for each package: different ones are installed side by side.
+        lock = FileLock(package.directory.with_name(f"{package.directory.name}.lock"))
         acquiring = asyncio.ensure_future(_acquire(lock))
         try:
             await self._in_time(
-                f"waiting for another process to install {package.title}", acquiring
+                f"waiting for another installation of {package.title}", acquiring
             )
             if not package.installed:
                 await self._install(package)

@@ -64,10 +64,11 @@ class ProgramsRunner:
             raise ConfigError(
                 f"{self._directory} cannot be created: {error.strerror or error}"
             ) from error
-        for request in requests:
-            await self._shared.devices.prepare(request, progress)
-        for launcher in [LAUNCHERS[one] for one in types if one in LAUNCHERS]:
-            await self._shared.toolbox.get(launcher.project, progress)
+        projects = [LAUNCHERS[one].project for one in types if one in LAUNCHERS]
+        await _side_by_side(
+            *(self._shared.devices.prepare(one, progress) for one in requests),
+            *(self._shared.toolbox.get(project, progress) for project in projects),
+        )
 
     def end_leftovers(self) -> None:
         """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
@@ -146,6 +147,19 @@ class ProgramsRunner:
         ]
         for session_id in ended[: max(0, len(ended) - KEPT + 1)]:
             del self._records[session_id]
+
+
+async def _side_by_side(*steps: Coroutine[Any, Any, object]) -> None:
+    """Run steps at the same time; if one fails, cancel the others, and raise its error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for step in steps:
+                group.create_task(step)
+    except* ConfigError as errors:
+        failed = errors.exceptions
+    else:
+        return
+    raise failed[0]
 
 
 @dataclass(frozen=True, slots=True)
