@@ -278,6 +278,30 @@ def test_the_gitlab_job_runs_its_shard(job: Job, service: FaultyService) -> None
     assert service.statuses() == ["stopped"]
 
 
+def test_each_pod_of_the_kubernetes_job_runs_its_shard(
+    job: Job, service: FaultyService
+) -> None:
+    manifest = yaml.safe_load(only_block("kubernetes.md", "yaml"))["spec"]
+    pod = manifest["template"]["spec"]
+    (container,) = pod["containers"]
+    variables = {one["name"]: one.get("value", "") for one in container["env"]}
+    variables |= {"HOME": str(job.directory), "DEVICE_TOKEN": service.token}
+    del variables["DEVICE_SLOTS_URL"]
+
+    outputs = [
+        job.run("\n".join(container["args"]), {**variables, "SHARD_INDEX": str(index)})
+        for index in (0, manifest["completions"] - 1)
+    ]
+
+    assert [
+        "device shard 1/4: 1 of 4" in outputs[0],
+        "device shard 4/4: 1 of 4" in outputs[1],
+    ] == [True, True]
+    assert set(service.statuses()) == {"stopped"}
+    assert pod["shareProcessNamespace"]
+    assert container["command"] == ["sh", "-c"]
+
+
 def test_the_jenkins_pipeline_runs_the_suite(job: Job, service: FaultyService) -> None:
     variables, scripts = jenkins("Device tests", service.token)
 
