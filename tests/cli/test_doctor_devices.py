@@ -67,6 +67,22 @@ def test_with_real_devices_only_a_missing_one_is_a_warning(
     )
 
 
+def test_a_missing_device_that_is_named_is_a_warning(
+    tmp_path: Path, script: Script
+) -> None:
+    script("adb", "echo 'List of devices attached'")
+    script("emulator", "echo Phone_33")
+    script("chromium", "")
+
+    findings = found(tmp_path, avd="Phone_34")
+
+    status, text, _ = findings["android: emulator"]
+    assert status == "warn"
+    assert "emulator -list-avds has no 'Phone_34': Phone_33" in text
+    assert findings["android: chromium"][1].startswith("not used")
+    assert findings["ios: chromium"][1].startswith("for ")
+
+
 def test_a_browser_serves_sessions_of_every_type(
     tmp_path: Path, script: Script
 ) -> None:

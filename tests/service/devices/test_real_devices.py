@@ -212,6 +212,32 @@ def test_a_missing_avd_is_reported(
     assert found.fix
 
 
+@pytest.mark.parametrize(
+    ("platform", "preference", "missing"),
+    [
+        ("android", DevicePreference(avd="Phone_34"), "emulator is neither on PATH"),
+        ("ios", DevicePreference(simulator="iPhone 16"), "has no 'iPhone 16'"),
+    ],
+)
+def test_no_browser_replaces_a_device_that_is_named_unless_a_test_requests_one(
+    desk: Desk, platform: str, preference: DevicePreference, missing: str
+) -> None:
+    (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
+    (desk.directory / "bin/chromium").chmod(0o755)
+    desk.xcrun.answers({"*": '{"devices": {}}'})
+
+    async def scenario() -> None:
+        async with desk.devices(preference) as devices:
+            refusal = await devices.refusal(request(platform))
+            assert refusal
+            assert missing in refusal
+            assert "chromium" not in refusal
+            browser = request(platform, deviceIdentifier="chromium")
+            assert await devices.refusal(browser) is None
+
+    asyncio.run(scenario())
+
+
 def test_the_avd_is_started_once_and_shut_down_with_the_service(desk: Desk) -> None:
     desk.emulator("Phone_34")
 

@@ -9,7 +9,11 @@ from pytest_device.cli.doctor.finding import Finding, ok, warn
 from pytest_device.programs import cache_directory
 from pytest_device.service.devices import chromium, fake
 from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
-from pytest_device.service.devices.found import DevicePreference, Found
+from pytest_device.service.devices.found import (
+    DevicePreference,
+    Found,
+    without_fallback,
+)
 from pytest_device.service.devices.kinds import Machine, availability
 from pytest_device.service.runners.resources import for_sessions
 from pytest_device.settings import Settings
@@ -58,7 +62,9 @@ def _finding(
     if lacking is None:
         return _later(name, text, rows)
     # Without a browser, a session gets a device only if there is a real one, perhaps the only kind requested.
-    if kind == chromium.KIND or len(availabilities[SessionType.APPIUM]) == 1:
+    # Nor does one replace a device that the user named.
+    candidates = without_fallback(availabilities[SessionType.APPIUM])
+    if kind == chromium.KIND or len(candidates) == 1:
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
@@ -81,7 +87,7 @@ def _used(availabilities: Sequence[Found]) -> str | None:
     return next(
         (
             found.kind
-            for found in availabilities
+            for found in without_fallback(availabilities)
             if not found.missing and found.kind != fake.KIND
         ),
         None,

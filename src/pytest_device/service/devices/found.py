@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices import chromium, fake
@@ -23,12 +23,22 @@ class DevicePreference:
     """The user's choice of devices on this machine.
 
     ``real_only``: no browser replaces a device. ``avd`` and ``simulator`` name the only emulator and simulator to use,
-    which are started unless they are running.
+    which are started unless they are running; no browser replaces them, either.
     """
 
     real_only: bool = False
     avd: str | None = None
     simulator: str | None = None
+
+    def device_of(self, platform: Platform) -> str | None:
+        """Return the device that the user named for a platform."""
+        match platform:
+            case Platform.ANDROID:
+                return self.avd
+            case Platform.IOS:
+                return self.simulator
+            case _:
+                assert_never(platform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,8 @@ class Found:
 
     ``to_start`` is the device to start for the first session, with the program ``starter``. ``program`` controls the
     devices, ``chromedriver`` lets Appium control a browser, ``appium_home`` has the user's Appium driver for a real
-    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs.
+    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs. ``is_named``: the
+    user named the device of this kind to use.
     """
 
     kind: str
@@ -64,6 +75,7 @@ class Found:
     to_install: str = ""
     to_start: str = ""
     starter: Path | None = None
+    is_named: bool = False
 
     @property
     def tool(self) -> Path:
@@ -119,10 +131,19 @@ def usable(
         for one in availabilities
         if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)
     ]
-    found = next((one for one in fitting if not one.missing), None)
+    candidates = without_fallback(fitting)
+    found = next((one for one in candidates if not one.missing), None)
     if found is None:
-        raise _nothing(fitting, platform, wanted)
+        raise _nothing(candidates, platform, wanted)
     return found
+
+
+def without_fallback(availabilities: Sequence[Found]) -> Sequence[Found]:
+    """Return the kind whose device the user named, all if there is none.
+
+    With a browser instead, a run would pass without the device that it is about.
+    """
+    return [one for one in availabilities if one.is_named] or availabilities
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from contextlib import (
     asynccontextmanager,
     nullcontext,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,12 +87,15 @@ class Kind:
 
 def _real(
     listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Found]],
+    platform: Platform,
     package: str,
 ) -> Callable[[Machine, SessionType], Awaitable[Found]]:
     """Return a function that finds real devices; for Appium, it requires the user's driver in ``package``."""
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
         found = await listed(machine.for_tools, machine.preference)
+        if machine.preference.device_of(platform):
+            found = replace(found, is_named=True)
         # Other controllers bring their own drivers.
         if session_type is not SessionType.APPIUM:
             return found
@@ -124,13 +127,13 @@ KINDS: Final = (
         emulator.KIND,
         (Platform.ANDROID,),
         _EVERY,
-        _real(emulator.listed, "appium-uiautomator2-driver"),
+        _real(emulator.listed, Platform.ANDROID, "appium-uiautomator2-driver"),
     ),
     Kind(
         simulator.KIND,
         (Platform.IOS,),
         _EVERY,
-        _real(simulator.listed, "appium-xcuitest-driver"),
+        _real(simulator.listed, Platform.IOS, "appium-xcuitest-driver"),
     ),
     Kind(chromium.KIND, tuple(Platform), _EVERY, _chromium),
     Kind(fake.KIND, tuple(Platform), (SessionType.APPIUM,), _fake),
