@@ -27,6 +27,7 @@ NPM_PROJECTS: Final = (
     *sorted(path.parent for path in PROGRAMS.glob("npm/*/package.json")),
     ROOT / "tests/app/typescript",
     ROOT / "tests/auth/foreign",
+    ROOT / "examples/native",
 )
 HASHED: Final = sorted(PROGRAMS.glob("pip/*/requirements.txt"))
 PINNED_TOOLS: Final = (ROOT / "pyproject.toml", ROOT / ".pre-commit-config.yaml")

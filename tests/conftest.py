@@ -51,6 +51,7 @@ PROGRAMS: Final = (
     "controllers/test_argent.py",
     "controllers/test_examples.py",
     "platforms/test_readme.py",
+    "test_native_example.py",
 )
 """Tests with real devices and controllers, slow and hardly dependent on the Python version; the longest start first.
 
