@@ -40,7 +40,7 @@ class ForeignPython:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            # A test ends the whole tree of a run that it starts.
+            # A run that hangs is ended with its workers.
             start_new_session=True,
         )
 

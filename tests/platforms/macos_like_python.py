@@ -10,10 +10,12 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
+from tests.conftest import SLOW_TO_LOAD
 from tests.platforms.foreign_python import ForeignPython
 
 _RECIPE: Final = Path(__file__).parent / "recipes/macos_like.py"
 _OWN: Final = frozenset(("encodings", "site-packages", "__pycache__", "test"))
+_OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "TOX_")
 _SCPROXY: Final = """
 def _get_proxy_settings(): return {}
 def _get_proxies(): return {}
@@ -36,10 +38,10 @@ def build(directory: Path) -> ForeignPython:
     shutil.copy(_RECIPE, library)
     (library / "_scproxy.py").write_text(_SCPROXY)
 
-    # The build's variables are in a module with the system's name.
-    variables = next(standard.glob("_sysconfigdata_*.py"))
-    named = variables.name.replace("_linux_", "_darwin_")
-    (library / named).symlink_to(variables)
+    # Most builds keep their variables in a module with the system's name.
+    for variables in standard.glob("_sysconfigdata_*_linux_*.py"):
+        named = variables.name.replace("_linux_", "_darwin_")
+        (library / named).symlink_to(variables)
 
     packages = library / "site-packages"
     packages.mkdir()
@@ -51,4 +53,10 @@ def build(directory: Path) -> ForeignPython:
     program.parent.mkdir()
     # Not a link: the interpreter looks for its library near the file that a link leads to.
     shutil.copy(os.path.realpath(sys.executable), program)
-    return ForeignPython(command=(str(program),), environ=dict(os.environ))
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_OF_THE_RUN_AROUND)
+    }
+    environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
+    return ForeignPython(command=(str(program),), environ=environ)

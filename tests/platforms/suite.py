@@ -1,5 +1,7 @@
 """A suite in a directory, and runs of it on another system."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +53,7 @@ class Suite:
         try:
             output, _ = process.communicate(timeout=RUN_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
             raise AssertionError(f"the run hangs:\n{output}") from None
         return Result(process.returncode, output)

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
@@ -11,6 +13,7 @@ from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import Node, Toolbox
 from pytest_device.spec import SessionType
 from tests.platforms.suite import Suite
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
     hardware() != BUILT_FOR, reason="there is no browser to put on PATH"
@@ -35,15 +38,34 @@ def browser_on_path(node: Node, cache_dir: Path) -> str:
 
 @pytest.mark.parametrize("python", ["macos_like"], indirect=True)
 def test_the_suite_of_the_readme_passes(
-    suite: Suite, browser_on_path: str, cache_dir: Path
+    suite: Suite, browser_on_path: str, cache_dir: Path, tmp_path: Path
 ) -> None:
     # Appium is installed there.
     caches = str(cache_dir.parent)
     init = suite.command("init", ".")
     assert init.status == 0, init.output
 
-    run = suite.pytest("--device-local", PATH=browser_on_path, XDG_CACHE_HOME=caches)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    run = suite.pytest(
+        "--device-local",
+        PATH=browser_on_path,
+        XDG_CACHE_HOME=caches,
+        TMPDIR=str(temporary),
+    )
 
     assert run.status == 0, run.output
     assert "4 passed" in run.output
     assert "devices: 2 created, 2 stopped (confirmed)" in run.output
+    assert eventually(lambda: not processes_of(temporary))
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Return the processes that are started in a directory, or for one."""
+    started = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            texts = [*process.cmdline(), *process.environ().values()]
+            if any(str(directory) in text for text in texts):
+                started.append(process)
+    return started

@@ -1,0 +1,36 @@
+"""What the command line says about the system, in words of that system."""
+
+import pytest
+
+from tests.platforms.suite import Suite
+
+WINDOWS = pytest.param("windows", marks=pytest.mark.windows)
+ARM64 = pytest.param("arm64", marks=pytest.mark.arm64)
+
+
+@pytest.mark.parametrize("python", [WINDOWS], indirect=True)
+def test_doctor_says_how_far_windows_is_supported(suite: Suite) -> None:
+    assert "Windows (AMD64): supported in part; " in suite.command("doctor").output
+
+
+@pytest.mark.parametrize("python", [ARM64], indirect=True)
+def test_doctor_names_the_processor(suite: Suite) -> None:
+    assert "Linux (aarch64): supported" in suite.command("doctor").output
+
+
+@pytest.mark.parametrize("python", [ARM64], indirect=True)
+def test_on_arm_the_packages_of_the_distribution_are_named(suite: Suite) -> None:
+    suite.write("test_it.py", "def test_nothing(): pass\n")
+
+    doctor = suite.command("doctor", DEVICE_LOCAL="true", PATH="")
+
+    assert "fix: apt-get install chromium chromium-driver" in doctor.output
+
+
+@pytest.mark.parametrize("python", [WINDOWS], indirect=True)
+def test_init_prints_a_line_for_the_shells_of_windows(suite: Suite) -> None:
+    init = suite.command("init", "my suite")
+
+    line = init.output.strip().splitlines()[-1]
+    assert line.endswith("pytest --device-local")
+    assert "'" not in line
