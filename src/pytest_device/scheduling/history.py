@@ -34,11 +34,23 @@ class History:
 
     def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
+        self._earlier: Callable[[str], float | None] | None = None
         self._new: set[str] = set()
 
     def test_seconds(self, nodeid: str) -> float | None:
         """Return a test's duration, with its fixtures but without its wait for a device; None if unknown."""
-        return self._tests.get(nodeid)
+        seconds = self._tests.get(nodeid)
+        if seconds is None and self._earlier:
+            return self._earlier(nodeid)
+        return seconds
+
+    @property
+    def has_earlier(self) -> bool:
+        return self._earlier is not None
+
+    def add_earlier(self, seconds: Callable[[str], float | None]) -> None:
+        """Use other durations, by node ID, for the tests that the cache does not contain."""
+        self._earlier = seconds
 
     def add_test(self, nodeid: str, seconds: float) -> None:
         """Add a test's duration: its mean with the known duration is stored."""
