@@ -92,6 +92,7 @@ GOOD = {
     "report_run": ("nightly", "nightly"),
     "ci": ("gitlab", "gitlab"),
     "logs": ("always", "always"),
+    "durations": ("junit.xml", str(Path.cwd() / "junit.xml")),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),
     "app_dynamic": ("never", "never"),
