@@ -133,3 +133,21 @@ def test_a_browser_has_its_debugging_pipe_and_ends_with_it(
     assert run.status == 0, run.output
     lines = [line for line in run.output.splitlines() if line.strip()]
     assert lines == ["answer to a command", "a line for the log", "group: False"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ({"PROMPT": "$P$G"}, 'cd /d "a suite" && pytest --device-local'),
+        ({}, "cd 'a suite'; pytest --device-local"),
+        ({"MSYSTEM": "MINGW64"}, "cd 'a suite' && pytest --device-local"),
+    ],
+    ids=["cmd", "PowerShell", "Unix"],
+)
+def test_init_prints_a_command_for_the_users_shell(
+    suite: Suite, shell: dict[str, str], line: str
+) -> None:
+    init = suite.command("init", "a suite", **shell)
+
+    assert init.status == 0, init.output
+    assert f"Run the tests: {line}" in init.output
