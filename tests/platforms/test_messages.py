@@ -3,6 +3,7 @@
 import pytest
 
 from tests.platforms.suite import Suite
+from tests.platforms.test_runs import TWO_PLATFORMS
 
 WINDOWS = pytest.param("windows", marks=pytest.mark.windows)
 ARM64 = pytest.param("arm64", marks=pytest.mark.arm64)
@@ -20,11 +21,13 @@ def test_doctor_names_the_processor(suite: Suite) -> None:
 
 @pytest.mark.parametrize("python", [ARM64], indirect=True)
 def test_on_arm_the_packages_of_the_distribution_are_named(suite: Suite) -> None:
-    suite.write("test_it.py", "def test_nothing(): pass\n")
+    suite.write("test_it.py", TWO_PLATFORMS)
 
-    doctor = suite.command("doctor", DEVICE_LOCAL="true", PATH="")
+    run = suite.pytest("--device-local", PATH="")
 
-    assert "fix: apt-get install chromium chromium-driver" in doctor.output
+    (line,) = [line for line in run.output.splitlines() if "ERROR" in line]
+    assert "no Chromium is on PATH, chromedriver is not on PATH" in line
+    assert line.endswith(": apt-get install chromium chromium-driver")
 
 
 @pytest.mark.parametrize("python", [WINDOWS], indirect=True)
