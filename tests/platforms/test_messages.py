@@ -31,9 +31,17 @@ def test_on_arm_the_packages_of_the_distribution_are_named(suite: Suite) -> None
 
 
 @pytest.mark.parametrize("python", [WINDOWS], indirect=True)
-def test_init_prints_a_line_for_the_shells_of_windows(suite: Suite) -> None:
-    init = suite.command("init", "my suite")
+@pytest.mark.parametrize(
+    ("environ", "line"),
+    [
+        ({"PROMPT": "$P$G"}, 'cd /d "my suite" && pytest --device-local'),
+        ({}, "cd 'my suite'; pytest --device-local"),
+    ],
+    ids=["cmd.exe", "PowerShell"],
+)
+def test_init_prints_a_line_for_the_users_shell(
+    suite: Suite, environ: dict[str, str], line: str
+) -> None:
+    init = suite.command("init", "my suite", **environ)
 
-    line = init.output.strip().splitlines()[-1]
-    assert line.endswith("pytest --device-local")
-    assert "'" not in line
+    assert init.output.strip().splitlines()[-1] == f"Run the tests: {line}"
