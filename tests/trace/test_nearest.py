@@ -133,9 +133,63 @@ def test_an_element_that_is_there_now_is_said_to_be_there_with_its_states() -> N
 
 
 @pytest.mark.parametrize(
+    ("screen", "using", "value"),
+    [
+        ("android", "xpath", "//*[@resource-id='help' or @name='help']"),
+        ("android", "xpath", "//*[@name='help' OR @resource-id='help'][1]"),
+        ("android", "xpath", "//*[@resource-id='help'] | //a[@text='b|c']"),
+        ("android", "xpath", "//*[contains(@resource-id, 'hel')]"),
+        ("android", "xpath", "//*[starts-with(@text, 'Help')]"),
+        ("android", "xpath", "//*[normalize-space(@text) = 'Help me']"),
+        ("android", UIAUTOMATOR, 'new UiSelector().textContains("elp m")'),
+        ("android", UIAUTOMATOR, 'new UiSelector().textStartsWith("Help")'),
+        ("ios", PREDICATE, "label == 'nothing' OR name == 'signin'"),
+        ("ios", PREDICATE, "name CONTAINS 'ignin'"),
+    ],
+)
+def test_an_element_that_an_alternative_or_a_part_of_a_text_finds_is_on_the_screen(
+    screen: str, using: str, value: str
+) -> None:
+    locator = Locator(using, value)
+    elements = SCREENS[screen]
+
+    line = sentence(locator, elements, nearest(locator, elements))
+
+    assert line.startswith(f"{locator}: on the screen now")
+
+
+@pytest.mark.parametrize(
+    ("screen", "using", "value"),
+    [
+        ("android", "xpath", "//*[@resource-id='help' and @name='help']"),
+        ("android", "xpath", "//*[@text='help or more']"),
+        ("android", "xpath", "//*[starts-with(@text, 'elp me')]"),
+        ("android", "xpath", "//*[(@text='Help' or @text='help') and @name='a']"),
+        (
+            "android",
+            "xpath",
+            "//android.widget.Button[normalize-space(@text)='Help']",
+        ),
+        ("ios", PREDICATE, "name BEGINSWITH 'ignin'"),
+    ],
+)
+def test_an_element_that_fits_only_in_part_is_not_said_to_be_on_the_screen(
+    screen: str, using: str, value: str
+) -> None:
+    locator = Locator(using, value)
+    elements = SCREENS[screen]
+
+    line = sentence(locator, elements, nearest(locator, elements))
+
+    assert line.startswith(f"{locator}: no match; ")
+
+
+@pytest.mark.parametrize(
     "locator",
     [
         Locator("xpath", "(((" * 1000),
+        Locator("xpath", "[@a or" * 10_000),
+        Locator("xpath", "|" * 50_000),
         Locator("xpath", "//*[@text='" + "x" * 100_000),
         Locator(UIAUTOMATOR, "\\" * 10_000 + '"'),
         Locator(PREDICATE, "a" * 50_000),
@@ -146,14 +200,14 @@ def test_an_element_that_is_there_now_is_said_to_be_there_with_its_states() -> N
         Locator("", ""),
         Locator("-custom", "ai:help"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_locator_that_cannot_be_read_finds_what_it_can(locator: Locator) -> None:
     assert len(nearest(locator, SCREENS["android"])) <= MAX_NEAREST
 
 
 def test_of_an_xpath_the_last_step_counts() -> None:
-    sought = sought_by(
+    (sought,) = sought_by(
         Locator("xpath", "//android.view.View[@text='a/b']/android.widget.Button[2]")
     )
 
@@ -162,7 +216,7 @@ def test_of_an_xpath_the_last_step_counts() -> None:
 
 def test_a_condition_about_a_child_belongs_to_the_element_that_has_it() -> None:
     value = "//android.widget.Button[./android.widget.TextView[@text='Help']]"
-    sought = sought_by(Locator("xpath", value))
+    (sought,) = sought_by(Locator("xpath", value))
 
     assert [term.text for term in sought.terms] == ["Help"]
     assert sought.type == "android.widget.Button"

@@ -46,12 +46,13 @@ def nearest(
     >>> nearest(Locator("accessibility id", "sign-out"), screen)[0].element.accessibility_id
     'sign-in'
     """
-    sought = sought_by(locator)
-    scores = [
-        (score, index)
-        for index, element in enumerate(screen.elements)
-        if (score := _score(sought, element)) >= MIN_SCORE
-    ]
+    alternatives = sought_by(locator)
+    scores: list[tuple[float, int]] = []
+    for index, element in enumerate(screen.elements):
+        score = max(_score(sought, element) for sought in alternatives)
+        if score >= MIN_SCORE:
+            scores.append((score, index))
+
     # Equal ones in the order of the screen.
     scores.sort(key=lambda scored: (-scored[0], scored[1]))
 
@@ -80,7 +81,7 @@ def sentence(locator: Locator, screen: Screen, matches: Sequence[Match]) -> str:
         return f"{locator}: no match; none of the {count} elements on the screen is similar"
 
     first = matches[0]
-    if _is_exact(sought_by(locator), first.element):
+    if any(_is_exact(sought, first.element) for sought in sought_by(locator)):
         states = ", ".join(first.element.states())
         return f"{locator}: on the screen now{f' ({states})' if states else ''}"
 
@@ -105,9 +106,11 @@ def _shown(locator: Locator, match: Match) -> str:
 def _is_exact(sought: Sought, element: Element) -> bool:
     """Return whether an element has everything that a locator names, where it names it."""
     has_type = not sought.type or sought.type == element.type
-    return has_type and all(
-        term.text in _texts(element, term.fields) for term in sought.terms
-    )
+    return has_type and all(_has(element, term) for term in sought.terms)
+
+
+def _has(element: Element, term: Term) -> bool:
+    return any(term.is_in(text, term.text) for text in _texts(element, term.fields))
 
 
 def _score(sought: Sought, element: Element) -> float:
@@ -135,6 +138,9 @@ def _short(type_name: str) -> str:
 
 
 def _term_score(term: Term, element: Element) -> float:
+    if _has(element, term):
+        return 1.0
+
     in_place = [_similarity(term.text, text) for text in _texts(element, term.fields)]
     elsewhere = [
         _similarity(term.text, text) * _OTHER_FIELD for text in element.texts()

@@ -1,6 +1,7 @@
 """What a locator looks for, read from its text: values of attributes, and a type."""
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,14 +32,22 @@ _TYPES: Final = frozenset({"class", "type", "role", "tag"})
 
 _STRING: Final = r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
 _XPATH_TERMS: Final = re.compile(
-    rf"(?:@([\w:-]+)|(text\(\)|\.))\s*(?:=|,)\s*{_STRING}"  # also within contains(…)
+    r"(?:(contains|starts-with|ends-with)\(\s*)?"
+    r"(?:@([\w:-]+)|(?:text\(\)|normalize-space\(\)|\.))"
+    rf"\s*\)?\s*(?:=|,)\s*{_STRING}"  # the parenthesis is that of normalize-space(…)
 )
 _XPATH_TYPE: Final = re.compile(r"/{1,2}(?:[\w-]+::)?([\w.-]+|\*)\s*(?=\[|$)")
 _PARENTS: Final = re.compile(r"(?:/(?:\.\.|parent::\*))+$")
 """Steps to a parent: what is below it is what the locator names."""
+_SIGNS: Final = re.compile(
+    rf"{_STRING}|[\[\]()|]|(?<![\w:@./-])or(?![\w:.-])", re.IGNORECASE
+)
+"""Separators of alternatives, what nests them, and the strings in which they separate nothing."""
+_MAX_ALTERNATIVES: Final = 10
+"""Alternatives that are compared: each takes the time of a locator of its own."""
 _UIAUTOMATOR_TERMS: Final = re.compile(rf"\.(\w+)\(\s*{_STRING}")
 _PREDICATE_TERMS: Final = re.compile(
-    rf"\b(\w+)\s*(?:==?|CONTAINS|BEGINSWITH|ENDSWITH|LIKE|MATCHES)(?:\[\w+\])?\s*{_STRING}",
+    rf"\b(\w+)\s*(==?|CONTAINS|BEGINSWITH|ENDSWITH|LIKE|MATCHES)(?:\[\w+\])?\s*{_STRING}",
     re.IGNORECASE,
 )
 _CSS_TERMS: Final = re.compile(r"#([\w-]+)|\[([\w-]+)[~|^$*]?=\s*[\"']?([^\"'\]]+)")
@@ -47,12 +56,25 @@ _SELECTOR_TERMS: Final = re.compile(r"(\w+)=(\"(?:[^\"\\]|\\.)*\"|[^\s\"|]+)")
 _PREDICATE_WORDS: Final = frozenset({"*", "XCUIElementTypeAny"})
 
 
+Comparison = Callable[[str, str], bool]
+"""Returns whether an element's text, the first argument, is what a term asks for."""
+
+_COMPARISONS: Final[Mapping[str, Comparison]] = {
+    "contains": operator.contains,
+    "starts-with": str.startswith,
+    "beginswith": str.startswith,
+    "ends-with": str.endswith,
+    "endswith": str.endswith,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A text to look for, and the fields of an element that may have it."""
+    """A text to look for, the fields of an element that may have it, and how they are compared."""
 
     text: str
     fields: frozenset[str] = ANY
+    is_in: Comparison = operator.eq
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +85,26 @@ class Sought:
     type: str = ""
 
 
-def sought_by(locator: Locator) -> Sought:
-    """Return what a locator looks for, from its strategy and value.
+def sought_by(locator: Locator) -> tuple[Sought, ...]:
+    """Return what a locator looks for, from its strategy and value: one or more alternatives.
 
     Of an expression with several steps, such as an XPath, the last step counts: that is the element. What it can't
     read, such as a position, it leaves out.
 
-    >>> sought_by(Locator("id", "com.example:id/pay")).terms[0].text
+    >>> sought_by(Locator("id", "com.example:id/pay"))[0].terms[0].text
     'pay'
     """
-    read = _READERS.get(locator.using)
-    if read is None:
-        return Sought((Term(locator.value),))
-    return read(locator.value)
+    match locator.using:
+        case "xpath":
+            steps = _xpath_alternatives(locator.value)
+            return tuple(_xpath(step) for step in steps[:_MAX_ALTERNATIVES])
+        case "-ios predicate string":
+            conditions = _split(locator.value, "or")
+            return tuple(_predicate(text) for text in conditions[:_MAX_ALTERNATIVES])
+        case using if using in _READERS:
+            return (_READERS[using](locator.value),)
+        case _:
+            return (Sought((Term(locator.value),)),)
 
 
 def _accessibility_id(value: str) -> Sought:
@@ -99,22 +128,55 @@ def _link(value: str) -> Sought:
     return Sought((Term(value, frozenset({"text", "label"})),))
 
 
-def _xpath(value: str) -> Sought:
-    step = _last_step(_PARENTS.sub("", value), "/")
-    pairs = [
-        (attribute or "text", _unquoted(text))
-        for attribute, _function, text in _XPATH_TERMS.findall(step)
+def _xpath_alternatives(value: str) -> list[str]:
+    """Return the last steps of the paths that an XPath unites, once for each alternative of their first predicate."""
+    steps: list[str] = []
+    for path in _split(value, "|")[:_MAX_ALTERNATIVES]:
+        step = _last_step(_PARENTS.sub("", path.strip()), "/")
+        head, bracket, rest = step.partition("[")
+        condition, *others = _split(rest, "]")
+        # Further predicates stay whole: all of their terms are expected, which never says too much.
+        tail = "]".join(["", *others])
+        steps += [f"{head}{bracket}{part}{tail}" for part in _split(condition, "or")]
+    return steps
+
+
+def _split(expression: str, separator: str) -> list[str]:
+    """Split an expression where its separator is not in a string, brackets or parentheses."""
+    parts: list[str] = []
+    start = 0
+    depth = 0
+    for token in _SIGNS.finditer(expression):
+        sign = token[0].lower()
+        if sign == separator and depth == 0:
+            parts.append(expression[start : token.start()])
+            start = token.end()
+        elif sign in {"[", "("}:
+            depth += 1
+        elif sign in {"]", ")"}:
+            depth -= 1
+    return [*parts, expression[start:]]
+
+
+def _xpath(step: str) -> Sought:
+    terms = [
+        (attribute or "text", _unquoted(text), _COMPARISONS.get(function, operator.eq))
+        for function, attribute, text in _XPATH_TERMS.findall(step)
     ]
     types = _XPATH_TYPE.findall(f"/{step.lstrip('/(')}".rstrip(")"))
     type_name = types[0] if types and types[0] != "*" else ""
-    return _sought(pairs, type_name)
+    return _sought(terms, type_name)
 
 
 def _uiautomator(value: str) -> Sought:
     # The last selector is that of the element: the others are of what scrolls, or of its parents.
     selector = value.rpartition("UiSelector()")[2]
     return _sought(
-        (_uiautomator_attribute(method), _unquoted(text))
+        (
+            _uiautomator_attribute(method),
+            _unquoted(text),
+            _uiautomator_comparison(method),
+        )
         for method, text in _UIAUTOMATOR_TERMS.findall(selector)
     )
 
@@ -131,10 +193,18 @@ def _uiautomator_attribute(method: str) -> str:
     return method
 
 
+def _uiautomator_comparison(method: str) -> Comparison:
+    if method.endswith("Contains"):
+        return operator.contains
+    if method.endswith("StartsWith"):
+        return str.startswith
+    return operator.eq
+
+
 def _predicate(value: str) -> Sought:
     return _sought(
-        (attribute, _unquoted(text))
-        for attribute, text in _PREDICATE_TERMS.findall(value)
+        (attribute, _unquoted(text), _COMPARISONS.get(sign.lower(), operator.eq))
+        for attribute, sign, text in _PREDICATE_TERMS.findall(value)
     )
 
 
@@ -149,12 +219,14 @@ def _class_chain(value: str) -> Sought:
 
 
 def _css(value: str) -> Sought:
-    pairs = [
-        ("id", identifier) if identifier else (attribute, text)
+    terms = [
+        ("id", identifier, operator.eq)
+        if identifier
+        else (attribute, text, operator.eq)
         for identifier, attribute, text in _CSS_TERMS.findall(value)
     ]
     type_name = _CSS_TYPE.search(value)
-    return _sought(pairs, type_name[1] if type_name else "")
+    return _sought(terms, type_name[1] if type_name else "")
 
 
 def _selector(value: str) -> Sought:
@@ -166,15 +238,18 @@ def _selector(value: str) -> Sought:
 
     if isinstance(parsed, dict):
         named = cast("dict[str, Any]", parsed)
-        return _sought((name, str(text)) for name, text in named.items())
+        return _sought((name, str(text), operator.eq) for name, text in named.items())
 
     # The first of several alternatives is the one that the suite means.
     first = value.partition("||")[0].strip()
-    pairs = [(name, _unquoted(text)) for name, text in _SELECTOR_TERMS.findall(first)]
-    if not pairs:
+    terms = [
+        (name, _unquoted(text), operator.eq)
+        for name, text in _SELECTOR_TERMS.findall(first)
+    ]
+    if not terms:
         is_reference = first.startswith("@")
         return Sought() if is_reference or not first else Sought((Term(first),))
-    return _sought(pairs)
+    return _sought(terms)
 
 
 _READERS: Final[Mapping[str, Callable[[str], Sought]]] = {
@@ -185,25 +260,25 @@ _READERS: Final[Mapping[str, Callable[[str], Sought]]] = {
     "tag name": _type,
     "link text": _link,
     "partial link text": _link,
-    "xpath": _xpath,
     "-android uiautomator": _uiautomator,
-    "-ios predicate string": _predicate,
     "-ios class chain": _class_chain,
     "css selector": _css,
     "selector": _selector,
 }
 
 
-def _sought(pairs: Iterable[tuple[str, str]], type_name: str = "") -> Sought:
-    """Return what pairs of attribute and text look for; one of them may be the type."""
+def _sought(
+    named_texts: Iterable[tuple[str, str, Comparison]], type_name: str = ""
+) -> Sought:
+    """Return what attributes with a text and its comparison look for; one of them may be the type."""
     terms: list[Term] = []
-    for name, text in pairs:
+    for name, text, is_in in named_texts:
         if name in _TYPES:
             type_name = text
         elif name in {"resource-id", "id"}:
-            terms.append(Term(without_package(text), _FIELDS[name]))
+            terms.append(Term(without_package(text), _FIELDS[name], is_in))
         elif text:
-            terms.append(Term(text, _FIELDS.get(name, ANY)))
+            terms.append(Term(text, _FIELDS.get(name, ANY), is_in))
     return Sought(tuple(terms), type_name)
 
 
