@@ -87,8 +87,9 @@ def create_app(
     ]
     if faults:
         routes += testing_routes(faults, sessions, accounts, api.authenticate)
+    answer = _refusal if any_host else _page_or_refusal
     starlette = Starlette(
-        routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, _refusal)
+        routes=routes, exception_handlers=dict.fromkeys(_ANSWERED, answer)
     )
     starlette.router.redirect_slashes = False
     app: ASGIApp = _Bounded(starlette)
@@ -225,6 +226,15 @@ def _admit(owner: Account, body: CreateBody) -> None:
         )
         raise RefusalError(400, replies.SIMULATOR_ACCESS_ERROR, message)
     check_limit(body, owner.max_duration_minutes)
+
+
+def _page_or_refusal(request: Request, error: Exception) -> Response:
+    """Answer as `_refusal` does, but a browser at an unknown address with a page that leads to the others."""
+    is_unknown = isinstance(error, HTTPException) and error.status_code == 404  # noqa: PLR2004
+    if is_unknown and page.document.wants_page(request):
+        missing = RefusalError(404, replies.NOT_FOUND, "no page at this address")
+        return page.document.error_page(missing, root="/")
+    return _refusal(request, error)
 
 
 def _refusal(_request: Request, error: Exception) -> Response:

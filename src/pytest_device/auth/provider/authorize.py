@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pytest_device.auth.provider.exchange import NO_STORE, SESSION, Exchange
 from pytest_device.auth.provider.model import Authorization, Client, FailureKind
-from pytest_device.auth.provider.page import message_page, sign_in_page
+from pytest_device.auth.provider.page import mismatch_page, sign_in_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Session, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded, is_plain
@@ -58,15 +58,9 @@ class Authorize:
         client = self.settings.clients.get(params.get("client_id", ""))
         redirect_uri = params.get("redirect_uri", "")
         if client is None:
-            return message_page(
-                "Unknown client", "The provider has no client with this client_id.", 400
-            )
+            return _unknown_client(params.get("client_id"), self.settings.clients)
         if not _is_registered(redirect_uri, client.redirect_uris):
-            return message_page(
-                "Unknown redirect URI",
-                "redirect_uri is not registered for the client.",
-                400,
-            )
+            return _unknown_redirect_uri(params.get("redirect_uri"), client)
         asked = _Asked(client, redirect_uri, _scopes(client, params), params)
         try:
             _check(params)
@@ -185,6 +179,30 @@ class Authorize:
         return RedirectResponse(
             f"{asked.redirect_uri}{sign}{form_encoded(params)}", 303, headers=NO_STORE
         )
+
+
+def _unknown_client(client_id: str | None, clients: Mapping[str, Client]) -> Response:
+    return mismatch_page(
+        "Unknown client",
+        "The provider has no client with the client_id of the app.",
+        {"Received": _received(client_id), "Registered": tuple(clients)},
+        "Add a Client with this client_id to the provider, or correct the app.",
+    )
+
+
+def _unknown_redirect_uri(redirect_uri: str | None, client: Client) -> Response:
+    return mismatch_page(
+        "Unknown redirect URI",
+        f"The redirect_uri of the app is not registered for the client {client.client_id}.",
+        {"Received": _received(redirect_uri), "Registered": client.redirect_uris},
+        "Add it to the client's redirect_uris, or correct the app: "
+        "they must be equal, except for the port of http://127.0.0.1.",
+    )
+
+
+def _received(value: str | None) -> tuple[str, ...]:
+    """Return what a request has; a parameter may be empty, which is not the same as none."""
+    return () if value is None else (value or "(empty)",)
 
 
 def _check(params: Mapping[str, str]) -> None:

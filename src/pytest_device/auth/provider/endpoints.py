@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
 from pytest_device.auth.provider.exchange import NO_STORE, Exchange
 from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
-from pytest_device.auth.provider.page import message_page
+from pytest_device.auth.provider.page import message_page, mismatch_page
 from pytest_device.auth.provider.state import Grant, OAuthError, Settings
 from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
@@ -149,11 +149,7 @@ class Endpoints:
         if target and (
             client is None or target not in client.post_logout_redirect_uris
         ):
-            return message_page(
-                "Unknown post-logout redirect URI",
-                "post_logout_redirect_uri is not registered for the client.",
-                400,
-            )
+            return _unknown_logout_uri(target, client)
         if target is None:
             return message_page("Signed out", "You can close this page.", 200)
         state = (
@@ -245,6 +241,20 @@ class Endpoints:
             if hmac.compare_digest((client.secret or "").encode(), sent.encode()):
                 return client
         raise OAuthError("invalid_client", "the client secret is wrong", 401)
+
+
+def _unknown_logout_uri(target: str, client: Client | None) -> Response:
+    title = "Unknown post-logout redirect URI"
+    if client is None:
+        return message_page(
+            title, "The request has no id_token_hint that names a client.", 400
+        )
+    return mismatch_page(
+        title,
+        f"The post_logout_redirect_uri of the app is not registered for the client {client.client_id}.",
+        {"Received": (target,), "Registered": client.post_logout_redirect_uris},
+        "Add it to the client's post_logout_redirect_uris, or correct the app: they must be equal.",
+    )
 
 
 def _bearer(exchange: Exchange) -> str:

@@ -38,6 +38,14 @@ class BusyError(ControllerError):
     """Every matching device is in use by another session."""
 
 
+@dataclass(frozen=True, slots=True)
+class Screenshot:
+    """A screenshot as the device encoded it."""
+
+    data: bytes
+    media_type: str
+
+
 class AppState(IntEnum):
     """The values of Appium's ``queryAppState``."""
 
@@ -139,3 +147,18 @@ class Device(Protocol):
     async def ended(self) -> str:
         """Wait until the device exits; return the reason, with its last output."""
         ...
+
+
+_MEDIA_TYPES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+)
+
+
+async def take_screenshot(device: Device) -> Screenshot:
+    """Return a screenshot that a page may show. Raises ControllerError, also for data that is no image."""
+    data = await device.screenshot()
+    for beginning, media_type in _MEDIA_TYPES:
+        if data.startswith(beginning):
+            return Screenshot(data, media_type)
+    raise ControllerError("the device did not return a PNG or JPEG screenshot")

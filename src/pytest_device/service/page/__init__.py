@@ -14,9 +14,14 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.same_user import shows_users
 from pytest_device.service.devices.chromium import Chromium
-from pytest_device.service.lifecycle import Session
+from pytest_device.service.lifecycle import TERMINAL, Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.replies import RefusalError, timestamp, to_document
+from pytest_device.service.replies import (
+    NOT_FOUND,
+    RefusalError,
+    timestamp,
+    to_document,
+)
 from pytest_device.service.sessions import Sessions
 
 STOPPED_HERE: Final = "requested on the session page"
@@ -29,6 +34,7 @@ def routes(
     """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
     return (
+        document.common_files(),
         document.files(
             "page", _FILES, "style.css", "live.js", "session.js", "index.js"
         ),
@@ -37,6 +43,7 @@ def routes(
         Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
         Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
         Route("/sessions/{session_id}/console", pages.console, methods=["GET"]),
+        Route("/sessions/{session_id}/picture", pages.picture, methods=["GET"]),
         Route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
     )
 
@@ -97,6 +104,14 @@ class _Pages:
         )
         return PlainTextResponse(text, headers=document.HEADERS)
 
+    async def picture(self, request: Request) -> Response:
+        """Return the last screenshot of an ended session. 404 if there is none, or if other users could see it."""
+        session = self._of(request)
+        screenshot = self._sessions.runner.record(session.id).screenshot
+        if screenshot is None or not _shows_picture(session):
+            raise RefusalError(404, NOT_FOUND, "no picture of this session")
+        return document.image(request, screenshot)
+
     async def stop(self, request: Request) -> Response:
         await document.posted(request)
         session = self._sessions.stop(self._of(request).id, STOPPED_HERE)
@@ -116,17 +131,24 @@ class _Pages:
         return url.removeprefix(self._base_url) if is_open else ""
 
     def _parts(self, session: Session) -> Mapping[str, str]:
-        record, device = (
-            self._sessions.runner.record(session.id),
-            self._sessions.device(session),
+        record = self._sessions.runner.record(session.id)
+        device = self._sessions.device(session)
+        has_picture = record.screenshot is not None and _shows_picture(session)
+        screen = (
+            parts.last_picture(session)
+            if has_picture
+            else parts.screen(self._preview(session), device)
         )
         return {
             **parts.of(session),
             "times": parts.times(session, record.last_activity),
-            "screen": parts.screen(self._preview(session), device),
+            "screen": screen,
             "facts": parts.facts(session, device),
-            "timeline": parts.timeline(
-                session, parts.entries_of(session, record.entries)
-            ),
+            "timeline": parts.timeline(session, record.entries),
             **parts.log(Redactor().text(record.output.text)),
         }
+
+
+def _shows_picture(session: Session) -> bool:
+    """Return whether a session has ended on a system where only its user can open the page."""
+    return session.status in TERMINAL and shows_users()

@@ -1,9 +1,10 @@
-"""The common parts of all pages: headers, files and error pages."""
+"""The common parts of all pages: headers, files, pictures and error pages."""
 
 import functools
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
+from http import HTTPStatus
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -14,6 +15,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
+from pytest_device import page_style
+from pytest_device.service.devices.base import Screenshot
+from pytest_device.service.page.paths import without_directories
 from pytest_device.service.replies import (
     FORBIDDEN,
     NOT_FOUND,
@@ -59,12 +63,35 @@ def unless_known(request: Request, response: Response) -> Response:
     return response
 
 
+def image(request: Request, screenshot: Screenshot) -> Response:
+    """Return a screenshot, or 304 if the client has it already."""
+    response = Response(
+        screenshot.data, media_type=screenshot.media_type, headers=HEADERS
+    )
+    return unless_known(request, response)
+
+
 def error_page(refused: RefusalError, *, root: str) -> Response:
-    """Return a refusal as a page; ``root`` is the relative path to the service."""
-    values = {"root": root, "words": escape(str(refused))}
+    """Return a refusal as a page with a link to the list; ``root`` is the path to the service."""
+    is_missing = refused.status == HTTPStatus.NOT_FOUND
+    values = {
+        "root": root,
+        "title": "Not found" if is_missing else "Not available",
+        "words": escape(without_directories(str(refused))),
+    }
     return HTMLResponse(
         _template(_WORDS).substitute(values), refused.status, headers=HEADERS
     )
+
+
+def wants_page(request: Request) -> bool:
+    """Return whether a request comes from a browser's address bar or a link, and not from a program."""
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
+
+
+def common_files() -> Route:
+    """Return the route of the stylesheet that pages elsewhere use, too."""
+    return files("style", page_style.DIRECTORY, page_style.STYLESHEET)
 
 
 def files(folder: str, directory: Path, *names: str) -> Route:

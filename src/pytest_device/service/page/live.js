@@ -1,4 +1,4 @@
-// Refreshes the parts of a page that are marked data-live, and counts down its limits.
+// Refreshes the parts of a page that are marked data-live, counts down its limits, and says how long ago things were.
 
 const PATIENCE_MS = 10_000;
 const served = new Map();
@@ -18,7 +18,7 @@ export async function refresh() {
   known = reply.headers.get("ETag");
   document.title = page.title;
   for (const part of document.querySelectorAll("[data-live]")) show(part, page.getElementById(part.id));
-  countDown();
+  tellTime();
   return true;
 }
 
@@ -85,13 +85,23 @@ function adjust(date) {
   if (Math.abs(difference - skew) > 2000) skew = difference; // the header has whole seconds only
 }
 
-function countDown() {
+function tellTime() {
   const now = (Date.now() + skew) / 1000;
+  for (const time of document.querySelectorAll("time[data-since]")) time.textContent = ago(now - time.dataset.since);
   for (const span of document.querySelectorAll("span[data-until]")) span.textContent = clock(span.dataset.until - now);
   for (const bar of document.querySelectorAll("progress[data-until]")) {
     const { since, until } = bar.dataset;
     bar.value = Math.min(1, Math.max(0, (until - now) / (until - since || 1)));
   }
+}
+
+function ago(seconds) {
+  if (seconds < 10) return "just now";
+  if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  const days = Math.floor(seconds / 86_400);
+  return days === 1 ? "1 day ago" : `${days} days ago`;
 }
 
 function clock(seconds) {
@@ -101,5 +111,5 @@ function clock(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
-countDown();
-setInterval(countDown, 1000);
+tellTime();
+setInterval(tellTime, 1000);

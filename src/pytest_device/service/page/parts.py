@@ -9,6 +9,10 @@ from urllib.parse import urlsplit
 from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Session, limits
+from pytest_device.service.page.paths import (
+    without_directories,
+    without_system_directories,
+)
 from pytest_device.service.replies import timestamp
 from pytest_device.service.runners.base import LogEntry
 from pytest_device.spec import STATES, Platform, SessionType, Status
@@ -47,54 +51,51 @@ def index(sessions: Sequence[Session]) -> Mapping[str, str]:
 
 
 def _listed(session: Session) -> str:
-    reason = _first_line(session) if session.status is Status.ERRORED else ""
+    reason = _shown_reason(session) if session.status is Status.ERRORED else ""
+    first_line = reason.partition("\n")[0]
     return (
         f'<li><a href="sessions/{session.id}">{escape(_name(session))}</a>'
         f'<span class="state {session.status}">{STATES[session.status].capitalize()}</span>'
-        f"<span>{PLATFORMS[session.platform]} · {session.type} · {_day(session.created_at)}</span>"
-        f"{f'<span>{escape(reason)}</span>' if reason else ''}</li>"
+        f"<span>{PLATFORMS[session.platform]} · {session.type} · {_moment(session.created_at)}</span>"
+        f"{f'<span>{escape(first_line)}</span>' if first_line else ''}</li>"
     )
 
 
 def times(session: Session, last_activity: float | None) -> str:
     """Return the upcoming limits as times of day, which a script replaces by countdowns."""
     if session.status is Status.NEW:
-        return _time(
-            "Time left", f"{session.max_duration_minutes} min once it is ready"
-        )
+        return _row("Time left", f"{session.max_duration_minutes} min once it is ready")
     if session.status in TERMINAL or session.started_at is None:
         return ""
     end, *idle = limits(session, last_activity)
-    limit = _time("Time left", _until(end.at, session.started_at))
+    limit = _row("Time left", _until(end.at, session.started_at))
     minutes = session.max_idle_time_minutes
     if idle and minutes:
-        limit += _time("Idle timeout in", _until(idle[0].at, idle[0].at - 60 * minutes))
+        limit += _row("Idle timeout in", _until(idle[0].at, idle[0].at - 60 * minutes))
     return limit
 
 
 def facts(session: Session, device: Device | None) -> str:
     """Return the details of a session, without secrets: an archive's URL may contain one."""
     archive = session.application_archive_url
+    failed_at = session.updated_at if session.status is Status.ERRORED else None
     rows = (
-        ("Type", session.type),
-        ("Platform", PLATFORMS[session.platform]),
-        ("Device", named(device)),
-        ("Session", session.id),
-        ("Project", session.app_id),
-        ("Build", session.build_id),
-        ("Package", session.package_version),
-        ("App", archive and _source(archive)),
-        ("Created", _day(session.created_at)),
-        ("Ready", _day(session.started_at)),
-        ("Stopped", _day(session.finished_at)),
-        ("Time limit", f"{session.max_duration_minutes} min"),
-        ("Idle limit", _idle(session)),
+        _fact("Type", session.type),
+        _fact("Platform", PLATFORMS[session.platform]),
+        _fact("Device", named(device)),
+        _fact("Session", session.id),
+        _fact("Project", session.app_id),
+        _fact("Build", session.build_id),
+        _fact("Package", session.package_version),
+        _fact("App", archive and _source(archive)),
+        _moment_row("Created", session.created_at),
+        _moment_row("Ready", session.started_at),
+        _moment_row("Stopped", session.finished_at),
+        _moment_row("Failed", failed_at),
+        _fact("Time limit", f"{session.max_duration_minutes} min"),
+        _fact("Idle limit", _idle(session)),
     )
-    return "".join(
-        f"<div><dt>{label}</dt><dd>{escape(fact)}{_COPY if label in _IDS else ''}</dd></div>"
-        for label, fact in rows
-        if fact
-    )
+    return "".join(rows)
 
 
 def named(device: Device | None) -> str | None:
@@ -111,16 +112,28 @@ def screen(preview: str, device: Device | None) -> str:
     return f'<h2>Device</h2><a href="{escape(preview)}">{picture}<span>Open the live preview</span></a>'
 
 
+def last_picture(session: Session) -> str:
+    """Return the last screenshot of an ended session."""
+    picture = f'<img src="{session.id}/picture" alt="Last screen of the device">'
+    return f"<h2>Last picture</h2>{picture}"
+
+
 def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
-    """Return the timeline, each entry with the time since the session's creation."""
+    """Return the timeline without paths of this machine, each entry with the time since the session's creation.
+
+    It leaves out why the session ended: the top of the page says it.
+    """
+    shown = entries_of(session, entries, with_reason=False)
     return "".join(
-        f'<li><time datetime="{timestamp(entry.at)}">+{_passed(entry.at - session.created_at)}</time>'
-        f"<span>{escape(entry.text)}</span></li>"
-        for entry in entries
+        f'<li><time datetime="{timestamp(entry.at)}" title="{_day(entry.at)}">+{_passed(entry.at - session.created_at)}</time>'
+        f"<span>{escape(without_directories(entry.text))}</span></li>"
+        for entry in shown
     )
 
 
-def entries_of(session: Session, entries: Iterable[LogEntry]) -> Sequence[LogEntry]:
+def entries_of(
+    session: Session, entries: Iterable[LogEntry], *, with_reason: bool = True
+) -> Sequence[LogEntry]:
     """Return the status changes of a session and the entries of its programs in order, without secrets.
 
     Only the first line of a reason is included: the page shows all of it elsewhere.
@@ -128,7 +141,7 @@ def entries_of(session: Session, entries: Iterable[LogEntry]) -> Sequence[LogEnt
     redactor = Redactor()
     shown = (
         LogEntry(entry.at, redactor.text(entry.text))
-        for entry in (*_changes(session), *entries)
+        for entry in (*_changes(session, with_reason=with_reason), *entries)
     )
     return sorted(shown, key=lambda entry: entry.at)
 
@@ -140,34 +153,40 @@ def _name(session: Session) -> str:
 def log(text: str) -> Mapping[str, str]:
     """Return the last lines of a log; an empty log is hidden."""
     return {
-        "log": escape(text.strip("\n")),
+        "log": escape(without_system_directories(text.strip("\n"))),
         "hidden_without_log": "" if text.strip() else "hidden",
     }
 
 
 def _outcome(session: Session) -> str:
-    """Return why a session ended: the first line as a heading, the rest as plain text."""
+    """Return why a session ended: the first line as a sentence, the rest as plain text."""
     if session.status not in TERMINAL:
         return ""
-    reason = Redactor().text(session.reason or "no reason given").strip()
+
+    reason = _shown_reason(session) or "no reason given"
     first, _, rest = reason.partition("\n")
-    heading = (
-        f'<h2 tabindex="-1">{STATES[session.status].capitalize()}: {escape(first)}</h2>'
-    )
+    end = "" if first.endswith((".", "!", "?", ":")) else "."
+    state = STATES[session.status].capitalize()
+    heading = f'<h2 tabindex="-1">{state}: {escape(first)}{end}</h2>'
     return f"{heading}<pre>{escape(rest)}</pre>" if rest.strip() else heading
 
 
-def _first_line(session: Session) -> str:
-    """Return the first line of why a session ended, empty before."""
-    return Redactor().text(session.reason or "").strip().partition("\n")[0]
+def _shown_reason(session: Session) -> str:
+    """Return why a session ended, without secrets and paths of this machine; empty before."""
+    return without_directories(_reason(session))
 
 
-def _changes(session: Session) -> Sequence[LogEntry]:
+def _reason(session: Session) -> str:
+    return Redactor().text(session.reason or "").strip()
+
+
+def _changes(session: Session, *, with_reason: bool) -> Sequence[LogEntry]:
     changes = [LogEntry(session.created_at, "session created")]
     if session.started_at is not None:
         changes.append(LogEntry(session.started_at, "session ready"))
-    reason = _first_line(session)
-    why = f": {reason}" if reason else ""
+
+    reason = _reason(session).partition("\n")[0]
+    why = f": {reason}" if reason and with_reason else ""
     if session.finished_at is not None:
         changes.append(LogEntry(session.finished_at, f"session stopped{why}"))
     elif session.status is Status.ERRORED:
@@ -178,11 +197,23 @@ def _changes(session: Session) -> Sequence[LogEntry]:
 def _source(url: str) -> str:
     """Return a file's name and host: the rest of a URL may be secret."""
     parts = urlsplit(url)
-    return f"{parts.path.rpartition('/')[2]} from {parts.hostname}"
+    name = parts.path.rpartition("/")[2]
+    return f"{name} from {parts.hostname}" if parts.hostname else name
 
 
-def _time(label: str, value: str) -> str:
-    return f"<div><dt>{label}</dt><dd>{value}</dd></div>"
+def _fact(label: str, text: str | None) -> str:
+    """Return a row for a text, empty without one."""
+    if not text:
+        return ""
+    return _row(label, f"{escape(text)}{_COPY if label in _IDS else ''}")
+
+
+def _moment_row(label: str, at: float | None) -> str:
+    return "" if at is None else _row(label, _moment(at))
+
+
+def _row(label: str, html: str) -> str:
+    return f"<div><dt>{label}</dt><dd>{html}</dd></div>"
 
 
 def _until(at: float, since: float) -> str:
@@ -201,12 +232,17 @@ def _idle(session: Session) -> str:
     )
 
 
-def _day(seconds: float | None) -> str | None:
-    return (
-        None
-        if seconds is None
-        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    )
+def _moment(at: float) -> str:
+    """Return a time that a script shows as the time since then, as in "3 min ago".
+
+    The page itself has the time only: its content must not change with the clock, or each poll would transfer it.
+    """
+    day = _day(at)
+    return f'<time datetime="{timestamp(at)}" data-since="{at:.0f}" title="{day}">{day}</time>'
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _passed(seconds: float) -> str:

@@ -11,7 +11,7 @@ const ended = () => byId("stopping").hidden;
 async function update() {
   try {
     await refresh();
-    for (const picture of document.querySelectorAll("#screen img")) {
+    for (const picture of document.querySelectorAll("#screen a img")) {
       picture.src = `${picture.src.split("?")[0]}?${Date.now()}`;
     }
     message.textContent = "";

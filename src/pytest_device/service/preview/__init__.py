@@ -21,7 +21,12 @@ from starlette.routing import BaseRoute, Route
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
-from pytest_device.service.devices.base import Device, Orientation
+from pytest_device.service.devices.base import (
+    Device,
+    Orientation,
+    Screenshot,
+    take_screenshot,
+)
 from pytest_device.service.keys import Keys
 from pytest_device.service.lifecycle import TERMINAL, Session
 from pytest_device.service.page import document, parts
@@ -42,13 +47,6 @@ SHARE: Final = 4
 MOST_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
 """Seconds for which an unused screenshot is kept."""
-MOST_KEPT: Final = 50
-"""Maximum number of ended, viewed sessions whose last screenshot is kept."""
-
-_MEDIA_TYPES: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-)
 
 
 def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
@@ -87,21 +85,17 @@ class _Preview:
     async def screen(self, request: Request) -> Response:
         """Return a screenshot, after the end the last one; 204 if there is none, 503 if the device fails."""
         session = self._session(request)
+        record = self._sessions.runner.record(session.id)
         device = self._sessions.device(session)
-        try:
-            screenshot = (
-                await self._screens.screenshot(session.id, device)
-                if device
-                else self._screens.last(session.id)
-            )
-        except ControllerError as error:
-            raise _refused(503, error) from error
-        if screenshot is None:
+        if device:
+            try:
+                record.screenshot = await self._screens.screenshot(session.id, device)
+            except ControllerError as error:
+                raise _refused(503, error) from error
+
+        if record.screenshot is None:
             return Response(status_code=204, headers=document.HEADERS)
-        response = Response(
-            screenshot.data, media_type=screenshot.media_type, headers=document.HEADERS
-        )
-        return document.unless_known(request, response)
+        return document.image(request, record.screenshot)
 
     async def tap(self, request: Request) -> Response:
         body = await document.posted(request)
@@ -211,22 +205,12 @@ def _rule(session: Session) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Screenshot:
-    """A screenshot as the device encoded it."""
-
-    data: bytes
-    media_type: str
-
-
 @dataclass(slots=True)
 class _Screen:
     """A device's last screenshot, or the reason why there is none, and when (by the clock) the next is due."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last: Screenshot | ControllerError | None = None
-    shown: Screenshot | None = None
-    """The last successful screenshot."""
     due: float = 0.0
     changed: bool = True
     """Whether the device was used since its last screenshot began."""
@@ -238,8 +222,6 @@ class Screens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
-        self._kept: dict[str, Screenshot] = {}
-        """The last screenshots of ended sessions."""
 
     async def screenshot(self, session_id: str, device: Device) -> Screenshot:
         """Return a recent screenshot of a session's device. Raises ControllerError."""
@@ -249,18 +231,8 @@ class Screens:
             if screen.last is None or screen.changed or self._clock() >= screen.due:
                 await self._take(screen, device)
             if isinstance(screen.last, Screenshot):
-                screen.shown = screen.last
                 return screen.last
             raise ControllerError(str(screen.last))
-
-    def last(self, session_id: str) -> Screenshot | None:
-        """Return an ended session's newest screenshot, None if no viewer saw one; keep it from now on."""
-        screen = self._screens.get(session_id)
-        if screen and screen.shown:
-            self._kept = dict(
-                [*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:]
-            )
-        return self._kept.get(session_id)
 
     def has_changed(self, session_id: str) -> None:
         """Make the next screenshot of a session due at once."""
@@ -286,10 +258,6 @@ class Screens:
 
 async def _taken(device: Device) -> Screenshot | ControllerError:
     try:
-        data = await device.screenshot()
+        return await take_screenshot(device)
     except ControllerError as error:
         return error
-    for beginning, media_type in _MEDIA_TYPES:
-        if data.startswith(beginning):
-            return Screenshot(data, media_type)
-    return ControllerError("the device did not return a PNG or JPEG screenshot")

@@ -13,7 +13,7 @@ const buttons = [...document.querySelectorAll("[data-orientation]")];
 const troubles = { facts: "", picture: "", touch: "" };
 const at = { x: 0.5, y: 0.5 };
 let known = null; // the ETag of the current screenshot
-let isLast = false; // whether the screenshot was requested after the end, which makes the service keep it
+let isLast = false; // whether the screenshot was requested after the end, when it no longer changes
 let unchanged = 0; // number of consecutive unchanged screenshots
 
 const live = () => stage.classList.contains("live");

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.base import Device, Screenshot
 from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 KEPT: Final = 200
 """Maximum number of ended sessions to keep, and of entries in each timeline."""
+KEPT_SCREENSHOTS: Final = 50
+"""Maximum number of ended sessions whose last screenshot is kept: one of a phone may take two megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Record:
     """Whether the session failed because of its request: a retry would fail, too."""
     device: Device | None = None
     """The device of a running session; None before, after, and for a session without one."""
+    screenshot: Screenshot | None = None
+    """The newest screenshot that a viewer saw, or that was taken when the session failed. It outlives the device."""
     controller: "Controller | None" = None
     last_request: float | None = None
     """When the last request to the controller began or ended (Unix seconds)."""

@@ -3,27 +3,42 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.platforms import SYSTEM
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
-from pytest_device.service.devices.base import Device, Facts, RequestError
+from pytest_device.service.devices.base import (
+    Device,
+    Facts,
+    RequestError,
+    take_screenshot,
+)
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.logs import Log
 from pytest_device.service.programs.processes import remove
 from pytest_device.service.programs.program import Workspace, first, workspace
 from pytest_device.service.programs.toolchain import Project
-from pytest_device.service.runners.base import GONE, KEPT, Failed, Record, Running
+from pytest_device.service.runners.base import (
+    GONE,
+    KEPT,
+    KEPT_SCREENSHOTS,
+    Failed,
+    Record,
+    Running,
+)
 from pytest_device.service.runners.controller import LaunchContext
 from pytest_device.service.runners.launchers import LAUNCHERS, Launcher
 from pytest_device.service.runners.resources import Resources
 from pytest_device.spec import SessionType
+
+LAST_SCREENSHOT_SECONDS: Final = 2.0
+"""Maximum seconds for the screenshot of a failed session: the run waits for the failure meanwhile."""
 
 _Start = Callable[[Facts], Coroutine[Any, Any, Mapping[str, Any]]]
 
@@ -100,10 +115,15 @@ class ProgramsRunner:
             self._note(self._records[session_id], text)
 
     def stop(self, session_id: str) -> None:
-        if task := self._active.pop(session_id, None):
-            self._records[session_id].note("stopping processes")
-            self._records[session_id].forget_programs()
-            task.cancel()
+        task = self._active.pop(session_id, None)
+        if task is None:
+            return
+
+        record = self._records[session_id]
+        if not task.done():
+            record.note("stopping processes")
+        record.forget_programs()
+        task.cancel()
 
     async def close(self) -> None:
         for session_id in list(self._active):
@@ -121,7 +141,13 @@ class ProgramsRunner:
         )
         try:
             async with AsyncExitStack() as stack:
-                self._fail(record, await programs.run(stack))
+                try:
+                    reason = await programs.run(stack)
+                except (ControllerError, ConfigError, OSError):
+                    await _keep_screenshot(record)
+                    raise
+                await _keep_screenshot(record)
+                self._fail(record, reason)
         except (ControllerError, ConfigError, OSError) as error:
             record.failed_by_request = isinstance(error, RequestError)
             self._fail(record, str(error))
@@ -145,6 +171,8 @@ class ProgramsRunner:
         ended = [
             session_id for session_id in self._records if session_id not in self._active
         ]
+        for session_id in ended[: max(0, len(ended) - KEPT_SCREENSHOTS + 1)]:
+            self._records[session_id].screenshot = None
         for session_id in ended[: max(0, len(ended) - KEPT + 1)]:
             del self._records[session_id]
 
@@ -160,6 +188,17 @@ async def _side_by_side(*steps: Coroutine[Any, Any, object]) -> None:
     else:
         return
     raise failed[0]
+
+
+async def _keep_screenshot(record: Record) -> None:
+    """Take the last screenshot of a failed session, if its device still shows one."""
+    if record.device is None:
+        return
+
+    # The device may be what failed: an earlier screenshot, if there is one, stays then.
+    with suppress(ControllerError, OSError, TimeoutError):
+        async with asyncio.timeout(LAST_SCREENSHOT_SECONDS):
+            record.screenshot = await take_screenshot(record.device)
 
 
 @dataclass(frozen=True, slots=True)
