@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,11 +20,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import PathDistribution, distributions, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _CUSTOM: Final = "sitecustomize.py"
@@ -86,48 +87,104 @@ _LOADED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
 }
 """The modules to load beforehand, by the beginning of a command."""
 
+_TEXT_OPTIONS: Final = frozenset({"text", "encoding", "errors"})
+_OPTIONS: Final = _TEXT_OPTIONS | {
+    "cwd",
+    "env",
+    "process_group",
+    "start_new_session",
+    "stderr",
+    "stdin",
+    "stdout",
+}
+"""What a fork can be asked for; ``Popen`` starts a fresh interpreter for all else, such as ``executable``."""
+_NOTHING: Final = shutil.which("true") or "true"
+
 
 class Popen(subprocess.Popen[Any]):
     """Starts a program; one of ``_LOADED`` as a fork, unless its Python must start in another way.
 
     What such a run starts are fresh interpreters, as those of other users.
+
+    Only documented parameters and attributes are used: ``Popen`` itself starts a program that does nothing, which
+    leaves the object as for any process, and then gets the ID and the pipes of the fork. Other ways were tried: the
+    method that starts the process is private, and its arguments change; ``preexec_fn`` forks this process, which has
+    threads, and newer Pythons warn of that.
     """
 
     forks_workers = False
     kinds: Iterable[tuple[str, ...]] = _LOADED
 
-    def _execute_child(self, *given: Any) -> None:
-        # In the order of the method that is extended, the same since Python 3.11.
-        args, executable, preexec_fn, _, pass_fds, cwd, env, *_ = given
-        pipes, (session, group) = given[10:16], given[-2:]
-        environ = dict(os.environ if env is None else env)
-        kind = _kind(args, self.kinds)
-        if (
-            executable
-            or preexec_fn
-            or pass_fds
-            or not kind
-            or not ready(kind).serves(environ)
-        ):
-            super()._execute_child(*given)  # type: ignore[misc]  # not in typeshed
+    def __init__(self, args: Any, *positional: Any, **options: Any) -> None:
+        server = None
+        if not positional and options.keys() <= _OPTIONS:
+            server = _server(args, options, self.kinds)
+        if server is None:
+            super().__init__(args, *positional, **options)
             return
+
         order = {
             "command": list(map(str, args[1:])),
-            "directory": str(Path.cwd() / (cwd or "")),
-            "environ": environ,
+            "directory": str(Path.cwd() / (options.get("cwd") or "")),
+            "environ": _environ(options),
             "forks_workers": self.forks_workers,
-            "session": session,
-            "group": group,
+            "session": options.get("start_new_session", False),
+            "group": options.get("process_group"),
         }
-        ends = [
-            pipe if pipe != -1 else number
-            for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))
+        text = {name: options[name] for name in _TEXT_OPTIONS & options.keys()}
+
+        with ExitStack() as ends_of_child:
+            streams = _Streams(options, ends_of_child)
+            pid = server.fork(order, streams.of_child)
+
+        super().__init__([_NOTHING], **text)
+        os.waitpid(self.pid, 0)
+
+        self.args = args
+        self.pid = pid
+        self.stdin, self.stdout, self.stderr = streams.files(**text)
+
+
+class _Streams:
+    """The standard streams of a fork: its own ends, and those of this process if they are pipes."""
+
+    def __init__(self, options: dict[str, Any], ends_of_child: ExitStack) -> None:
+        self.of_child: list[int] = []
+        self._pipes: list[int | None] = []
+        for name in ("stdin", "stdout", "stderr"):
+            self._open(options.get(name), ends_of_child)
+
+    def files(self, **text: Any) -> list[IO[Any] | None]:
+        """Return the files of the pipes, as the attributes of ``Popen``."""
+        binary = "" if any(text.values()) else "b"
+        text.pop("text", None)
+        modes = (f"w{binary}", f"r{binary}", f"r{binary}")
+        return [
+            None if pipe is None else os.fdopen(pipe, mode, **text)
+            for pipe, mode in zip(self._pipes, modes, strict=True)
         ]
-        try:
-            self.pid = ready(kind).fork(order, ends)
-            self._child_created = True
-        finally:
-            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as above
+
+    def _open(self, stream: Any, ends_of_child: ExitStack) -> None:
+        number = len(self.of_child)
+        pipe = None
+        match stream:
+            case None:
+                end = number
+            case subprocess.PIPE:
+                reads, writes = os.pipe()
+                end, pipe = (reads, writes) if number == 0 else (writes, reads)
+                ends_of_child.callback(os.close, end)
+            case subprocess.DEVNULL:
+                end = os.open(os.devnull, os.O_RDWR)
+                ends_of_child.callback(os.close, end)
+            case subprocess.STDOUT:
+                end = self.of_child[1]
+            case int():
+                end = stream
+            case _:
+                end = stream.fileno()
+        self.of_child.append(end)
+        self._pipes.append(pipe)
 
 
 class LeanPopen(Popen):
@@ -140,6 +197,23 @@ class _WorkerPopen(Popen):
     """Starts a worker as a fork."""
 
     kinds = (_WORKER,)
+
+
+def _server(
+    args: object, options: dict[str, Any], kinds: Iterable[tuple[str, ...]]
+) -> "Server | None":
+    """Return the server that can fork this command; None if Python has to start anew."""
+    kind = _kind(args, kinds)
+    if not kind:
+        return None
+
+    server = ready(kind)
+    return server if server.serves(_environ(options)) else None
+
+
+def _environ(options: dict[str, Any]) -> dict[str, str]:
+    env = options.get("env")
+    return dict(os.environ if env is None else env)
 
 
 def _kind(args: object, kinds: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -326,7 +400,7 @@ def _become(
     directory: str,
     environ: dict[str, str],
     session: bool,
-    group: int,
+    group: int | None,
 ) -> list[str]:
     """Put this process into the state of a new one; return its command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -338,7 +412,7 @@ def _become(
     )
     if session:
         os.setsid()
-    if group != -1:
+    if group is not None:
         os.setpgid(0, group)
     os.chdir(directory)
     os.environ.clear()
