@@ -54,6 +54,12 @@ if ends == "job":
     kernel.CloseHandle(job)
 else:
     run.kill()
+    # The end of this process closes the job, too: not before the reaper is done.
+    counts = (ctypes.c_uint32 * 12)()
+    while kernel.QueryInformationJobObject(
+        ctypes.c_void_p(job), 1, ctypes.byref(counts), ctypes.sizeof(counts), None
+    ) and counts[10]:
+        time.sleep(0.1)
 run.wait()
 """
 """A CI service: runs pytest in a job object that ends its processes once it is closed."""
