@@ -1,6 +1,8 @@
 """The provider's interfaces: its page, its refusals, and what a test can see and control."""
 
 import base64
+import hashlib
+import re
 from urllib.parse import quote_plus
 
 import httpx
@@ -106,6 +108,69 @@ def test_the_provider_never_redirects_to_an_unregistered_url(
 
     assert answer.status_code == 400
     assert "location" not in answer.headers
+
+
+def test_an_unknown_redirect_uri_is_shown_beside_those_registered(
+    app: App, provider: IdentityProvider
+) -> None:
+    request = app.request(redirect_uri="myapp://<b>?token=hunter2hunter2")
+    answer = app.http.get(request.make_auth_url(app.discovery))
+
+    assert (
+        "<dt>Received</dt><dd><code>myapp://&lt;b&gt;?token=***</code></dd>"
+        in answer.text
+    )
+    assert (
+        "<dt>Registered</dt><dd><code>myapp://redirect</code></dd>"
+        "<dd><code>http://127.0.0.1/callback</code></dd>"
+    ) in answer.text
+    assert provider.requests[-1].error == (
+        "Unknown redirect URI: received: myapp://<b>?token=***; "
+        "registered: myapp://redirect, http://127.0.0.1/callback"
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "shown"),
+    [
+        (None, "<dd>none</dd>"),
+        ("", "<dd><code>(empty)</code></dd>"),
+        ("x:" + "y" * 5000, f"<dd><code>x:{'y' * 298}…</code></dd>"),
+    ],
+    ids=["missing", "empty", "long"],
+)
+def test_a_redirect_uri_that_is_missing_or_too_long_is_shown_as_such(
+    app: App, redirect_uri: str | None, shown: str
+) -> None:
+    url = httpx.URL(app.request().make_auth_url(app.discovery))
+    url = url.copy_remove_param("redirect_uri")
+    if redirect_uri is not None:
+        url = url.copy_set_param("redirect_uri", redirect_uri)
+
+    assert f"<dt>Received</dt>{shown}" in app.http.get(url).text
+
+
+def test_an_unknown_client_is_shown_beside_those_registered(app: App) -> None:
+    url = app.request(client_id="ap").make_auth_url(app.discovery)
+    text = app.http.get(url).text
+
+    assert "<dt>Received</dt><dd><code>ap</code></dd>" in text
+    assert (
+        "<dt>Registered</dt><dd><code>app</code></dd><dd><code>server</code></dd>"
+        in text
+    )
+
+
+def test_the_pages_apply_no_style_but_their_own_and_run_no_script(
+    app: App, request_by_page: auth.AuthRequest
+) -> None:
+    answer = app.http.get(request_by_page.url or "")
+    (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert policy[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
+    assert not [rule for rule in policy if "unsafe" in rule or "script" in rule]
 
 
 @pytest.mark.parametrize(

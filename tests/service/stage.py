@@ -28,6 +28,7 @@ from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
 from pytest_device.service.programs.guard import Guard
+from pytest_device.service.programs.output_tail import OutputTail
 from pytest_device.service.programs.toolchain import Toolbox
 from pytest_device.service.runners.base import (
     Boot,
@@ -134,6 +135,7 @@ class DrawnRunner:
         self.seen = True
         self.reported: list[LogEntry] = []
         self.said = ""
+        self._records: dict[str, Record] = {}
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None: ...
 
@@ -141,11 +143,13 @@ class DrawnRunner:
         self.boot = Failed(reason)
 
     def record(self, session_id: str) -> Record:
-        device = self.drawn if self.seen else None
-        record = Record(
-            session_id, {}, boot=self.boot, device=device, last_request=self.used
-        )
+        record = self._records.setdefault(session_id, Record(session_id, {}))
+        record.boot = self.boot
+        record.device = self.drawn if self.seen else None
+        record.last_request = self.used
+        record.entries.clear()
         record.entries.extend(self.reported)
+        record.output = OutputTail()
         record.output.feed(self.said.encode())
         record.output.close()
         return record

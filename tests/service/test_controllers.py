@@ -248,6 +248,19 @@ def test_a_killed_program_fails_its_session_and_ends_its_other_programs(
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
+def test_a_session_whose_controller_died_keeps_its_last_picture(
+    create: Create,
+) -> None:
+    session = create(type="agent-device")
+    session.ready()
+
+    min(session.processes("daemon.js"), key=psutil.Process.create_time).kill()
+    session.errored()
+
+    picture = session.service.http.get(f"/sessions/{session.id}/picture")
+    assert picture.headers["Content-Type"] == "image/jpeg"
+
+
 def test_the_log_of_the_service_has_no_token_and_no_key(
     create: Create, directory: Path
 ) -> None:

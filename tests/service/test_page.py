@@ -1,6 +1,8 @@
 """The session's page over HTTP: what it reports, and its stop."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -52,7 +54,32 @@ def test_the_screenshot_of_a_running_device_links_to_its_live_preview(
     assert f'<a href="{path}"><img src="{path}/screen" alt="Screen of Pixel 8">' in text
     assert stage.get(f"{stage.preview}/screen").headers["Content-Type"] == "image/png"
     stage.runner.fail("the device died")
+    assert path not in stage.get(stage.page).text
+
+
+def test_a_failed_session_shows_its_last_picture(stage: Stage) -> None:
+    seen = stage.get(f"{stage.preview}/screen").content
+    stage.runner.fail("the controller died")
+    stage.runner.seen = False
+
+    assert f'<img src="{stage.id}/picture"' in stage.get(stage.page).text
+    picture = stage.get(f"{stage.page}/picture")
+    assert picture.content == seen
+    assert picture.headers["Content-Type"] == "image/png"
+
+
+def test_a_session_that_nobody_saw_has_no_picture(stage: Stage) -> None:
+    stage.runner.fail("the device died")
+
     assert "<img" not in stage.get(stage.page).text
+    assert stage.get(f"{stage.page}/picture").status_code == 404
+
+
+def test_a_running_session_has_no_last_picture(stage: Stage) -> None:
+    stage.get(f"{stage.preview}/screen")
+
+    assert "/picture" not in stage.get(stage.page).text
+    assert stage.get(f"{stage.page}/picture").status_code == 404
 
 
 def test_a_preview_elsewhere_is_not_shown(stage: Stage) -> None:
@@ -96,8 +123,89 @@ def test_the_timeline_reports_in_order_what_happened(clock: Clock) -> None:
         ("+0.5 s", "device: Pixel &lt;8&gt;"),
         ("+2.0 s", "app installed"),
         ("+3.0 s", "session ready"),
-        ("+2 min 3 s", "session failed: the controller died"),
+        ("+2 min 3 s", "session failed"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "device: Pixel 8 (chromium: /usr/lib/chromium/chromium, Chromium 153)",
+            "device: Pixel 8 (chromium: …/chromium, Chromium 153)",
+        ),
+        (
+            "the driver is not installed in ~/.appium",
+            "the driver is not installed in …/.appium",
+        ),
+        (f"no app in {Path.home()}/a/notes.apk", "no app in …/notes.apk"),
+        (
+            "no such build in /work/builds; there are 2",
+            "no such build in …/builds; there are 2",
+        ),
+        ("opened file:///srv/builds/app.zip", "opened file://…/app.zip"),
+        (r"no file C:\Users\Ada\notes.apk", "no file …/notes.apk"),
+        (
+            "downloaded https://files.example.com/a/notes.zip in 1.0 s",
+            "downloaded https://files.example.com/a/notes.zip in 1.0 s",
+        ),
+        ("test suite/test_login.py::test_it", "test suite/test_login.py::test_it"),
+    ],
+)
+def test_the_page_shows_no_directories_of_the_machine(
+    stage: Stage, text: str, shown: str
+) -> None:
+    stage.runner.reported = [LogEntry(NOW, text)]
+    stage.runner.fail(f"{text}\n{text}")
+    page = stage.get(stage.page).text
+    listed = stage.get(f"{stage.base_url}/").text
+
+    assert f"<span>{shown}</span></li>" in page
+    assert f"Failed: {shown}.</h2><pre>{shown}</pre>" in page
+    assert f"<span>{shown}</span></li>" in listed
+
+
+def test_the_log_on_the_page_shows_no_directories_of_the_machine(stage: Stage) -> None:
+    stage.runner.said = (
+        "at Server (/usr/lib/node_modules/appium/server.js:12:3)\n"
+        "--> GET /session/1/element/2/text\n"
+        "//android.widget.TextView"
+    )
+
+    assert (
+        "at Server (…/server.js:12:3)\n"
+        "--&gt; GET /session/1/element/2/text\n"
+        "//android.widget.TextView</pre>"
+    ) in stage.get(stage.page).text
+
+
+def test_programs_read_paths_unchanged(stage: Stage) -> None:
+    stage.runner.said = "at /usr/lib/server.js"
+    stage.runner.fail("no such build in /work/builds")
+
+    facts = stage.get(f"{stage.page}/facts").json()["data"]
+    assert facts["reason"] == "no such build in /work/builds"
+    assert stage.get(f"{stage.page}/log").text == "at /usr/lib/server.js"
+
+
+def test_times_are_absolute_without_a_script_and_for_tooltips(clock: Clock) -> None:
+    stage = Stage(clock=clock)
+    moment = datetime.fromtimestamp(NOW, UTC)
+    day = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    iso = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    time = f'<time datetime="{iso}" data-since="{NOW:.0f}" title="{day}">{day}</time>'
+
+    assert f"<dt>Created</dt><dd>{time}</dd>" in stage.get(stage.page).text
+    assert f"Android · agent-device · {time}" in stage.get(f"{stage.base_url}/").text
+    assert f'title="{day}">+0.0 s</time>' in stage.get(stage.page).text
+
+
+def test_the_details_say_when_a_session_failed(stage: Stage, clock: Clock) -> None:
+    clock.now += 5
+    stage.runner.fail("the device died")
+
+    assert '<dt>Failed</dt><dd><time datetime="' in stage.get(stage.page).text
+    assert f'data-since="{NOW + 5:.0f}"' in stage.get(stage.page).text
 
 
 def test_a_failure_is_listed_before_its_consequences(clock: Clock) -> None:
@@ -159,6 +267,24 @@ def test_the_list_is_not_served_for_a_foreign_host(stage: Stage, host: str) -> N
     assert stage.id not in reply.text
 
 
+@pytest.mark.parametrize(
+    ("reason", "sentence"),
+    [
+        ("the device died", "Failed: the device died."),
+        ("no such version. Leave it out.", "Failed: no such version. Leave it out."),
+        ("is it on?", "Failed: is it on?"),
+    ],
+)
+def test_a_failed_session_says_why_in_one_sentence(
+    stage: Stage, reason: str, sentence: str
+) -> None:
+    stage.runner.fail(reason)
+    text = stage.get(stage.page).text
+
+    assert f'<h2 tabindex="-1">{sentence}</h2></section>' in text
+    assert text.count(reason) == 1
+
+
 def test_a_multiline_reason_is_shown_unchanged(stage: Stage) -> None:
     stage.runner.fail("the controller died:\n  at <Server> (node:net)\n  at listen")
     text = stage.get(stage.page).text
@@ -204,7 +330,10 @@ def test_the_log_is_shown_and_available_as_text(stage: Stage) -> None:
 
 
 def test_a_session_with_a_silent_controller_has_no_log(stage: Stage) -> None:
-    assert 'id="said" data-live="attributes" hidden' in stage.get(stage.page).text
+    assert (
+        'id="said" class="card" data-live="attributes" hidden'
+        in stage.get(stage.page).text
+    )
 
 
 def test_the_details_are_available_as_json(stage: Stage) -> None:
@@ -255,6 +384,38 @@ def test_an_unknown_session_is_refused_with_a_message(
     assert reply.status_code == status
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
     assert "session" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        (f"/sessions/{UNKNOWN_ID}", "../"),
+        (f"/preview/{UNKNOWN_ID}/key", "../../"),
+        ("/nothing/here", "/"),
+    ],
+)
+def test_an_unknown_address_leads_to_the_list(
+    stage: Stage, path: str, root: str
+) -> None:
+    reply = stage.get(f"{stage.base_url}{path}", headers={"Accept": "text/html,*/*"})
+
+    assert reply.status_code == 404
+    assert "<h1>Not found</h1>" in reply.text
+    assert f'<a class="button" href="{root}">All sessions</a>' in reply.text
+
+
+@pytest.mark.parametrize(
+    ("method", "accept"), [("GET", "*/*"), ("POST", "text/html,*/*")]
+)
+def test_a_program_at_an_unknown_address_receives_json(
+    stage: Stage, method: str, accept: str
+) -> None:
+    reply = stage.send(
+        method, f"{stage.base_url}/nothing/here", headers={"Accept": accept}
+    )
+
+    assert reply.status_code == 404
+    assert reply.json()["errors"][0]["code"] == "NOT_FOUND"
 
 
 def test_a_refusal_escapes_the_path(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from pytest_device.auth import AuthRequest, fetch_discovery
+from pytest_device.auth.provider import Client, IdentityProvider
 from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
 from tests.service.stage import (
@@ -55,6 +58,21 @@ return [...document.querySelectorAll('body *')]
 """Text with too little contrast, including that before the first screenshot."""
 
 
+AGES = {
+    35: "30 s ago",
+    200: "3 min ago",
+    7300: "2 h ago",
+    90_000: "1 day ago",
+    200_000: "2 days ago",
+}
+AFTER_TIME = "return getComputedStyle(document.querySelector('time[data-since]'), '::after').content"
+LOOKS = """
+const style = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+return [
+  style('html', 'backgroundColor'), style('html', 'fontFamily'), style('html', 'color'),
+  style('.card', 'backgroundColor'), style('.card', 'borderRadius'), style('h1', 'fontSize'),
+];
+"""
 CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
 
 
@@ -98,6 +116,10 @@ def says(chrome: Chrome, name: str, text: str) -> None:
     wait(chrome, lambda: text in by_id(chrome, name).text)
 
 
+def has_text(element: WebElement, text: str) -> bool:
+    return element.text == text
+
+
 def shows(chrome: Chrome, number: int) -> None:
     """Wait until the picture has one of the colours."""
     wait(chrome, lambda: chrome.execute_script(COLOUR) == [*COLOURS[number], 255])
@@ -119,8 +141,10 @@ def focused(chrome: Chrome) -> str:
 
 
 @contextmanager
-def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]:
-    """Let the window be this wide, and its user prefer light or dark."""
+def window(
+    chrome: Chrome, width: int, *, dark: bool = False, media: str = ""
+) -> Generator[None]:
+    """Let the window be this wide, its user prefer light or dark, and the page be printed if ``media`` says so."""
     metrics = {
         "width": width,
         "height": 800,
@@ -129,12 +153,16 @@ def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]
     }
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    chrome.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": media, "features": [scheme]}
+    )
     try:
         yield
     finally:
         chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        chrome.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"media": "", "features": []}
+        )
 
 
 def test_the_screenshot_appears_and_changes_with_the_screen(
@@ -313,6 +341,95 @@ def test_the_page_shows_the_screen_and_links_to_the_live_preview(
 
     assert eventually(lambda: look.current_url == stage.preview)
     assert not complaints(look)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_screen_fills_its_card(look: Chrome, stage: Stage, width: int) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    look.get(stage.page)
+    seen = "return document.querySelector('#screen img')?.naturalWidth"
+    wait(look, lambda: look.execute_script(seen) == WIDTH)
+
+    with window(look, width):
+        card = by_id(look, "screen").size["width"]
+        picture = look.find_element(By.CSS_SELECTOR, "#screen img").size["width"]
+        assert picture > 0.8 * card
+
+
+def test_times_are_relative_with_the_absolute_time_as_tooltip(
+    look: Chrome, stage: Stage
+) -> None:
+    session = stage.sessions.get(stage.id)
+    assert session
+    for address in (stage.page, f"{stage.base_url}/"):
+        look.get(address)
+        time = look.find_element(By.CSS_SELECTOR, "time[data-since]")
+        assert time.text == "just now"
+        assert "UTC" in str(time.get_attribute("title"))
+        for seconds, text in AGES.items():
+            since = "arguments[0].dataset.since = Date.now() / 1000 - arguments[1]"
+            look.execute_script(since, time, seconds)
+            wait(look, partial(has_text, time, text))
+
+
+def test_a_failed_session_shows_its_last_picture(look: Chrome, stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    look.get(stage.page)
+    seen = "return document.querySelector('#screen img')?.naturalWidth"
+    wait(look, lambda: look.execute_script(seen) == WIDTH)
+    stage.runner.fail("the device died")
+    says(look, "outcome", "Failed: the device died.")
+    says(look, "screen", "Last picture")
+    wait(look, lambda: look.execute_script(seen) == WIDTH)
+
+    assert not complaints(look)
+
+
+def test_an_unknown_page_leads_to_the_list(look: Chrome, stage: Stage) -> None:
+    for path in (f"/sessions/{UNKNOWN_ID}", "/nothing/here"):
+        look.get(f"{stage.base_url}{path}")
+        assert look.execute_script(FAINT) == []
+        look.find_element(By.LINK_TEXT, "All sessions").click()
+        wait(look, lambda: look.title == "Device sessions")
+
+
+def test_a_printed_page_has_no_buttons_and_the_whole_log(
+    look: Chrome, stage: Stage
+) -> None:
+    stage.runner.said = "a line\n" * 200
+    look.get(stage.page)
+    says(look, "log", "a line")
+    with window(look, 794, dark=True, media="print"):
+        buttons = look.find_elements(By.CSS_SELECTOR, "button")
+        assert not [button.text for button in buttons if button.is_displayed()]
+        log = by_id(look, "log")
+        assert log.get_property("scrollHeight") == log.get_property("clientHeight")
+        background = by_id(look, "log").value_of_css_property("background-color")
+        assert background == "rgba(255, 255, 255, 1)"
+        assert "UTC)" in look.execute_script(AFTER_TIME)
+        assert look.execute_script(FAINT) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_provider_looks_like_the_service(
+    look: Chrome, stage: Stage, *, dark: bool
+) -> None:
+    client = Client("app", ["myapp://redirect"])
+    with IdentityProvider(clients=[client]) as provider, window(look, 390, dark=dark):
+        config = {"client_id": "app", "redirect_uri": "myapp://redirect", "scopes": []}
+        discovery = fetch_discovery(provider.issuer)
+        sign_in = AuthRequest(config).make_auth_url(discovery)
+        unknown = AuthRequest(config | {"redirect_uri": f"myapp://{'x' * 99}"})
+        looks: list[Any] = []
+        for address in (stage.page, sign_in, unknown.make_auth_url(discovery)):
+            look.get(address)
+            looks.append(look.execute_script(LOOKS))
+            assert look.execute_script("return document.body.scrollWidth <= innerWidth")
+            assert look.execute_script(FAINT) == []
+
+        assert looks[1:] == [looks[0]] * 2
+        refused = [one for one in complaints(look) if "Content Security" in str(one)]
+        assert not refused
 
 
 def test_a_session_is_stopped_only_after_confirmation(

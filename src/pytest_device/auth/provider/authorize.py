@@ -193,7 +193,7 @@ def _unknown_client(client_id: str | None, clients: Mapping[str, Client]) -> Res
 def _unknown_redirect_uri(redirect_uri: str | None, client: Client) -> Response:
     return mismatch_page(
         "Unknown redirect URI",
-        f"The redirect_uri of the app is not registered for the client {client.client_id}.",
+        f"The redirect_uri of the app is not registered for the client {client.client_id!r}.",
         {"Received": _received(redirect_uri), "Registered": client.redirect_uris},
         "Add it to the client's redirect_uris, or correct the app: "
         "they must be equal, except for the port of http://127.0.0.1.",

@@ -251,7 +251,7 @@ def _unknown_logout_uri(target: str, client: Client | None) -> Response:
         )
     return mismatch_page(
         title,
-        f"The post_logout_redirect_uri of the app is not registered for the client {client.client_id}.",
+        f"The post_logout_redirect_uri of the app is not registered for the client {client.client_id!r}.",
         {"Received": (target,), "Registered": client.post_logout_redirect_uris},
         "Add it to the client's post_logout_redirect_uris, or correct the app: they must be equal.",
     )

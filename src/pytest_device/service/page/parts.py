@@ -18,8 +18,6 @@ from pytest_device.service.runners.base import LogEntry
 from pytest_device.spec import STATES, Platform, SessionType, Status
 
 MOST_LISTED: Final = 100
-_IDS: Final = frozenset({"Session", "Project", "Build"})
-_COPY: Final = ' <button type="button" class="copy">Copy</button>'
 PLATFORMS: Final[Mapping[Platform, str]] = {
     Platform.ANDROID: "Android",
     Platform.IOS: "iOS",
@@ -83,9 +81,9 @@ def facts(session: Session, device: Device | None) -> str:
         _fact("Type", session.type),
         _fact("Platform", PLATFORMS[session.platform]),
         _fact("Device", named(device)),
-        _fact("Session", session.id),
-        _fact("Project", session.app_id),
-        _fact("Build", session.build_id),
+        _id("Session", session.id),
+        _id("Project", session.app_id),
+        _id("Build", session.build_id),
         _fact("Package", session.package_version),
         _fact("App", archive and _source(archive)),
         _moment_row("Created", session.created_at),
@@ -203,9 +201,15 @@ def _source(url: str) -> str:
 
 def _fact(label: str, text: str | None) -> str:
     """Return a row for a text, empty without one."""
-    if not text:
+    return _row(label, escape(text)) if text else ""
+
+
+def _id(label: str, text: str | None) -> str:
+    """Return a row for an ID, with a button that copies it; empty without one."""
+    if text is None:
         return ""
-    return _row(label, f"{escape(text)}{_COPY if label in _IDS else ''}")
+    copy = '<button type="button" class="copy">Copy</button>'
+    return f'<div class="id"><dt>{label}</dt><dd><code>{escape(text)}</code>{copy}</dd></div>'
 
 
 def _moment_row(label: str, at: float | None) -> str:

@@ -12,7 +12,7 @@ _DIRECTORIES: Final = r"(?:[^\s/\\:;,'\"()<>|]+[/\\])+(?=[^\s/\\])"
 _START: Final = r"(?<![\w.:/\\…~)\]}-])"
 """What stands before a path: a slash after any of these is part of a URL, a fraction or a relative path."""
 _ABSOLUTE: Final = re.compile(
-    rf"(?:(?<=file://)|{_START})(?:~?/|[A-Za-z]:[/\\]){_DIRECTORIES}"
+    rf"(?:(?<=file://)|{_START})(?:~/(?:{_DIRECTORIES})?|(?:/|[A-Za-z]:[/\\]){_DIRECTORIES})(?=[^\s/\\])"
 )
 _SYSTEM: Final = re.compile(
     rf"(?:(?<=file://)|{_START})(?:~/|[A-Za-z]:[/\\]"
@@ -20,8 +20,10 @@ _SYSTEM: Final = re.compile(
     rf"(?:{_DIRECTORIES})?(?=[^\s/\\])"
 )
 """Of a program's output only these: it has URL paths and XPaths, too, which begin like other absolute paths."""
-_HOME: Final = str(Path.home())
-"""It may contain spaces, where a pattern would end a path."""
+_HOME: Final = re.compile(
+    rf"(?:(?<=file://)|{_START}){re.escape(str(Path.home()))}(?=[/\\])"
+)
+"""It may contain spaces, where the other patterns end a path."""
 
 
 def without_directories(text: str) -> str:
@@ -35,4 +37,4 @@ def without_system_directories(text: str) -> str:
 
 
 def _without_home(text: str) -> str:
-    return text.replace(_HOME, "~") if len(_HOME) > 1 else text
+    return _HOME.sub("~", text)
