@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="forks are for Linux"),
 ]
 
-HELP: Final = [sys.executable, *forking.COMMAND, "--help"]
+WRONG: Final = [sys.executable, *forking.COMMAND, "--nonsense"]
 RUN: Final = [sys.executable, "-m", "pytest", "-s"]
 SERVICE: Final = [sys.executable, *forking.SERVICE]
 
@@ -41,34 +41,34 @@ def test_a_program_is_a_fork_with_the_streams_of_a_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "output", "errors"),
+    ("more", "begins"),
     [
-        ({"stdout": subprocess.PIPE}, "usage", None),
-        ({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}, "usage", ""),
-        ({"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}, "usage", None),
-        ({"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}, None, ""),
+        ({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}, ("", "usage")),
+        ({"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}, ("usage", None)),
+        ({"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}, (None, "usage")),
     ],
-    ids=["output", "both", "together", "nothing"],
+    ids=["both", "together", "errors"],
 )
 @pytest.mark.parametrize(
-    ("text", "decode"), [({}, bytes.decode), ({"encoding": "utf-8"}, str)]
+    ("text", "decode"),
+    [({}, bytes.decode), ({"encoding": "utf-8"}, str)],
+    ids=["bytes", "text"],
 )
 def test_a_fork_writes_where_a_process_would(
     more: dict[str, Any],
-    output: str | None,
-    errors: str | None,
+    begins: tuple[str | None, str | None],
     text: dict[str, Any],
     decode: Callable[[Any], str],
 ) -> None:
-    with forking.Popen(HELP, **more, **text) as process:
+    with forking.Popen(WRONG, **more, **text) as process:
         written = process.communicate()
 
-    assert process.returncode == 0
-    for stream, begin in zip(written, (output, errors), strict=True):
+    assert process.returncode == 2
+    for stream, begin in zip(written, begins, strict=True):
         if begin is None:
             assert stream is None
         else:
-            assert decode(stream).startswith(begin)
+            assert decode(stream)[:5] == begin
 
 
 def test_a_run_as_a_fork_has_its_own_directory_environment_and_group(
