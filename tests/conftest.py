@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Generator
@@ -72,15 +73,32 @@ ONLY_IF_NAMED: Final = ("nightly", "windows", "arm64")
 """Markers of tests that are long, or need packages of the system."""
 
 
+OF_MODULES: Final = ("every_python", "newer_pythons")
+"""Markers that a module has as a whole, in its text."""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import modules that ``-m programs`` would deselect: that takes each worker ten seconds."""
-    if (
-        config.option.markexpr != "programs"
-        or collection_path.is_dir()
-        or has_programs(collection_path)
-    ):
+    """Do not import modules whose tests ``-m`` would deselect: that takes each worker ten seconds."""
+    if collection_path.is_dir():
         return None
-    return True
+
+    expression = config.option.markexpr
+    if expression == "programs":
+        return None if has_programs(collection_path) else True
+
+    markers = module_markers(expression)
+    if not markers:
+        return None
+    text = collection_path.read_text()
+    return None if any(f"pytest.mark.{name}" in text for name in markers) else True
+
+
+def module_markers(expression: str) -> list[str]:
+    """Return the markers of modules with which ``-m`` begins: no other module can have a test that it selects."""
+    first, _, _ = expression.partition(" and ")
+    names = re.findall(r"\w+", first)
+    names = [name for name in names if name != "or"]
+    return names if set(names) <= set(OF_MODULES) else []
 
 
 def pytest_collection_modifyitems(

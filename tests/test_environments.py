@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.conftest import HERE, PROGRAMS
+from tests.conftest import HERE, PROGRAMS, module_markers
 
 ROOT: Final = HERE.parent
 COMMANDS = [
@@ -55,6 +55,57 @@ def test_every_listed_directory_with_real_programs_exists() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "files"),
+    [
+        ("every_python", ["test_every.py"]),
+        ("every_python and not programs and not timing", ["test_every.py"]),
+        (
+            "(every_python or newer_pythons) and not programs",
+            ["test_every.py", "test_newer.py"],
+        ),
+        ("not every_python", ["test_newer.py", "test_one.py"]),
+        (
+            "not (every_python or newer_pythons) and not programs",
+            ["test_one.py"],
+        ),
+        ("not programs", ["test_every.py", "test_newer.py", "test_one.py"]),
+    ],
+)
+def test_markers_of_modules_select_the_tests_of_a_python(
+    pytester: pytest.Pytester, expression: str, files: list[str]
+) -> None:
+    _make_modules(pytester)
+
+    result = pytester.runpytest("--collect-only", "-q", "-m", expression)
+
+    assert [
+        line.partition("::")[0] for line in result.outlines if "::" in line
+    ] == files
+
+
+def test_a_python_does_not_import_the_modules_that_it_leaves_out(
+    pytester: pytest.Pytester,
+) -> None:
+    _make_modules(pytester)
+    pytester.makepyfile(test_one="raise AssertionError")
+
+    result = pytester.runpytest(
+        "-m", "(every_python or newer_pythons) and not programs and not timing"
+    )
+
+    result.assert_outcomes(passed=2)
+
+
+def test_newer_pythons_select_by_markers_of_modules(tox: RawConfigParser) -> None:
+    expressions = re.findall(r'-m "(.*every_python.*?)"', tox["testenv"]["commands"])
+
+    assert [module_markers(expression) for expression in expressions] == [
+        ["every_python"],
+        ["every_python", "newer_pythons"],
+    ]
+
+
+@pytest.mark.parametrize(
     ("options", "names"),
     [
         ([], ["test_short", "test_both[7]"]),
@@ -88,11 +139,28 @@ def test_the_gate_has_no_nightly_environment(tox: RawConfigParser) -> None:
 
 def test_every_environment_is_explained_to_contributors(tox: RawConfigParser) -> None:
     explained = (ROOT / "CONTRIBUTING.md").read_text()
-    names = [
+    sections = [
         section.removeprefix("testenv:")
         for section in tox.sections()
         if section.startswith("testenv:")
     ]
+    names = [name for section in sections for name in section.strip("{}").split(",")]
 
-    assert "nightly" in names
+    assert {"nightly", "windows"} <= set(names)
     assert [name for name in names if f"`{name}`" not in explained] == []
+
+
+def _make_modules(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect"
+    )
+    pytester.makeini(
+        "[pytest]\nmarkers =\n    every_python\n    newer_pythons\n    nightly\n"
+        "    programs\n    timing"
+    )
+    test = "def test_it(): pass"
+    pytester.makepyfile(
+        test_every=f"import pytest\npytestmark = pytest.mark.every_python\n{test}",
+        test_newer=f"import pytest\npytestmark = [pytest.mark.newer_pythons]\n{test}",
+        test_one=test,
+    )

@@ -14,6 +14,8 @@ import pytest
 
 import pytest_device
 
+pytestmark = pytest.mark.every_python
+
 SRC = Path(__file__).parent.parent / "src" / "pytest_device"
 HEAVY = {
     *(

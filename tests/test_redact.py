@@ -20,6 +20,8 @@ from pytest_device.redact import (
 )
 from pytest_device.secret_registry import MAX_SECRETS, MIN_LENGTH, SecretRegistry
 
+pytestmark = pytest.mark.every_python
+
 BODY = b64encode(
     b"".join(sha512(bytes([number])).digest() for number in range(12))
 ).decode()[:984]

@@ -13,6 +13,8 @@ from pytest_device.options import OPTIONS, Option, Options
 from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, resolve
 from pytest_device.spec import Platform, SessionType, Share
 
+pytestmark = pytest.mark.every_python
+
 _TEXTS = (
     Options.artifacts_dir,
     Options.report,

@@ -23,7 +23,10 @@ def test_it():
     assert subprocess.check_output([sys.executable, "-c", CODE], text=True).strip() == "[]"
 '''
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no nohup")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="there is no nohup"),
+]
 
 
 @pytest.mark.parametrize("options", [(), ("-n1",)], ids=["alone", "in a worker"])

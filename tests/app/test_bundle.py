@@ -17,6 +17,8 @@ from pytest_device.app.bundle import Bundle, inspect_bundle
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put
 
+pytestmark = pytest.mark.newer_pythons
+
 SECRET: Final = 'hunter2"${x}ü'
 ENV: Final = """\
 API_SECRET='hunter2"${x}ü'

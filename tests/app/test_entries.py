@@ -11,6 +11,8 @@ from pytest_device.app.routes.entries import completed
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put
 
+pytestmark = pytest.mark.newer_pythons
+
 INCLUDE: Final = (".vendor/types/**/*.ts", "vendor-env.d.ts")
 EVERYTHING: Final = ["**/*.ts", "**/*.tsx"]
 TSCONFIGS: Final = {

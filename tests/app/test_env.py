@@ -12,6 +12,8 @@ from pytest_device.app import load_env
 from pytest_device.errors import ProjectError
 from tests.app.rows import put, rows
 
+pytestmark = pytest.mark.newer_pythons
+
 
 @pytest.mark.parametrize(
     "row", [one for one in rows("env") if "output" in one.values[0]]

@@ -13,6 +13,8 @@ from pytest_device.app.sections import IosIcon, RuntimePolicy
 from pytest_device.errors import ProjectError
 from tests.app.rows import DATA, project_files, put
 
+pytestmark = pytest.mark.newer_pythons
+
 ROWS: Final = json.loads((DATA / "keys.json").read_text())
 VALUES: Final = {
     "config-type",

@@ -9,6 +9,8 @@ from pytest_device import ConfigError
 from pytest_device.app import Routes
 from tests.app.rows import put, rows
 
+pytestmark = pytest.mark.newer_pythons
+
 DEVIATIONS: Final = {
     "'./about'", "'../about'", "'https://example.com/x'", "'mailto:a@b.c'",  # relative and external
     "{pathname:'/about',params:{q:'1'}}",  # a parameter that the route does not have

@@ -14,6 +14,8 @@ from pytest_device.app import (
 )
 from tests.app.rows import project_files, put, rows
 
+pytestmark = pytest.mark.newer_pythons
+
 
 @pytest.mark.parametrize("row", rows("updates", "resolve_runtime_version"))
 def test_a_runtime_version_matches_the_reference_case(row: Any, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pytest_device.cli import COMMANDS
 from pytest_device.cli.command import Command
 from tests.cli.running import call
 
+pytestmark = pytest.mark.newer_pythons
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "\n".join(
     (DOCS / name).read_text() for name in ("command-line.md", "command-line-results.md")

@@ -24,6 +24,8 @@ from pytest_device.settings import LOCAL_APP_ID
 from pytest_device.spec import SESSIONS_PATH
 from tests.contract.document import Row, each, is_a, refused, request_body, table
 
+pytestmark = pytest.mark.every_python
+
 ENVIRON: Final = {
     name: value for name, value in os.environ.items() if name.startswith("DEVICE_")
 }

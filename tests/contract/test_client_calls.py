@@ -16,6 +16,8 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from tests.contract.document import Row, arguments, each, example_session, request_body
 
+pytestmark = pytest.mark.every_python
+
 BASE_URL = "https://devices.example.com/api"
 TOKEN = "made-up-access-token"
 REQUEST = SessionRequest.from_arguments(**arguments(request_body({})))

@@ -19,6 +19,8 @@ from tests.contract.document import (
     table,
 )
 
+pytestmark = pytest.mark.every_python
+
 MEANING: Final[dict[str, Callable[[Any], object]]] = {
     "uuid": UUID,
     "timestamp": datetime.fromisoformat,

@@ -17,6 +17,8 @@ from tests.contract.document import (
     table,
 )
 
+pytestmark = pytest.mark.every_python
+
 REQUESTS = ("request_fields", "request_combinations")
 
 

@@ -20,6 +20,8 @@ from tests.contract.document import (
 )
 from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, Service
 
+pytestmark = pytest.mark.every_python
+
 TYPES = [row["type"] for row in table("session_types") if row["requestable"]]
 TRIGGER_OF = {
     "new": "get",

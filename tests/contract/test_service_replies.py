@@ -13,6 +13,8 @@ from pytest_device.sessions.replies import read_session
 from tests.contract.document import Row, each, example_config, is_a, request_body, table
 from tests.contract.local_service import OPERATIONS, TARGETS, Service
 
+pytestmark = pytest.mark.every_python
+
 STATUSES = [row["word"] for row in table("words") if row["set"] == "Status"]
 TYPES = [row["type"] for row in table("session_types") if row["requestable"]]
 

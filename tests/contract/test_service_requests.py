@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.request import SessionRequest
 from tests.contract.document import (
@@ -13,6 +15,8 @@ from tests.contract.document import (
     request_body,
 )
 from tests.contract.local_service import BASE_URL, ROBOT_TOKEN, Service
+
+pytestmark = pytest.mark.every_python
 
 REQUESTS = ("request_fields", "request_combinations")
 

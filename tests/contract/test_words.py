@@ -5,6 +5,8 @@ import pytest
 from pytest_device import spec
 from tests.contract.document import Row, each, table
 
+pytestmark = pytest.mark.every_python
+
 
 @each("words")
 def test_every_documented_word_is_known(row: Row) -> None:

@@ -30,6 +30,8 @@ from pytest_device.notifications import (
 from pytest_device.notifications.endpoint import PushEndpoint
 from pytest_device.notifications.triggers import Platform
 
+pytestmark = pytest.mark.newer_pythons
+
 WARSAW = ZoneInfo("Europe/Warsaw")
 SHOW = NotificationBehavior(
     should_play_sound=False,

@@ -15,6 +15,8 @@ from pytest_device.notifications import (
 )
 from tests.notifications.cases import cases
 
+pytestmark = pytest.mark.newer_pythons
+
 WARSAW = ZoneInfo("Europe/Warsaw")
 MORNING = {"type": "daily", "hour": 8, "minute": 0}
 AT_NIGHT = {"type": "daily", "hour": 2, "minute": 30}

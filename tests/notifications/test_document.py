@@ -13,6 +13,8 @@ from pytest_device import notifications
 from pytest_device.notifications.content import InterruptionLevel, camel
 from tests.docs_pages import DOCS
 
+pytestmark = pytest.mark.newer_pythons
+
 DATA: Final = Path(__file__).with_name("data")
 NAMES: Final[dict[str, list[str]]] = json.loads(
     DATA.joinpath("document.json").read_text("utf-8")

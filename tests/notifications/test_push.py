@@ -20,6 +20,8 @@ from pytest_device.notifications import (
     PushMessage,
 )
 
+pytestmark = pytest.mark.newer_pythons
+
 ANDROID = PushDevice("android", "the android device", "com.acme.app")
 IPHONE = PushDevice("ios", "the iPhone", "com.acme.app")
 NEWS = PushMessage(

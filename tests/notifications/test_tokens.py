@@ -13,6 +13,8 @@ from pytest_device.notifications import NotificationError, PushToken, PushTokenR
 from pytest_device.notifications.endpoint import PushEndpoint
 from tests.notifications.cases import cases
 
+pytestmark = pytest.mark.newer_pythons
+
 OPTIONS: Final = {
     "applicationId": "application_id", "deviceId": "device_id", "projectId": "project_id", "baseUrl": "base_url",
 }  # fmt: skip

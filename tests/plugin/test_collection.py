@@ -4,6 +4,8 @@ import pytest
 
 from pytest_device.plugin import fixtures
 
+pytestmark = pytest.mark.newer_pythons
+
 SERVICE = (
     "--device-url=http://127.0.0.1:9",
     "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",

@@ -7,6 +7,8 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.every_python
+
 BUILD = "11111111-2222-4333-8444-555555555555"
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from pytest_device.testing import FaultyService
 
+pytestmark = pytest.mark.newer_pythons
+
 TWO = """
 import pytest
 pytestmark = pytest.mark.device(platform="android", share="run")

@@ -14,6 +14,8 @@ from pytest_device.sessions.events import (
     TakenOver,
 )
 
+pytestmark = pytest.mark.newer_pythons
+
 ANDROID = "android appium"
 
 

@@ -35,6 +35,8 @@ from pytest_device.sessions.events import (
 from pytest_device.verdict import Verdict
 from tests.sessions.test_events import EVENTS
 
+pytestmark = pytest.mark.newer_pythons
+
 PAGE = "https://devices.example/sessions/one"
 
 

@@ -27,6 +27,8 @@ from tests.service.world import (
     error,
 )
 
+pytestmark = pytest.mark.newer_pythons
+
 VALID = {"appId": APP_ID, "platform": "android"}
 JSON = {"Content-Type": "application/json"}
 RAW_JSON = [(b"content-type", b"application/json")]

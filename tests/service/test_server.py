@@ -41,6 +41,8 @@ from tests.service.process import (
 from tests.service.world import APP_ID, TOKEN, data
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.every_python
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:

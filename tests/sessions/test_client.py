@@ -19,6 +19,8 @@ from pytest_device.errors import (
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.request import SessionRequest
 
+pytestmark = pytest.mark.newer_pythons
+
 TOKEN = "open-sesame-open-0815"
 SESSION = "00000000-0000-4000-8000-00000000000a"
 REQUEST = SessionRequest.from_arguments(app_id=SESSION, platform="ios")

@@ -31,6 +31,8 @@ from pytest_device.sessions.events import (
     to_plain,
 )
 
+pytestmark = pytest.mark.newer_pythons
+
 OF = SessionRef(
     "ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5
 )

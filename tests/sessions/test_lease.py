@@ -45,6 +45,8 @@ from pytest_device.sessions.request import DeviceRequirement, SessionRequest
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, TOKEN, URL, Fault, World
 
+pytestmark = pytest.mark.newer_pythons
+
 REQUEST = SessionRequest.from_arguments(
     app_id=APP_ID,
     platform="android",

@@ -14,6 +14,8 @@ import pytest
 from pytest_device.sessions.ledger import DamagedEntryError, Entry, Ledger
 from pytest_device.sessions.states import RECORDED, WITHOUT_ID, Phase
 
+pytestmark = pytest.mark.newer_pythons
+
 ENTRY = Entry(
     "0" * 32,
     "main",

@@ -23,9 +23,10 @@ from tests.sessions.reaper_clients import (
 )
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="ends processes as Unix does"
-)
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does"),
+]
 
 BAR_KB = 15 * 1024
 

@@ -54,9 +54,10 @@ from tests.sessions.recorder import Recorder
 from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="ends processes as Unix does"
-)
+pytestmark = [
+    pytest.mark.newer_pythons,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="ends processes as Unix does"),
+]
 NOT_FOUND = '{"errors": [{"code": "NOT_FOUND"}]}'
 either_way = pytest.mark.parametrize(
     "config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"]

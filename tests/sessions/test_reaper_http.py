@@ -28,6 +28,8 @@ from pytest_device.sessions.reaper.messages import (
 )
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.every_python
+
 TOKEN = "open-sesame-open"
 BODY: Final = b'{"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"}}'
 # Else the names of the tests depend on the time.

@@ -34,6 +34,8 @@ from pytest_device.updates.values import UpdateError
 from tests.updates import second_reader
 from tests.updates.rows import reference_signing
 
+pytestmark = pytest.mark.newer_pythons
+
 KEY, CERTIFICATE = reference_signing()
 PROTOCOL: Final = published_protocol_v1()
 REQUEST: Final = UpdateRequest("ios", "1.0", "main", keyid="root", scope="scope")

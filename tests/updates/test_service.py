@@ -26,6 +26,8 @@ from pytest_device.updates.service import DeviceUpdateService
 from tests.updates import second_reader
 from tests.updates.rows import BUILD, EMBEDDED, export, reference_signing
 
+pytestmark = pytest.mark.newer_pythons
+
 KEY, CERTIFICATE = reference_signing()
 HEADERS = {
     "vendor-protocol-version": "1",

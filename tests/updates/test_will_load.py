@@ -33,6 +33,8 @@ from tests.updates.rows import (
     renewal_of,
 )
 
+pytestmark = pytest.mark.newer_pythons
+
 WITH_PATH = replace(
     BUILD,
     settings=UpdateSettings.from_config(
