@@ -28,6 +28,7 @@ from pytest_device.settings import Settings
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import CODE, call, run
+from tests.fakes.http_server import running
 
 TOKEN = "a-token-that-nobody-may-see"
 NODE = "JSON.stringify([process.versions.node, process.execPath])"
@@ -492,11 +493,8 @@ def tls_port() -> Generator[int]:
     trustme.CA().issue_cert("localhost").configure_cert(context)
     with HTTPServer(("localhost", 0), BaseHTTPRequestHandler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+        with running(server):
+            yield server.server_port
 
 
 def test_an_untrusted_certificate_is_reported(tls_port: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
-from tests.controllers.servers import Answer, Controller, says
+from tests.controllers.servers import Answer, ControllerServer, says
 
 READY = says({"value": {"ready": True}})
 DONE = says({"value": None})
@@ -45,7 +45,10 @@ def appium(
 
 
 def session_on(
-    far: Controller, *, capabilities: Mapping[str, Any] | None = None, **changes: Any
+    far: ControllerServer,
+    *,
+    capabilities: Mapping[str, Any] | None = None,
+    **changes: Any,
 ) -> Session:
     """Return a session without an app that uses this server as Appium."""
     config = {"appiumUrl": far.url, "capabilities": dict(capabilities or {})}
@@ -58,7 +61,7 @@ def session_on(
     return Session.from_wire(example_session(**blank | changes))
 
 
-def started_with(far: Controller) -> dict[str, Any]:
+def started_with(far: ControllerServer) -> dict[str, Any]:
     """Return the capabilities of the only driver that was started."""
     (body,) = [
         body
@@ -71,7 +74,7 @@ def started_with(far: Controller) -> dict[str, Any]:
     return always
 
 
-def received(far: Controller, path: str) -> list[Any]:
+def received(far: ControllerServer, path: str) -> list[Any]:
     """Return the bodies that a path was sent."""
     return [
         json.loads(body)

@@ -12,12 +12,12 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType
 from pytest_device.testing import FaultyService, faulty_service
-from tests.controllers.servers import Controller, controller
+from tests.controllers.servers import ControllerServer, controller
 from tests.waiting import eventually
 
 
 @pytest.fixture
-def far() -> Generator[Controller]:
+def far() -> Generator[ControllerServer]:
     with controller() as server:
         yield server
 

@@ -7,7 +7,7 @@ from typing import Any
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.environment import environment_of
-from tests.controllers.servers import Answer, Controller, says, session_at
+from tests.controllers.servers import Answer, ControllerServer, says, session_at
 
 HTML = Answer(502, b"<html>Bad gateway</html>", {"Content-Type": "text/html"})
 TAP: Mapping[str, Any] = {
@@ -42,7 +42,9 @@ def in_turn(*answers: Answer) -> Callable[[str], Answer]:
     return lambda _call: left.pop(0) if len(left) > 1 else left[0]
 
 
-def agent_device(far: Controller, name: str = "a-test", **more: Any) -> AgentDevice:
+def agent_device(
+    far: ControllerServer, name: str = "a-test", **more: Any
+) -> AgentDevice:
     """Return a client of agent-device on a server, with no pauses."""
     session = session_at(far.url, "agent-device")
     return AgentDevice(
@@ -50,7 +52,7 @@ def agent_device(far: Controller, name: str = "a-test", **more: Any) -> AgentDev
     )
 
 
-def commands(far: Controller) -> list[dict[str, Any]]:
+def commands(far: ControllerServer) -> list[dict[str, Any]]:
     """Return the parameters of the commands that a server was sent."""
     return [json.loads(body)["params"] for body in far.bodies if body]
 
@@ -75,6 +77,6 @@ def tools(calls: Mapping[str, Answer]) -> Callable[[str], Answer]:
     return lambda call: own.get(call, says({"error": "Tool not found"}, 404))
 
 
-def argent(far: Controller, **more: Any) -> Argent:
+def argent(far: ControllerServer, **more: Any) -> Argent:
     """Return a client of argent on a server, with no pauses."""
     return Argent(session_at(far.url, "argent"), sleep=lambda _seconds: None, **more)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tests.controllers.appium_servers import DONE, appium, refuses
-from tests.controllers.servers import Answer, Controller, says
+from tests.controllers.servers import Answer, ControllerServer, says
 
 KEY = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -15,7 +15,7 @@ KEY = "element-6066-11e4-a52e-4f735466cecf"
 class RecordedDevice:
     """A device whose list is open or closed; an element can only be found in an open list."""
 
-    far: Controller
+    far: ControllerServer
     rows: list[str]
     """The titles of the notifications, newest first."""
     is_stuck: bool = False

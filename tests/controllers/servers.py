@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import trustme
 
 from pytest_device.sessions.models import Session
 from tests.contract.document import example_session
+from tests.fakes.http_server import Handler, HttpServer, running
 
 TOKEN = "open-sesame-open"
 CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
@@ -53,34 +53,25 @@ def says(value: object, status: int = 200) -> Answer:
     )
 
 
-class Controller(ThreadingHTTPServer):
+class ControllerServer(HttpServer):
     """Records its requests, and replies as the test sets."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.asked: list[tuple[str, str | None]] = []
         self.bodies: list[bytes] = []
         self.answer: Callable[[str], Answer] = lambda _call: Answer()
         self.is_over = threading.Event()
-        self.scheme = "http"
-
-    @property
-    def url(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
     def handle_error(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Ignore it if the client disconnects."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Controller
+class _Handler(Handler):
+    server: ControllerServer
 
     def do_GET(self) -> None:
-        self.server.bodies.append(
-            self.rfile.read(int(self.headers["Content-Length"] or 0))
-        )
+        self.server.bodies.append(self.body())
         self.server.asked.append((self.path, self.headers["Authorization"]))
         answer = self.server.answer(f"{self.command} {self.path}")
         self.send_response(answer.status)
@@ -95,27 +86,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_DELETE = do_GET  # noqa: N815  # the names that the base class looks for
 
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
 
-
-def speak_tls(server: Controller, cafile: Path) -> None:
+def speak_tls(server: ControllerServer, cafile: Path) -> None:
     """Require TLS from now on; write the certificate authority of this server to a file."""
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(cafile)
-    server.socket, server.scheme = (
-        context.wrap_socket(server.socket, server_side=True),
-        "https",
-    )
+    server.use_tls(context)
 
 
 @contextmanager
-def controller() -> Generator[Controller]:
-    with Controller() as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+def controller() -> Generator[ControllerServer]:
+    with running(ControllerServer()) as server:
         try:
             yield server
         finally:
             server.is_over.set()
-            server.shutdown()

@@ -24,7 +24,7 @@ from tests.controllers.daemons import (
     in_turn,
     refused,
 )
-from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+from tests.controllers.servers import TOKEN, Answer, ControllerServer, says, session_at
 
 NO_MATCH = refused(
     "COMMAND_FAILED",
@@ -35,7 +35,7 @@ NO_MATCH = refused(
 
 
 def test_a_command_has_session_platform_and_token_and_no_unset_flag(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     far.answer = lambda _call: done()
 
@@ -72,7 +72,7 @@ def test_a_command_has_session_platform_and_token_and_no_unset_flag(
     ],
 )
 def test_a_target_is_a_selector_a_reference_a_node_or_a_point(
-    far: Controller, target: Target, words: list[str]
+    far: ControllerServer, target: Target, words: list[str]
 ) -> None:
     far.answer = lambda _call: done()
 
@@ -81,7 +81,7 @@ def test_a_target_is_a_selector_a_reference_a_node_or_a_point(
     assert commands(far)[0]["positionals"] == [*words, "Ada"]
 
 
-def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> None:
+def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: ControllerServer) -> None:
     nodes = [
         {"ref": "e1", "role": "heading", "label": "Notes", "depth": 0, "pid": 7},
         {
@@ -122,7 +122,7 @@ def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> Non
         seen.node("Go")
 
 
-def test_a_wait_has_its_own_limit_and_one_condition(far: Controller) -> None:
+def test_a_wait_has_its_own_limit_and_one_condition(far: ControllerServer) -> None:
     far.answer = lambda _call: done(waitedMs=1)
     device = agent_device(far)
 
@@ -139,7 +139,9 @@ def test_a_wait_has_its_own_limit_and_one_condition(far: Controller) -> None:
         device.wait("label=Go", text="Hello")
 
 
-def test_a_message_next_to_the_data_of_a_refusal_is_shown(far: Controller) -> None:
+def test_a_message_next_to_the_data_of_a_refusal_is_shown(
+    far: ControllerServer,
+) -> None:
     far.answer = lambda _call: says(
         {"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}}
     )
@@ -149,7 +151,7 @@ def test_a_message_next_to_the_data_of_a_refusal_is_shown(far: Controller) -> No
 
 
 def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     far.answer = lambda _call: NO_MATCH
 
@@ -170,7 +172,7 @@ def test_a_refusal_has_the_daemons_code_hint_and_details_and_is_not_retried(
 
 
 def test_is_returns_false_without_a_match_and_raises_any_other_refusal(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     device = agent_device(far)
 
@@ -190,7 +192,7 @@ def test_is_returns_false_without_a_match_and_raises_any_other_refusal(
 
 @pytest.mark.parametrize("answer", [HTML, Answer(503), Answer(504, b"{}")])
 def test_a_read_is_tried_three_times_and_an_action_once(
-    far: Controller, answer: Answer
+    far: ControllerServer, answer: Answer
 ) -> None:
     device = agent_device(far)
 
@@ -223,7 +225,7 @@ def test_a_read_is_tried_three_times_and_an_action_once(
     ],
 )
 def test_a_response_from_another_program_is_a_lost_controller(
-    far: Controller, answer: Answer, words: str
+    far: ControllerServer, answer: Answer, words: str
 ) -> None:
     far.answer = lambda _call: answer
 
@@ -248,7 +250,7 @@ def test_a_dead_daemon_is_a_lost_controller_and_its_url_is_not_shown() -> None:
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_call_without_a_response_times_out(far: Controller) -> None:
+def test_a_call_without_a_response_times_out(far: ControllerServer) -> None:
     far.answer = lambda _call: Answer(
         headers={"Content-Length": "100"}, rest=b" ", pause=60
     )
@@ -259,14 +261,16 @@ def test_a_call_without_a_response_times_out(far: Controller) -> None:
     assert len(far.asked) == 1
 
 
-def test_a_trickling_response_times_out(far: Controller) -> None:
+def test_a_trickling_response_times_out(far: ControllerServer) -> None:
     far.answer = lambda _call: Answer(rest=b" ", pause=0.02)
 
     with pytest.raises(ControllerLostError, match="does not finish its response"):
         agent_device(far, timeout_seconds=0.3).press("label=Go")
 
 
-def test_an_overlong_text_is_reported_before_anything_is_sent(far: Controller) -> None:
+def test_an_overlong_text_is_reported_before_anything_is_sent(
+    far: ControllerServer,
+) -> None:
     with pytest.raises(
         ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"
     ):
@@ -276,7 +280,7 @@ def test_an_overlong_text_is_reported_before_anything_is_sent(far: Controller) -
 
 
 def test_a_screenshot_is_fetched_from_the_daemons_machine(
-    far: Controller, tmp_path: Path
+    far: ControllerServer, tmp_path: Path
 ) -> None:
     taken = done(
         path="/tmp/there.png",
@@ -294,7 +298,7 @@ def test_a_screenshot_is_fetched_from_the_daemons_machine(
 
 
 def test_the_files_of_a_recording_stay_in_their_directory(
-    far: Controller, tmp_path: Path
+    far: ControllerServer, tmp_path: Path
 ) -> None:
     kept = [
         {"artifactId": "1", "fileName": "../a.mp4"},
@@ -314,13 +318,13 @@ def test_the_files_of_a_recording_stay_in_their_directory(
     assert commands(far)[0]["flags"]["fps"] == 5
 
 
-def test_closing_an_unopened_session_is_not_an_error(far: Controller) -> None:
+def test_closing_an_unopened_session_is_not_an_error(far: ControllerServer) -> None:
     far.answer = lambda _call: refused("SESSION_NOT_FOUND", "No active session", 404)
 
     agent_device(far).close()
 
 
-def test_no_repr_or_message_shows_url_or_token(far: Controller) -> None:
+def test_no_repr_or_message_shows_url_or_token(far: ControllerServer) -> None:
     far.answer = lambda _call: refused(
         "COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}"
     )
@@ -334,7 +338,7 @@ def test_no_repr_or_message_shows_url_or_token(far: Controller) -> None:
     assert far.url not in shown
 
 
-def test_a_session_of_another_type_has_no_daemon(far: Controller) -> None:
+def test_a_session_of_another_type_has_no_daemon(far: ControllerServer) -> None:
     with pytest.raises(
         ControllerError, match="of type argent: it has no agent-device daemon"
     ):
@@ -354,7 +358,7 @@ else:
 """
 
 
-def test_the_real_program_runs_in_the_same_session(far: Controller) -> None:
+def test_the_real_program_runs_in_the_same_session(far: ControllerServer) -> None:
     device, program = agent_device(far), [sys.executable, "-c", PROGRAM]
 
     assert device.run("get", "text", "label=Go", program=program) == {
@@ -378,7 +382,7 @@ def test_the_real_program_runs_in_the_same_session(far: Controller) -> None:
 
 
 def test_a_program_that_is_not_installed_is_reported(
-    far: Controller, tmp_path: Path
+    far: ControllerServer, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="agent-device is not on PATH"):
         agent_device(far).run("devices", environ={"PATH": str(tmp_path)})
@@ -400,7 +404,9 @@ def test_session_names_are_safe_short_and_unique_per_test() -> None:
     )
 
 
-def test_the_given_state_directory_is_used(far: Controller, tmp_path: Path) -> None:
+def test_the_given_state_directory_is_used(
+    far: ControllerServer, tmp_path: Path
+) -> None:
     variables = environment_of(
         session_at(far.url, "agent-device"), name="n", state_dir=tmp_path
     )

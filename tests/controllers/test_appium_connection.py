@@ -16,20 +16,22 @@ from pytest_device.controllers.appium.connection import (
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
-from tests.controllers.servers import Controller, controller, speak_tls
+from tests.controllers.servers import ControllerServer, controller, speak_tls
 
 BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
 
 
 @pytest.fixture
-def nearer() -> Generator[Controller]:
+def nearer() -> Generator[ControllerServer]:
     """Provide the server for direct connections."""
     with controller() as server:
         server.answer = lambda _call: DONE
         yield server
 
 
-def _named(server: Controller, prefix: str = "", **changes: Any) -> dict[str, Any]:
+def _named(
+    server: ControllerServer, prefix: str = "", **changes: Any
+) -> dict[str, Any]:
     parts = {
         "Protocol": "http",
         "Host": "127.0.0.1",
@@ -41,7 +43,7 @@ def _named(server: Controller, prefix: str = "", **changes: Any) -> dict[str, An
 
 @pytest.mark.parametrize("prefix", ["", "appium:"])
 def test_a_driver_continues_at_the_url_that_its_server_returns(
-    far: Controller, nearer: Controller, prefix: str
+    far: ControllerServer, nearer: ControllerServer, prefix: str
 ) -> None:
     far.answer = appium(_named(nearer, prefix))
 
@@ -56,7 +58,7 @@ def test_a_driver_continues_at_the_url_that_its_server_returns(
 
 
 def test_limits_credentials_and_proxy_bypass_apply_there_too(
-    far: Controller, nearer: Controller, monkeypatch: pytest.MonkeyPatch
+    far: ControllerServer, nearer: ControllerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     far.answer = appium(_named(nearer))
@@ -81,7 +83,10 @@ def test_limits_credentials_and_proxy_bypass_apply_there_too(
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
 def test_a_driver_trusts_the_authority_that_the_environment_names(
-    far: Controller, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    far: ControllerServer,
+    variable: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     speak_tls(far, tmp_path / "ca.pem")
     far.answer = appium()
@@ -93,7 +98,7 @@ def test_a_driver_trusts_the_authority_that_the_environment_names(
 
 
 def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names(
-    far: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    far: ControllerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far.answer = appium()
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
@@ -107,7 +112,9 @@ def test_a_driver_trusts_the_directory_of_authorities_that_the_environment_names
     assert pool["ca_cert_dir"] == str(tmp_path)
 
 
-def test_it_stays_if_the_policy_says_so(far: Controller, nearer: Controller) -> None:
+def test_it_stays_if_the_policy_says_so(
+    far: ControllerServer, nearer: ControllerServer
+) -> None:
     far.answer = appium(_named(nearer))
 
     with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)):
@@ -130,8 +137,8 @@ def test_it_stays_if_the_policy_says_so(far: Controller, nearer: Controller) -> 
     ],
 )
 def test_it_stays_if_the_server_returns_no_usable_url(
-    far: Controller,
-    nearer: Controller,
+    far: ControllerServer,
+    nearer: ControllerServer,
     changes: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -143,7 +150,9 @@ def test_it_stays_if_the_server_returns_no_usable_url(
     assert "the driver keeps the first one" in caplog.text
 
 
-def test_it_never_downgrades_from_tls(far: Controller, nearer: Controller) -> None:
+def test_it_never_downgrades_from_tls(
+    far: ControllerServer, nearer: ControllerServer
+) -> None:
     far.answer = appium(_named(nearer))
 
     with driver(
@@ -155,7 +164,7 @@ def test_it_never_downgrades_from_tls(far: Controller, nearer: Controller) -> No
 
 @pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])
 def test_a_base_path_is_kept_and_a_query_or_fragment_refused(
-    far: Controller, end: str
+    far: ControllerServer, end: str
 ) -> None:
     far.answer = appium()
     session = session_on(
@@ -177,7 +186,7 @@ def test_a_base_path_is_kept_and_a_query_or_fragment_refused(
 
 
 def test_the_clients_own_log_contains_no_credentials(
-    far: Controller, nearer: Controller, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, nearer: ControllerServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     far.answer = appium(_named(nearer))

@@ -6,7 +6,7 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import AppError, ConfigError, ControllerError
 from pytest_device.report.verdict import verdict_of
 from tests.controllers.appium_servers import appium, refuses, session_on
-from tests.controllers.servers import Controller
+from tests.controllers.servers import ControllerServer
 
 ARCHIVE = "https://user:pw@builds.example/notes.apk?sig=abcdef"
 SERVER_SIDE = "An unknown server-side error occurred while processing the command. Original error: "
@@ -54,7 +54,7 @@ NO_DRIVER = "Could not find a driver for automationName '{}' and platformName 'A
 
 
 def _error(
-    far: Controller, message: str, options: dict[str, object], **capabilities: str
+    far: ControllerServer, message: str, options: dict[str, object], **capabilities: str
 ) -> Exception:
     far.answer = appium(session=refuses("session not created", message))
     with (
@@ -69,7 +69,7 @@ def _error(
 
 @pytest.mark.parametrize("message", OF_THE_APP)
 def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_fault(
-    far: Controller, message: str
+    far: ControllerServer, message: str
 ) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
@@ -94,7 +94,7 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_apps_faul
     ],
 )
 def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_it_has_a_url(
-    far: Controller, app: str, fix: str
+    far: ControllerServer, app: str, fix: str
 ) -> None:
     error = _error(
         far,
@@ -107,7 +107,7 @@ def test_the_fix_for_an_app_that_the_local_device_cannot_get_depends_on_whether_
 
 @pytest.mark.parametrize("message", OF_THE_SERVER)
 def test_other_failures_are_not_reported_as_the_apps_fault(
-    far: Controller, message: str
+    far: ControllerServer, message: str
 ) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
@@ -125,7 +125,9 @@ def test_other_failures_are_not_reported_as_the_apps_fault(
         "All non-standard capabilities should have a vendor prefix. The following capabilities did not have one: x",
     ],
 )
-def test_rejected_options_are_the_suites_fault(far: Controller, message: str) -> None:
+def test_rejected_options_are_the_suites_fault(
+    far: ControllerServer, message: str
+) -> None:
     error = _error(far, message, {})
 
     assert isinstance(error, ConfigError)
@@ -134,7 +136,7 @@ def test_rejected_options_are_the_suites_fault(far: Controller, message: str) ->
 
 @pytest.mark.parametrize("message", NOT_INSTALLED)
 def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
-    far: Controller, message: str
+    far: ControllerServer, message: str
 ) -> None:
     error = _error(far, SERVER_SIDE + message, {"appPackage": "com.example.notes"})
 
@@ -144,7 +146,7 @@ def test_an_app_that_is_named_but_not_installed_is_the_suites_fault(
 
 
 def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     error = _error(
         far,
@@ -161,7 +163,7 @@ def test_an_automation_without_a_driver_is_the_suites_fault_if_it_chose_it(
 
 
 def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     error = _error(
         far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2"
@@ -170,5 +172,5 @@ def test_an_automation_chosen_by_the_service_is_not_the_suites_fault(
     assert isinstance(error, ControllerError)
 
 
-def test_text_that_selenium_appends_is_removed(far: Controller) -> None:
+def test_text_that_selenium_appends_is_removed(far: ControllerServer) -> None:
     assert "selenium.dev" not in str(_error(far, "no", {}))

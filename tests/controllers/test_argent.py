@@ -8,12 +8,12 @@ from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.schema import problems_of
 from pytest_device.errors import ArgentError, ControllerError, ControllerLostError
 from tests.controllers.daemons import HTML, TAP, argent, in_turn, tools
-from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+from tests.controllers.servers import TOKEN, Answer, ControllerServer, says, session_at
 
 TAPPED = {"POST /tools/gesture-tap": says({"data": {"tapped": True}})}
 
 
-def test_a_call_adds_the_sessions_device(far: Controller) -> None:
+def test_a_call_adds_the_sessions_device(far: ControllerServer) -> None:
     far.answer = tools(TAPPED)
 
     assert argent(far).call("gesture-tap", x=0.5) == {"tapped": True}
@@ -22,7 +22,7 @@ def test_a_call_adds_the_sessions_device(far: Controller) -> None:
     assert far.bodies[-1] == b'{"x": 0.5, "udid": "emulator-5554"}'
 
 
-def test_tools_have_name_description_and_schema(far: Controller) -> None:
+def test_tools_have_name_description_and_schema(far: ControllerServer) -> None:
     far.answer = tools({})
 
     (tap, _) = argent(far).tools()
@@ -52,7 +52,7 @@ def test_tools_have_name_description_and_schema(far: Controller) -> None:
     ],
 )
 def test_arguments_are_checked_before_they_are_sent(
-    far: Controller, arguments: Any, issues: list[str]
+    far: ControllerServer, arguments: Any, issues: list[str]
 ) -> None:
     far.answer = tools(TAPPED)
     device = argent(far)
@@ -97,7 +97,7 @@ def test_the_subset_of_json_schema_that_tools_use_is_supported(
     assert list(problems_of(value, schema)) == problems
 
 
-def test_an_unknown_tool_is_reported_with_similar_names(far: Controller) -> None:
+def test_an_unknown_tool_is_reported_with_similar_names(far: ControllerServer) -> None:
     far.answer = tools({})
 
     with pytest.raises(
@@ -106,7 +106,7 @@ def test_an_unknown_tool_is_reported_with_similar_names(far: Controller) -> None
         argent(far).call("gesture-tab")
 
 
-def test_a_refusal_has_the_servers_code_and_issues(far: Controller) -> None:
+def test_a_refusal_has_the_servers_code_and_issues(far: ControllerServer) -> None:
     issues = [{"path": ["x"], "message": "expected number"}]
     far.answer = tools(
         {
@@ -131,7 +131,9 @@ def test_a_refusal_has_the_servers_code_and_issues(far: Controller) -> None:
     assert caught.value.code == "UNREACHABLE"
 
 
-def test_a_read_only_tool_is_retried_and_an_action_is_not(far: Controller) -> None:
+def test_a_read_only_tool_is_retried_and_an_action_is_not(
+    far: ControllerServer,
+) -> None:
     devices = in_turn(HTML, HTML, says({"data": {"devices": [{"serial": "a"}]}}))
     far.answer = lambda call: (
         devices(call) if "list-devices" in call else tools({})(call)
@@ -145,7 +147,9 @@ def test_a_read_only_tool_is_retried_and_an_action_is_not(far: Controller) -> No
     assert [path for path, _ in far.asked] == ["/tools", "/tools/gesture-tap"]
 
 
-def test_a_device_that_is_not_listed_yet_is_looked_up_again(far: Controller) -> None:
+def test_a_device_that_is_not_listed_yet_is_looked_up_again(
+    far: ControllerServer,
+) -> None:
     found = in_turn(
         says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}})
     )
@@ -156,7 +160,7 @@ def test_a_device_that_is_not_listed_yet_is_looked_up_again(far: Controller) -> 
 
 @pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
 def test_no_device_or_several_devices_are_reported(
-    far: Controller, devices: list[dict[str, str]]
+    far: ControllerServer, devices: list[dict[str, str]]
 ) -> None:
     far.answer = tools(
         {"POST /tools/list-devices": says({"data": {"devices": devices}})}
@@ -166,7 +170,7 @@ def test_no_device_or_several_devices_are_reported(
         argent(far).call("gesture-tap", x=1)
 
 
-def test_a_running_device_is_preferred(far: Controller) -> None:
+def test_a_running_device_is_preferred(far: ControllerServer) -> None:
     devices = [{"udid": "one", "state": "Shutdown"}, {"udid": "two", "state": "Booted"}]
     far.answer = tools(
         {"POST /tools/list-devices": says({"data": {"devices": devices}})}
@@ -175,7 +179,7 @@ def test_a_running_device_is_preferred(far: Controller) -> None:
     assert argent(far).device_id == "two"
 
 
-def test_an_artifact_is_bytes(far: Controller) -> None:
+def test_an_artifact_is_bytes(far: ControllerServer) -> None:
     far.answer = lambda call: (
         Answer(body=b"\x89PNG")
         if call == "GET /artifacts/1"
@@ -187,7 +191,7 @@ def test_an_artifact_is_bytes(far: Controller) -> None:
         argent(far).artifact("2")
 
 
-def test_a_session_of_another_type_has_no_tool_server(far: Controller) -> None:
+def test_a_session_of_another_type_has_no_tool_server(far: ControllerServer) -> None:
     with pytest.raises(
         ControllerError, match="of type appium: it has no argent tool server"
     ):

@@ -21,7 +21,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.controllers.appium_servers import appium, received, refuses, session_on
-from tests.controllers.servers import Answer, Controller, says, session_at
+from tests.controllers.servers import Answer, ControllerServer, says, session_at
 
 Options = AppiumOptions | Mapping[str, Any]
 
@@ -49,7 +49,7 @@ def test_options_are_accepted_in_every_form(appium: Session, options: Options) -
         assert driven.capabilities["automationName"] == "Fake"
 
 
-def test_a_rejected_command_cannot_control_the_terminal(far: Controller) -> None:
+def test_a_rejected_command_cannot_control_the_terminal(far: ControllerServer) -> None:
     far.answer = appium(source=refuses("unknown error", "\x1b[31mred\n::error::owned"))
 
     with (
@@ -73,7 +73,7 @@ def test_a_rejected_command_cannot_control_the_terminal(far: Controller) -> None
     ],
 )
 def test_a_gateways_page_does_not_count_as_a_success(
-    far: Controller, page: Answer
+    far: ControllerServer, page: Answer
 ) -> None:
     far.answer = appium(back=page)
 
@@ -138,7 +138,7 @@ def test_quitting_a_driver_whose_server_was_killed_logs_a_warning(
     ]
 
 
-def test_quitting_has_its_own_time_limit(far: Controller) -> None:
+def test_quitting_has_its_own_time_limit(far: ControllerServer) -> None:
     limits: list[object] = []
     far.answer = lambda _call: says({"value": {"sessionId": "1", "capabilities": {}}})
     with driver(session_at(far.url), {}) as driven:
@@ -158,7 +158,7 @@ SHORT = DriverPolicy(timeout_seconds=0.2)
 
 
 def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
-    far: Controller, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost: list[bool] = []
     far.answer = appium()
@@ -176,7 +176,7 @@ def test_a_hanging_quit_times_out_and_the_device_counts_as_in_use(
 
 
 def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     lost: list[bool] = []
     far.answer = lambda _call: HANGS
@@ -194,7 +194,7 @@ def test_a_hanging_start_times_out_and_the_device_counts_as_in_use(
 
 
 def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_not(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     server = appium(source=HANGS)
 
@@ -219,7 +219,7 @@ def test_a_start_that_builds_web_driver_agent_has_its_own_limit_but_commands_do_
     [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)],
 )
 def test_after_any_response_the_device_does_not_count_as_in_use(
-    far: Controller, answer: Answer
+    far: ControllerServer, answer: Answer
 ) -> None:
     lost: list[bool] = []
     far.answer = appium(session=answer)
@@ -233,7 +233,7 @@ def test_after_any_response_the_device_does_not_count_as_in_use(
     assert lost == []
 
 
-def test_a_command_can_take_as_long_as_the_policy_allows(far: Controller) -> None:
+def test_a_command_can_take_as_long_as_the_policy_allows(far: ControllerServer) -> None:
     far.answer = appium(source=HANGS)
 
     with (
@@ -244,7 +244,7 @@ def test_a_command_can_take_as_long_as_the_policy_allows(far: Controller) -> Non
 
 
 def test_a_driver_that_the_test_has_quit_is_not_quit_again(
-    far: Controller, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
     far.answer = appium()
@@ -287,7 +287,7 @@ LINK = "https://notes.example/open?key=sesame"
     ],
 )
 def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
-    far: Controller,
+    far: ControllerServer,
     platform: str,
     capabilities: dict[str, str],
     arguments: dict[str, str],
@@ -300,7 +300,7 @@ def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
         ]
 
 
-def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
+def test_a_browser_goes_to_the_link_of_the_marker(far: ControllerServer) -> None:
     far.answer = appium()
 
     with driver(session_on(far), {"browserName": "Chrome"}, request=_asked()):
@@ -333,7 +333,7 @@ def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
     ids=["refused", "unknown method", "unknown command", "hangs"],
 )
 def test_a_link_that_cannot_be_opened_is_reported_and_the_driver_is_quit(
-    far: Controller, answer: Answer, kind: type[DeviceError], words: str
+    far: ControllerServer, answer: Answer, kind: type[DeviceError], words: str
 ) -> None:
     far.answer = appium(sync=answer)
 

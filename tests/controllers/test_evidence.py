@@ -18,7 +18,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
 from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.daemons import done
-from tests.controllers.servers import Answer, Controller, says, session_at
+from tests.controllers.servers import Answer, ControllerServer, says, session_at
 
 PNG = "iVBORw0KGgo="
 
@@ -81,7 +81,7 @@ def test_a_killed_appium_provides_no_evidence_and_that_is_reported(
     ],
 )
 def test_an_invalid_screenshot_does_not_prevent_the_source(
-    far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     far.answer = appium(screenshot=answer, source=says({"value": "<app/>"}))
 
@@ -98,7 +98,7 @@ def test_an_invalid_screenshot_does_not_prevent_the_source(
     [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")],
 )
 def test_an_invalid_source_does_not_prevent_the_screenshot(
-    far: Controller, answer: Answer
+    far: ControllerServer, answer: Answer
 ) -> None:
     far.answer = appium(screenshot=says({"value": PNG}), source=answer)
 
@@ -107,7 +107,7 @@ def test_an_invalid_source_does_not_prevent_the_screenshot(
 
 
 def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     limits: list[tuple[str, object]] = []
     far.answer = appium()
@@ -130,7 +130,7 @@ def test_evidence_has_its_own_limit_and_the_tests_commands_keep_theirs(
     ]
 
 
-def test_all_evidence_together_has_a_limit_too(far: Controller) -> None:
+def test_all_evidence_together_has_a_limit_too(far: ControllerServer) -> None:
     clock, limits = FakeClock(), list[object]()
     far.answer = appium()
     with driver(session_at(far.url), {}) as driven:
@@ -154,7 +154,7 @@ def test_all_evidence_together_has_a_limit_too(far: Controller) -> None:
     ]
 
 
-def test_a_slow_screenshot_does_not_prevent_the_rest(far: Controller) -> None:
+def test_a_slow_screenshot_does_not_prevent_the_rest(far: ControllerServer) -> None:
     far.answer = appium(
         screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"})
     )
@@ -166,7 +166,7 @@ def test_a_slow_screenshot_does_not_prevent_the_rest(far: Controller) -> None:
 
 
 def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     lines = [
         {"timestamp": 0, "level": "ALL", "message": f"line {number}"}
@@ -209,7 +209,7 @@ def test_an_android_device_provides_its_last_log_lines_and_the_apps_activity(
     [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})],
 )
 def test_a_driver_without_logs_causes_no_warning(
-    far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     far.answer = appium(
         types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG})
@@ -225,7 +225,7 @@ def test_a_driver_without_logs_causes_no_warning(
 
 
 def test_a_warning_about_missing_evidence_has_one_line(
-    far: Controller, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
     far.answer = appium(
@@ -241,7 +241,7 @@ def test_a_warning_about_missing_evidence_has_one_line(
 
 
 def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     far.answer = lambda _call: Answer(rest=b" ", pause=60)
     missing: list[str] = []
@@ -258,7 +258,7 @@ def test_a_hanging_controller_costs_the_time_that_is_left_and_leaves_a_line(
 
 
 def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     missing: list[str] = []
     picture = {"artifacts": [{"field": "path", "artifactId": "1"}]}
@@ -280,7 +280,7 @@ def test_a_device_that_dies_while_it_is_read_leaves_what_was_read_before(
     assert line.startswith("no screen.txt of the device: the agent-device daemon")
 
 
-def test_without_time_nothing_is_read(far: Controller) -> None:
+def test_without_time_nothing_is_read(far: ControllerServer) -> None:
     missing: list[str] = []
     far.answer = appium()
 

@@ -19,7 +19,7 @@ from tests.contract.document import example_session
 from tests.controllers.servers import (
     TOKEN,
     Answer,
-    Controller,
+    ControllerServer,
     says,
     session_at,
     speak_tls,
@@ -47,7 +47,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_living_controller_has_no_problem(
-    far: Controller,
+    far: ControllerServer,
     base: str,
     session_type: str,
     path: str,
@@ -60,7 +60,7 @@ def test_a_living_controller_has_no_problem(
     assert far.asked == [(base.rstrip("/") + path, access)]
 
 
-def test_a_compressed_response_is_decompressed(far: Controller) -> None:
+def test_a_compressed_response_is_decompressed(far: ControllerServer) -> None:
     far.answer = lambda _call: Answer(
         200, gzip.compress(READY.body), {"Content-Encoding": "gzip"}
     )
@@ -69,7 +69,7 @@ def test_a_compressed_response_is_decompressed(far: Controller) -> None:
 
 
 def test_an_argent_server_without_a_token_is_checked_without_one(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     assert problem_of(session_at(far.url, "argent", toolsAuthToken=None)) is None
     assert far.asked == [("/tools", None)]
@@ -152,7 +152,7 @@ def test_without_a_controller_nothing_is_checked(session: Session) -> None:
     ],
 )
 def test_any_other_response_is_a_problem(
-    far: Controller, session_type: str, answer: Answer, problem: str
+    far: ControllerServer, session_type: str, answer: Answer, problem: str
 ) -> None:
     far.answer = lambda _call: answer
 
@@ -173,7 +173,7 @@ def test_any_other_response_is_a_problem(
     ids=["endless", "trickling", "silent"],
 )
 def test_an_endless_response_times_out(
-    far: Controller, answer: Answer, problem: str
+    far: ControllerServer, answer: Answer, problem: str
 ) -> None:
     far.answer = lambda _call: answer
     seconds = 60 if answer.pause == 0 else 0.5
@@ -185,7 +185,7 @@ def test_an_endless_response_times_out(
 
 
 def test_credentials_in_the_url_are_sent_and_not_logged(
-    far: Controller, caplog: pytest.LogCaptureFixture
+    far: ControllerServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     far.answer = lambda _call: READY
@@ -202,7 +202,7 @@ def test_credentials_in_the_url_are_sent_and_not_logged(
 
 
 def test_no_proxy_is_used_for_a_controller_on_this_machine(
-    far: Controller, monkeypatch: pytest.MonkeyPatch
+    far: ControllerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     far.answer = lambda _call: READY
@@ -268,7 +268,7 @@ def test_after_two_broken_connections_the_check_fails(
 
 
 def test_a_controller_with_an_untrusted_certificate_is_a_problem(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("secret-host.example.com").configure_cert(context)
@@ -283,7 +283,10 @@ def test_a_controller_with_an_untrusted_certificate_is_a_problem(
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
 def test_the_certificate_variables_apply_to_a_controller_on_this_machine(
-    far: Controller, session_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    far: ControllerServer,
+    session_type: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     speak_tls(far, tmp_path / "ca.pem")
     far.answer = lambda _call: says({"ok": True, "value": {"ready": True}})
@@ -316,7 +319,7 @@ def test_an_unreachable_url_is_a_problem_that_does_not_show_it(
 
 @pytest.mark.parametrize("token", ["open\nsesame", "öffne-dich", "open\x00sesame"])
 def test_a_token_that_cannot_be_sent_is_a_problem_that_does_not_show_it(
-    far: Controller, token: str
+    far: ControllerServer, token: str
 ) -> None:
     problem = problem_of(session_at(far.url, "argent", toolsAuthToken=token))
 

@@ -14,14 +14,14 @@ from pytest_device.notifications.shade import AndroidShade
 from pytest_device.plugin.provider.push import push_to
 from tests.controllers.appium_servers import received, session_on
 from tests.controllers.recorded_devices import RecordedAndroid, RecordedIphone
-from tests.controllers.servers import Controller
+from tests.controllers.servers import ControllerServer
 
 NEWS = {"title": "News", "body": "it's from Ada", "data": {"url": "/notes/7"}}
 
 
 @contextmanager
 def pushing(
-    far: Controller, platform: str, *, own: bool = False
+    far: ControllerServer, platform: str, *, own: bool = False
 ) -> Generator[DevicePush]:
     """Return the push client that a test in an Appium session gets."""
     session = session_on(far, platform=platform)
@@ -31,7 +31,7 @@ def pushing(
 
 
 def test_notifications_of_an_android_app_are_listed_tapped_and_dismissed(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     device = RecordedAndroid(far, ["Newer", "News"])
     with pushing(far, "android") as push:
@@ -59,7 +59,7 @@ def test_notifications_of_an_android_app_are_listed_tapped_and_dismissed(
 
 
 def test_a_message_to_an_android_app_is_a_broadcast_quoted_for_its_shell(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     device = RecordedAndroid(far, [])
     with pushing(far, "android", own=True) as push:
@@ -81,7 +81,7 @@ def test_a_message_to_an_android_app_is_a_broadcast_quoted_for_its_shell(
 
 
 def test_what_the_shade_does_not_show_is_an_error_that_closes_it(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     device = RecordedAndroid(far, ["News"], is_stuck=True)
     with driver(session_on(far, platform="android"), {}) as driven:
@@ -95,7 +95,7 @@ def test_what_the_shade_does_not_show_is_an_error_that_closes_it(
 
 
 def test_notifications_of_an_iphone_are_listed_tapped_and_dismissed(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     label = "Notes, now, News, it's from Ada"
     device = RecordedIphone(far, ["Mail, now, Hello", label.replace("'", "")])
@@ -126,7 +126,7 @@ def test_notifications_of_an_iphone_are_listed_tapped_and_dismissed(
     assert device.scripts[0][1]["payload"]["url"] == "/notes/7"
 
 
-def test_only_the_local_device_tells_which_page_is_open(far: Controller) -> None:
+def test_only_the_local_device_tells_which_page_is_open(far: ControllerServer) -> None:
     RecordedIphone(far, [])
     with (
         pushing(far, "ios") as push,

@@ -10,7 +10,7 @@ from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.environment import environment_of
 from tests.controllers.appium_servers import appium, session_on
 from tests.controllers.daemons import commands, done, tools
-from tests.controllers.servers import Controller, says, session_at
+from tests.controllers.servers import ControllerServer, says, session_at
 
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "open": ("com.example.notes",),
@@ -53,7 +53,7 @@ class RecordedArgent(Argent):
 
 
 def test_every_method_of_agent_device_sends_its_command_through_command(
-    far: Controller, tmp_path: Path
+    far: ControllerServer, tmp_path: Path
 ) -> None:
     artifact = {"artifactId": "1", "fileName": "a.png"}
     far.answer = lambda call: done(artifacts=[artifact]) if "rpc" in call else says({})
@@ -71,7 +71,9 @@ def test_every_method_of_agent_device_sends_its_command_through_command(
     assert len(device.recorded) == len(ARGUMENTS)
 
 
-def test_every_tool_that_a_test_uses_is_called_through_call(far: Controller) -> None:
+def test_every_tool_that_a_test_uses_is_called_through_call(
+    far: ControllerServer,
+) -> None:
     schema = {"type": "object", "properties": {}}
     names = ("screenshot", "describe")
     listed = [{"name": name, "inputSchema": schema} for name in names]
@@ -94,7 +96,7 @@ def test_every_tool_that_a_test_uses_is_called_through_call(far: Controller) -> 
 
 
 def test_every_command_of_a_started_driver_goes_through_its_command_executor(
-    far: Controller,
+    far: ControllerServer,
 ) -> None:
     far.answer = appium(
         element=says({"value": {"element-6066-11e4-a52e-4f735466cecf": "1"}})

@@ -13,7 +13,7 @@ from appium import webdriver as webdriver  # noqa: PLC0414
 from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
-from tests.controllers.servers import Answer, Controller, controller, says
+from tests.controllers.servers import Answer, ControllerServer, controller, says
 
 ANDROID = {
     "platformName": "Android",
@@ -33,7 +33,7 @@ ONE = DRIVEN.partition("def test_two")[0]
 
 
 @pytest.fixture
-def far() -> Generator[Controller]:
+def far() -> Generator[ControllerServer]:
     """Provide the Appium server that the service names for each session."""
     with controller() as server:
         server.answer = appium()
@@ -42,7 +42,7 @@ def far() -> Generator[Controller]:
 
 @pytest.fixture(autouse=True)
 def _leading_there(
-    service: FaultyService, far: Controller, monkeypatch: pytest.MonkeyPatch
+    service: FaultyService, far: ControllerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lead(service, far.url)
     monkeypatch.setenv(
@@ -63,7 +63,7 @@ def suite(
 
 
 def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium({"appPackage": "com.example.notes"})
     app = f'application_archive_url="{ARCHIVE}", launch_args=["--es", "who", "Ada"], open_url="notes://list"'
@@ -84,7 +84,7 @@ def test_the_client_installs_and_launches_the_markers_app_and_opens_its_link(
 
 
 def test_a_build_without_a_url_is_a_configuration_error(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
 
@@ -183,7 +183,7 @@ def test_an_app_can_be_named_in_each_way(
 
 
 def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     far.answer = appium(
         session=refuses(
@@ -217,7 +217,7 @@ def test_an_app_that_cannot_be_installed_is_reported_as_such_and_costs_no_device
 @pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
 def test_rejected_capabilities_do_not_cost_a_device_per_test(
     pytester: pytest.Pytester,
-    far: Controller,
+    far: ControllerServer,
     service: FaultyService,
     options: list[str],
 ) -> None:
@@ -257,7 +257,7 @@ def test_rejected_capabilities_do_not_cost_a_device_per_test(
 )
 def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
     pytester: pytest.Pytester,
-    far: Controller,
+    far: ControllerServer,
     service: FaultyService,
     message: str,
     *,
@@ -293,7 +293,10 @@ def test_an_app_that_crashes_is_at_fault_and_the_next_test_keeps_the_device(
     ],
 )
 def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and_the_next_test_is_unaffected(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str
+    pytester: pytest.Pytester,
+    far: ControllerServer,
+    service: FaultyService,
+    message: str,
 ) -> None:
     far.answer = appium(element=refuses("unknown error", message))
     suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
@@ -311,7 +314,7 @@ def test_an_appium_server_that_dies_on_the_device_is_an_infrastructure_error_and
 
 
 def test_another_platform_in_the_options_is_reported_before_a_session_is_created(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     suite(pytester, ONE)
     pytester.makeconftest(
@@ -336,7 +339,7 @@ def test_another_platform_in_the_options_is_reported_before_a_session_is_created
 
 
 def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     suite(pytester, ONE)
     pytester.makeconftest(
@@ -355,7 +358,7 @@ def test_the_default_platform_of_an_option_class_is_not_the_suites_choice(
 
 
 def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     hangs = Answer(rest=b" ", pause=60)
     far.answer = lambda call: hangs if call.startswith("DELETE") else appium()(call)
@@ -376,7 +379,7 @@ def test_a_device_whose_driver_did_not_quit_is_not_given_to_the_next_test(
 
 
 def test_the_url_for_direct_connections_is_masked(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     host = {
         "Protocol": "https",
@@ -395,7 +398,7 @@ def test_the_url_for_direct_connections_is_masked(
 
 
 def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     entry = {"timestamp": 0, "level": "I", "message": f"token={service.token}"}
     far.answer = appium(types=says({"value": ["logcat"]}), log=says({"value": [entry]}))
@@ -417,7 +420,7 @@ def test_a_failed_test_saves_the_devices_log_with_secrets_masked(
 )
 def test_the_devices_logs_are_saved(
     pytester: pytest.Pytester,
-    far: Controller,
+    far: ControllerServer,
     options: list[str],
     tests_with_log: list[str],
 ) -> None:
@@ -441,7 +444,7 @@ def test_the_devices_logs_are_saved(
 
 
 def test_a_log_that_cannot_be_saved_leaves_the_test_as_it_is(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium(
         types=says({"value": ["logcat"]}), log=says({"value": ["started"]})
@@ -475,7 +478,7 @@ PAGE = '<hierarchy><android.widget.Button resource-id="app:id/paid"/></hierarchy
     [("retain-on-failure", ["id 'pay': no match; nearest 'app:id/paid'"]), ("off", [])],
 )
 def test_without_a_trace_a_failure_names_no_nearest_element(
-    pytester: pytest.Pytester, far: Controller, trace: str, summaries: list[str]
+    pytester: pytest.Pytester, far: ControllerServer, trace: str, summaries: list[str]
 ) -> None:
     far.answer = appium(
         element=refuses("no such element", "none", 404), source=says({"value": PAGE})
@@ -493,7 +496,7 @@ def test_without_a_trace_a_failure_names_no_nearest_element(
 
 
 def test_an_error_in_the_teardown_reads_no_device(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     broken = "import pytest\n@pytest.fixture\ndef broken(device_driver):\n    yield\n    assert False\n"
     suite(pytester, broken + ONE.replace("(device_driver)", "(broken)"))
@@ -509,7 +512,7 @@ def test_an_error_in_the_teardown_reads_no_device(
 MP4 = b"\0\0\0 ftypisom"
 
 
-def _records(far: Controller, video: bytes = MP4) -> None:
+def _records(far: ControllerServer, video: bytes = MP4) -> None:
     encoded = base64.b64encode(video).decode()
     far.answer = appium(
         start_recording_screen=says({"value": ""}),
@@ -517,7 +520,7 @@ def _records(far: Controller, video: bytes = MP4) -> None:
     )
 
 
-def _calls(far: Controller) -> list[str]:
+def _calls(far: ControllerServer) -> list[str]:
     return [path.rpartition("/")[2] for path, _ in far.asked]
 
 
@@ -532,7 +535,11 @@ def _calls(far: Controller) -> list[str]:
     ],
 )
 def test_a_video_is_kept_as_the_option_says(
-    pytester: pytest.Pytester, far: Controller, mode: str, body: str, videos: list[str]
+    pytester: pytest.Pytester,
+    far: ControllerServer,
+    mode: str,
+    body: str,
+    videos: list[str],
 ) -> None:
     _records(far)
     suite(pytester, ONE, body=body)
@@ -550,7 +557,7 @@ def test_a_video_is_kept_as_the_option_says(
 
 
 def test_a_video_is_among_the_files_of_a_failure_and_ends_before_the_device_is_read(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     _records(far, b"\x1aE\xdf\xa3 webm")
     suite(pytester, ONE, body="assert False")
@@ -564,7 +571,7 @@ def test_a_video_is_among_the_files_of_a_failure_and_ends_before_the_device_is_r
 
 
 def test_a_device_that_does_not_record_fails_no_test(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium(start_recording_screen=refuses("unknown command", "no", 404))
     suite(pytester, ONE)
@@ -576,7 +583,7 @@ def test_a_device_that_does_not_record_fails_no_test(
 
 
 def test_a_suite_in_another_language_finds_the_device_and_credentials_stay_secret(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     service.reset()
     lead(service, far.url.replace("//", "//ada:open-sesame@"))
@@ -639,7 +646,7 @@ ON_FIRE = (
 )
 def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
     pytester: pytest.Pytester,
-    far: Controller,
+    far: ControllerServer,
     service: FaultyService,
     reason: str,
     cause: str,
@@ -671,7 +678,7 @@ def test_a_driver_that_cannot_start_costs_one_device_and_is_reported_once(
 
 
 def test_a_worker_does_not_wait_for_the_driver_of_a_worker_that_waits_for_its_slot(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     far.answer = appium(
         session=refuses("session not created", "the emulator is on fire")
@@ -698,7 +705,7 @@ def find(driver):
 
 
 def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
@@ -728,7 +735,7 @@ def test_a_failed_lookup_is_reported_briefly_without_frames_of_clients_and_serve
 
 @pytest.mark.parametrize("options", [(), ("--full-trace",)])
 def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clients(
-    pytester: pytest.Pytester, far: Controller, options: tuple[str, ...]
+    pytester: pytest.Pytester, far: ControllerServer, options: tuple[str, ...]
 ) -> None:
     usual = appium()
 
@@ -755,7 +762,7 @@ def test_a_connection_that_is_closed_is_reported_without_the_source_of_http_clie
 
 @pytest.mark.parametrize("style", ["short", "long", "line", "native"])
 def test_no_traceback_style_shows_frames_of_clients(
-    pytester: pytest.Pytester, far: Controller, style: str
+    pytester: pytest.Pytester, far: ControllerServer, style: str
 ) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
@@ -810,7 +817,7 @@ class Notes(unittest.TestCase):
 
 
 def test_a_failed_lookup_in_a_unittest_class_has_no_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, UNITTEST, body='self.driver.find_element("id", "x")')
@@ -841,7 +848,7 @@ def test_a_lost_controller_in_a_unittest_class_is_an_infrastructure_error(
 
 
 def test_full_trace_shows_the_frames_of_clients_and_servers(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     far.answer = appium(element=refuses("no such element", "no element found", 404))
     suite(pytester, ONE, body=LOOKUP)
@@ -852,7 +859,7 @@ def test_full_trace_shows_the_frames_of_clients_and_servers(
 
 
 def test_an_unreachable_server_is_reported_without_the_chain_of_connection_errors(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     elsewhere = "device_driver.command_executor._client_config.remote_server_addr = 'http://127.0.0.1:9'"
     suite(

@@ -5,18 +5,16 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.fakes.http_server import serving_files
 from tests.plugin.test_device_report import blobs, of_method
 
 APP = """<!doctype html><meta name="viewport" content="width=device-width"><title>Shop</title>
@@ -149,11 +147,6 @@ class Run:
         return rest.partition("\n____")[0]
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     """The app, as a page and as an archive."""
@@ -162,11 +155,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     with zipfile.ZipFile(directory / "app.zip", "w") as archive:
         archive.writestr("index.html", APP)
 
-    handler = partial(_Quiet, directory=str(directory))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with serving_files(directory) as url:
+        yield f"{url}/"
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """A suite for Android, and one in another language, at the real Appium of a local service that the run starts."""
 
-import functools
-import http.server
-import threading
 import zipfile
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.http_server import serving_files
 
 APP = """<!doctype html><title>Notes</title>
 <h1 aria-label="title">Notes</h1><p aria-label="where"></p><p aria-label="reported"></p>
@@ -80,15 +79,8 @@ def builds(tmp_path: Path) -> Generator[str]:
     with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
         archive.writestr("index.html", APP)
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Log nothing."""
-
-    handler = functools.partial(Quiet, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving_files(tmp_path) as url:
+        yield url
 
 
 @pytest.mark.usefixtures("installed_programs")

@@ -1,13 +1,12 @@
 """Runs with a local service that the run starts, with agent-device and argent driving a real browser."""
 
 import sys
-import threading
 from collections.abc import Generator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.http_server import serving_files
 
 PAGE = """<!doctype html><meta name="viewport" content="width=device-width"><title>Notes</title>
 <input aria-label="name" id="name"> <button aria-label="go" onclick="keep()">Go</button> <h2 id="last"></h2>
@@ -20,11 +19,6 @@ show()
 pytestmark = pytest.mark.usefixtures("installed_programs")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
-
-
 @pytest.fixture(autouse=True)
 def page(
     pytester: pytest.Pytester,
@@ -34,13 +28,9 @@ def page(
     """Serve an app at ``PAGE``."""
     directory = tmp_path_factory.mktemp("app")
     (directory / "index.html").write_text(PAGE)
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(_Quiet, directory=str(directory))
-    ) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        monkeypatch.setenv("PAGE", f"http://127.0.0.1:{server.server_port}/")
+    with serving_files(directory) as url:
+        monkeypatch.setenv("PAGE", f"{url}/")
         yield str(pytester.path)
-        server.shutdown()
 
 
 def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 from zipfile import ZipFile
@@ -18,6 +17,7 @@ from pytest_device.service.programs.toolchain import Node
 from pytest_device.testing import FaultyService
 from pytest_device.trace.viewer import served
 from tests.cli.running import run
+from tests.fakes.http_server import running
 from tests.plugin.test_device_report import EXPECTED, INI, SUITE
 from tests.service.stage import browser
 from tests.waiting import eventually
@@ -45,14 +45,8 @@ def shows(chrome: Chrome, text: str) -> bool:
 @contextmanager
 def served_page(page: Path) -> Iterator[str]:
     """Serve the page as the command does."""
-    with served(page) as (url, server):
-        thread = Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield url
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(page) as (url, server), running(server):
+        yield url
 
 
 @pytest.fixture(scope="module")

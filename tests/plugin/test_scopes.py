@@ -10,7 +10,7 @@ from appium import webdriver as webdriver  # noqa: PLC0414
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses
-from tests.controllers.servers import Controller, controller
+from tests.controllers.servers import ControllerServer, controller
 
 OPTIONS = """
 import pytest
@@ -27,7 +27,9 @@ seen = set()
 
 
 @pytest.fixture
-def far(service: FaultyService, pytester: pytest.Pytester) -> Generator[Controller]:
+def far(
+    service: FaultyService, pytester: pytest.Pytester
+) -> Generator[ControllerServer]:
     """Provide the Appium server that the service names for each session, and a suite's options."""
     with controller() as server:
         server.answer = appium()
@@ -37,14 +39,14 @@ def far(service: FaultyService, pytester: pytest.Pytester) -> Generator[Controll
         yield server
 
 
-def drivers(far: Controller) -> tuple[int, int]:
+def drivers(far: ControllerServer) -> tuple[int, int]:
     """Return how many drivers were started, and how many were quit."""
     paths = [path for path, _ in far.asked]
     return len(received(far, "/session")), paths.count("/session/1")
 
 
 def test_the_suites_function_scoped_driver_is_new_for_each_test(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -71,7 +73,7 @@ def test_two(driver): pass
 )
 def test_a_wider_scoped_driver_lasts_as_long_as_the_fixture_that_uses_it(
     pytester: pytest.Pytester,
-    far: Controller,
+    far: ControllerServer,
     service: FaultyService,
     scope: str,
     started: int,
@@ -103,7 +105,7 @@ class TestOther:
 
 
 def test_each_worker_has_a_driver_and_quits_it(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     for name in ("test_a", "test_b"):
         tests = "".join(
@@ -118,7 +120,7 @@ def test_each_worker_has_a_driver_and_quits_it(
 
 
 def test_a_class_on_several_platforms_has_a_driver_on_each(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         """
@@ -166,7 +168,7 @@ class Counter(unittest.TestCase):
 
 
 def test_a_unittest_case_has_its_driver_in_set_up_class(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(UNITTEST)
 
@@ -179,7 +181,7 @@ def test_a_unittest_case_has_its_driver_in_set_up_class(
 
 
 def test_setup_class_and_setup_module_find_the_driver(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: ControllerServer
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -205,7 +207,7 @@ class TestIt:
 
 
 def test_each_failed_test_saves_evidence_from_the_shared_driver(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -230,7 +232,7 @@ def test_three(module_device_driver): assert False
 
 
 def test_a_lost_device_is_replaced_and_dependent_fixtures_are_set_up_again(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -258,7 +260,7 @@ def test_three(signed_in): pass
 
 
 def test_the_device_of_a_shared_driver_is_stopped_before_the_teardown_of_fixtures_that_do_not_use_it(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD
@@ -290,7 +292,7 @@ def test_two(device_session): assert used == [device_session.id]
 
 
 def test_a_crashed_app_is_started_again_for_the_next_test_on_the_same_device(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     message = "The application under test with bundle id 'com.example.notes' is not running, possibly crashed"
     far.answer = appium(element=refuses("unknown error", message))
@@ -309,7 +311,7 @@ def test_two(session_device_driver): pass
 
 
 def test_a_driver_that_failed_to_start_is_retried_for_the_next_test(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     service.add_fault("boot", "fail", times=1)
     pytester.makepyfile(
@@ -327,7 +329,7 @@ def test_two(session_device_driver): pass
 
 
 def test_a_session_without_time_for_another_test_is_replaced(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     limits = 'max_duration_minutes=2, test_minutes=2, share="run"'
     pytester.makepyfile(
@@ -345,7 +347,7 @@ def test_two(session_device_driver): pass
 
 
 def test_the_device_of_a_failed_test_is_left_unchanged(
-    pytester: pytest.Pytester, far: Controller, service: FaultyService
+    pytester: pytest.Pytester, far: ControllerServer, service: FaultyService
 ) -> None:
     pytester.makepyfile(
         HEAD

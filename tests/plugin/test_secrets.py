@@ -3,12 +3,10 @@
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from secrets import token_urlsafe
-from threading import Thread
 from zipfile import ZipFile, is_zipfile
 
 import pytest
@@ -21,6 +19,7 @@ from pytest_device.settings import resolve
 from pytest_device.testing import FaultyService
 from pytest_device.updates.signing import generate_code_signing
 from tests.contract.document import example_session
+from tests.fakes.http_server import Handler, HttpServer, running
 
 URL = "https://some%40one:pass-w0rd-core@planted-host.invalid/wd?access_token=query-core-token"
 PAGE = "http://reader:core-of-the-page@127.0.0.1:9/sessions/1?token=page-query-core"
@@ -536,40 +535,27 @@ FOREIGN = {
 }
 
 
-class ForeignProvider(BaseHTTPRequestHandler):
+class ForeignProvider(Handler):
     """A provider with two endpoints: it redirects with a code, and exchanges anything for tokens."""
 
     def do_GET(self) -> None:
         state = self.path.partition("state=")[2].partition("&")[0]
-        self._answer(
-            302, b"", Location=f"myapp://redirect?code={FOREIGN['code']}&state={state}"
-        )
+        url = f"myapp://redirect?code={FOREIGN['code']}&state={state}"
+        self.reply(302, headers={"Location": url})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.body()
         tokens = {name: FOREIGN[name] for name in ("access_token", "refresh_token")}
         nested = {"authed_user": {"access_token": FOREIGN["nested_token"]}}
-        self._answer(
+        self.reply(
             200, json.dumps({**tokens, **nested, "token_type": "bearer"}).encode()
         )
-
-    def _answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the base class
-        pass
 
 
 @pytest.fixture
 def foreign_provider() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), ForeignProvider) as server:
-        Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with running(HttpServer(ForeignProvider)) as server:
+        yield server.url
 
 
 SIGN_IN = """

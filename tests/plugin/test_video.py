@@ -9,7 +9,13 @@ import pytest
 
 from pytest_device.testing import FaultyService
 from tests.controllers.daemons import done, refused, tools
-from tests.controllers.servers import CONFIGS, Answer, Controller, controller, says
+from tests.controllers.servers import (
+    CONFIGS,
+    Answer,
+    ControllerServer,
+    controller,
+    says,
+)
 
 MP4 = b"\0\0\0 ftypisom"
 READY = says({"ok": True})
@@ -21,14 +27,14 @@ TOOL: dict[str, Any] = {
 
 
 @pytest.fixture
-def far() -> Generator[Controller]:
+def far() -> Generator[ControllerServer]:
     """Provide the controller that the service names for each session."""
     with controller() as server:
         yield server
 
 
 def suite(
-    pytester: pytest.Pytester, service: FaultyService, far: Controller, kind: str
+    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer, kind: str
 ) -> None:
     """Write a suite with one failing test on a session with this controller."""
     fields = {"remoteConfig": CONFIGS[kind](far.url)}
@@ -52,7 +58,7 @@ def videos() -> list[str]:
 
 
 def test_agent_device_records_the_screen_because_no_app_is_open_yet(
-    pytester: pytest.Pytester, service: FaultyService, far: Controller
+    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
 ) -> None:
     artifact = {"artifactId": "1", "fileName": "recording.mp4"}
     far.answer = lambda call: (
@@ -74,7 +80,7 @@ def test_agent_device_records_the_screen_because_no_app_is_open_yet(
 
 
 def test_argent_records_with_its_tools(
-    pytester: pytest.Pytester, service: FaultyService, far: Controller
+    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
 ) -> None:
     known = [
         {"name": name, "description": "", "inputSchema": TOOL}
@@ -96,7 +102,7 @@ def test_argent_records_with_its_tools(
 
 
 def test_a_controller_that_does_not_record_is_a_line_in_the_log(
-    pytester: pytest.Pytester, service: FaultyService, far: Controller
+    pytester: pytest.Pytester, service: FaultyService, far: ControllerServer
 ) -> None:
     no = refused("UNSUPPORTED_OPERATION", "record is not supported", 400)
     far.answer = lambda call: no if call.startswith("POST") else READY

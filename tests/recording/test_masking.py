@@ -14,7 +14,7 @@ from pytest_device.trace.screen_parsers import from_page_source
 from pytest_device.trace.tree import without_typed_secrets
 from pytest_device.trace.values import Device, Value
 from tests.controllers.appium_servers import appium, session_on
-from tests.controllers.servers import Answer, Controller, says
+from tests.controllers.servers import Answer, ControllerServer, says
 
 ELEMENT = says({"value": {"element-6066-11e4-a52e-4f735466cecf": "e1"}})
 SECRET = "token-0a1b2c3d"
@@ -36,7 +36,7 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 def typed(
-    far: Controller,
+    far: ControllerServer,
     recorder: Recorder,
     answers: Mapping[str, Answer],
     platform: str = "android",
@@ -68,7 +68,7 @@ def typed(
     ids=["attribute", "type", "tag", "a device that does not say", "description"],
 )
 def test_a_text_typed_into_a_password_field_is_not_recorded(
-    far: Controller, recorder: Recorder, platform: str, answers: dict[str, Answer]
+    far: ControllerServer, recorder: Recorder, platform: str, answers: dict[str, Answer]
 ) -> None:
     text, _ = typed(far, recorder, answers, platform)
 
@@ -80,7 +80,7 @@ def test_a_text_typed_into_a_password_field_is_not_recorded(
     ("described", "is_recorded"), [("note", True), ("secure note", False)]
 )
 def test_a_field_found_by_its_description_is_not_asked_for_it(
-    far: Controller, recorder: Recorder, described: str, *, is_recorded: bool
+    far: ControllerServer, recorder: Recorder, described: str, *, is_recorded: bool
 ) -> None:
     text, _ = typed(
         far,
@@ -94,7 +94,7 @@ def test_a_field_found_by_its_description_is_not_asked_for_it(
 
 
 def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(
-    far: Controller, recorder: Recorder
+    far: ControllerServer, recorder: Recorder
 ) -> None:
     plain = {"password": says({"value": "false"})}
     text, recording = typed(far, recorder, plain)
@@ -112,7 +112,7 @@ def test_a_text_typed_into_another_field_is_recorded_unless_all_are_masked(
 
 
 def test_the_session_and_other_capabilities_are_not_recorded(
-    far: Controller, recorder: Recorder
+    far: ControllerServer, recorder: Recorder
 ) -> None:
     session = says(
         {
@@ -185,7 +185,7 @@ def test_the_content_of_password_fields_is_left_out_of_a_tree() -> None:
 
 
 def test_a_log_that_is_read_becomes_lines_with_levels(
-    far: Controller, recorder: Recorder
+    far: ControllerServer, recorder: Recorder
 ) -> None:
     entries = [
         {"level": "WARNING", "message": "note added", "timestamp": 1},

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pytest_device.service.programs.guard import Guard
 from pytest_device.service.programs.toolchain import CHROMIUM, PLAYWRIGHT, Node, Toolbox
 from pytest_device.trace.viewer import VIEWER, served
 from tests.cli.running import call
+from tests.fakes.http_server import running
 from tests.plugin.test_device_report import blobs, of_method
 from tests.waiting import eventually
 
@@ -117,10 +117,7 @@ def opened(
         urls: list[str] = []
         for trace in traces.values():
             url, server = stack.enter_context(served(viewer, trace))
-            threading.Thread(
-                target=server.serve_forever, args=(0.05,), daemon=True
-            ).start()
-            stack.callback(server.shutdown)
+            stack.enter_context(running(server))
             urls.append(url)
         chromium = CHROMIUM.directory(cache_dir) / CHROMIUM.script
         ran = subprocess.run(

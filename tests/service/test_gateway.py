@@ -3,11 +3,9 @@
 import asyncio
 import json
 import socket
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from tempfile import TemporaryDirectory
@@ -29,6 +27,7 @@ from pytest_device.service.programs.program import Program
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.base import GONE, Record, Runner, Running
 from pytest_device.service.runners.controller import Controller
+from tests.fakes.http_server import Handler, running
 from tests.service.programs.alive import eventually
 
 BASE = "http://127.0.0.1:1"
@@ -37,7 +36,7 @@ TOKEN = "made-up-token-of-a-daemon"
 SHOWN = "http://127.0.0.1:7777/notes?from=here"
 
 
-class _Echo(BaseHTTPRequestHandler):
+class _Echo(Handler):
     """Echoes its requests."""
 
     protocol_version = "HTTP/1.1"
@@ -78,10 +77,7 @@ class _Echo(BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    do_GET = do_POST = answer  # noqa: N815  so the library calls them
-
-    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        pass
+    do_GET = do_POST = answer
 
 
 class _Server(ThreadingMixIn, UnixStreamServer):
@@ -101,12 +97,8 @@ class _Server(ThreadingMixIn, UnixStreamServer):
 
 @contextmanager
 def serving(path: Path) -> Generator[_Server]:
-    with _Server(path) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with running(_Server(path)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests.fakes.http_server import running
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -53,7 +54,7 @@ from tests.sessions.reaper_clients import (
     request_at,
 )
 from tests.sessions.recorder import Recorder
-from tests.sessions.test_reaper_capacity import Slow
+from tests.sessions.test_reaper_capacity import UnavailableService
 from tests.sessions.world import APP_ID, URL, World
 from tests.waiting import eventually
 
@@ -337,10 +338,9 @@ def test_without_a_reaper_the_end_of_the_run_waits_and_says_that_nobody_does_aft
 
 
 def test_a_create_call_that_is_refused_late_leaves_nothing(tmp_path: Path) -> None:
-    with Slow() as slow:
-        threading.Thread(target=slow.serve_forever, args=(0.05,), daemon=True).start()
+    with running(UnavailableService()) as slow:
         slow.headers = {"Retry-After": "5"}
-        served = Served(f"http://127.0.0.1:{slow.server_port}", TOKEN, str(UUID(int=1)))
+        served = Served(slow.url, TOKEN, str(UUID(int=1)))
         client = reaper_client_at(served, tmp_path, IMPATIENT)
         with pytest.raises(CreateDelayedError):
             client.create(request_at(served), timeout_seconds=GIVES_UP)
@@ -348,7 +348,6 @@ def test_a_create_call_that_is_refused_late_leaves_nothing(tmp_path: Path) -> No
 
         events = client.close(20)
 
-        slow.shutdown()
     assert kinds(events) == [Note]
     assert detail_of(events[0]).endswith("refused, no session was created")
     assert not (tmp_path / "runs" / RUN).exists()

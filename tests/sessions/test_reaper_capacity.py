@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Generator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,6 +16,7 @@ from pytest_device.sessions.ledger import Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.states import Phase
 from pytest_device.testing import FaultyService
+from tests.fakes.http_server import Handler, HttpServer, running
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -103,51 +103,42 @@ def test_a_stop_is_not_retried_before_the_requested_time(
         assert eventually(lambda: service.statuses() == ["stopped"])
 
 
-class Slow(ThreadingHTTPServer):
+class UnavailableService(HttpServer):
     """A service that is slow to report that it is unavailable."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.asked, self.may_answer = threading.Event(), threading.Event()
         self.headers: dict[str, str] = {}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Slow
+class _Handler(Handler):
+    server: UnavailableService
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.body()
         self.server.asked.set()
         self.server.may_answer.wait(30)
-        self.send_response(503)
-        for name, value in {"Content-Length": "0", **self.server.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
+        self.reply(503, headers=self.server.headers)
 
 
 @pytest.fixture
-def slow() -> Generator[Slow]:
-    with Slow() as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+def slow() -> Generator[UnavailableService]:
+    with running(UnavailableService()) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.mark.parametrize(
     ("headers", "reported"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])]
 )
 def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
-    slow: Slow, tmp_path: Path, headers: dict[str, str], reported: list[type[Event]]
+    slow: UnavailableService,
+    tmp_path: Path,
+    headers: dict[str, str],
+    reported: list[type[Event]],
 ) -> None:
     slow.headers = headers
-    served = Served(
-        f"http://127.0.0.1:{slow.server_port}", "open-sesame-open", str(UUID(int=1))
-    )
+    served = Served(slow.url, "open-sesame-open", str(UUID(int=1)))
 
     def interrupt() -> None:
         slow.asked.wait(30)

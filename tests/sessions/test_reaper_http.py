@@ -8,7 +8,6 @@ import ssl
 import threading
 import zlib
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +25,7 @@ from pytest_device.sessions.reaper.messages import (
     NoReply,
     Reply,
 )
+from tests.fakes.http_server import Handler, HttpServer, running
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_python
@@ -40,30 +40,27 @@ BARE: Final = DEFLATED[2:-4]
 CALL = Call(1, "POST", "/v2/x", '{"a": 1}')
 
 
-class Far(ThreadingHTTPServer):
+class TlsService(HttpServer):
     """A service over TLS that remembers what it was asked, and answers as it is configured."""
 
-    daemon_threads = True
-
     def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
+        super().__init__(_Handler)
+        self.use_tls(context)
         self.asked: list[tuple[str, str, str]] = []
         self.status, self.headers, self.body = 200, {"Content-Length": "2"}, b"{}"
         self.first = b""
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.server_port}/base"
+        return f"{super().url}/base"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Far
+class _Handler(Handler):
+    server: TlsService
 
     def do_POST(self) -> None:
-        length = int(self.headers["Content-Length"])
         self.server.asked.append(
-            (self.path, self.headers["Authorization"], self.rfile.read(length).decode())
+            (self.path, self.headers["Authorization"], self.body().decode())
         )
         self.wfile.write(self.server.first)
         self.send_response(self.server.status)
@@ -72,9 +69,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.server.body)
 
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
-
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
@@ -82,13 +76,11 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def far(authority: trustme.CA) -> Generator[Far]:
+def tls_service(authority: trustme.CA) -> Generator[TlsService]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with Far(context) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    with running(TlsService(context)) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -136,14 +128,14 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 
 
 def test_a_call_reaches_a_service_with_a_trusted_certificate(
-    far: Far, cafile: str
+    tls_service: TlsService, cafile: str
 ) -> None:
     seen = bytearray()
 
-    answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, seen)
+    answer = send(Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, seen)
 
     assert (answer, bytes(seen)) == (Reply(200, b"{}"), b"{}")
-    ((path, authorization, body),) = far.asked
+    ((path, authorization, body),) = tls_service.asked
     assert (path, authorization, json.loads(body)) == (
         "/base/v2/x",
         f"Bearer {TOKEN}",
@@ -152,9 +144,9 @@ def test_a_call_reaches_a_service_with_a_trusted_certificate(
 
 
 def test_the_certificate_variables_apply_to_a_service_on_this_machine(
-    far: Far, cafile: str, monkeypatch: pytest.MonkeyPatch
+    tls_service: TlsService, cafile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = far.url.removesuffix("/base")
+    url = tls_service.url.removesuffix("/base")
     with (
         DeviceClient(url, TOKEN) as client,
         pytest.raises(TransportError, match=r"(?i)certificate"),
@@ -184,35 +176,44 @@ def test_a_silent_service_has_as_long_as_the_call_may_take() -> None:
     assert answers == [NoReply("TimeoutError: timed out", sent=True)]
 
 
-def test_nothing_is_sent_to_a_service_with_an_untrusted_certificate(far: Far) -> None:
-    answer = send(Endpoint(far.url, TOKEN), CALL, bytearray())
+def test_nothing_is_sent_to_a_service_with_an_untrusted_certificate(
+    tls_service: TlsService,
+) -> None:
+    answer = send(Endpoint(tls_service.url, TOKEN), CALL, bytearray())
 
     assert isinstance(answer, NoReply)
     assert not answer.sent
     assert "CERTIFICATE_VERIFY_FAILED" in answer.problem
-    assert far.asked == []
+    assert tls_service.asked == []
 
 
 def test_a_proxy_gets_its_credentials_but_nothing_of_the_call(
-    far: Far, cafile: str
+    tls_service: TlsService, cafile: str
 ) -> None:
     proxy = Proxy()
     endpoint = Endpoint(
-        far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile
+        tls_service.url,
+        TOKEN,
+        proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}",
+        cafile=cafile,
     )
 
     assert send(endpoint, CALL, bytearray()) == Reply(200, b"{}")
 
-    assert proxy.head.startswith(f"CONNECT 127.0.0.1:{far.server_port} ".encode())
+    assert proxy.head.startswith(
+        f"CONNECT 127.0.0.1:{tls_service.server_port} ".encode()
+    )
     assert b"Basic " + base64.b64encode(b"me:p@ss") in proxy.head
     assert TOKEN.encode() not in proxy.head
 
 
-def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> None:
+def test_a_proxy_that_refuses_leaves_the_call_unsent(
+    tls_service: TlsService, cafile: str
+) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 
     answer = send(
-        Endpoint(far.url, TOKEN, f"http://127.0.0.1:{proxy.port}", cafile),
+        Endpoint(tls_service.url, TOKEN, f"http://127.0.0.1:{proxy.port}", cafile),
         CALL,
         bytearray(),
     )
@@ -220,27 +221,30 @@ def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> N
     assert isinstance(answer, NoReply)
     assert not answer.sent
     assert "407" in answer.problem
-    assert far.asked == []
+    assert tls_service.asked == []
 
 
-def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
-    far.status, far.headers = 307, {"Location": far.url, "Content-Length": "2"}
-
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
-        307, b"{}"
+def test_a_redirect_is_not_followed(tls_service: TlsService, cafile: str) -> None:
+    tls_service.status, tls_service.headers = (
+        307,
+        {"Location": tls_service.url, "Content-Length": "2"},
     )
 
-    assert len(far.asked) == 1
+    assert send(
+        Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray()
+    ) == Reply(307, b"{}")
+
+    assert len(tls_service.asked) == 1
 
 
-def test_interim_responses_are_skipped(far: Far, cafile: str) -> None:
-    far.first = (
+def test_interim_responses_are_skipped(tls_service: TlsService, cafile: str) -> None:
+    tls_service.first = (
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
     )
 
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
-        200, b"{}"
-    )
+    assert send(
+        Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray()
+    ) == Reply(200, b"{}")
 
 
 @pytest.mark.parametrize(
@@ -248,16 +252,16 @@ def test_interim_responses_are_skipped(far: Far, cafile: str) -> None:
     [("gzip", GZIPPED), ("X-GZip", GZIPPED), ("deflate", DEFLATED), ("deflate", BARE)],
 )
 def test_responses_compressed_by_proxies_are_decompressed(
-    far: Far, cafile: str, encoding: str, packed: bytes
+    tls_service: TlsService, cafile: str, encoding: str, packed: bytes
 ) -> None:
-    far.headers, far.body = (
+    tls_service.headers, tls_service.body = (
         {"Content-Encoding": encoding, "Content-Length": str(len(packed))},
         packed,
     )
 
-    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(
-        200, BODY
-    )
+    assert send(
+        Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray()
+    ) == Reply(200, BODY)
 
 
 @pytest.mark.parametrize(
@@ -284,11 +288,15 @@ def test_responses_compressed_by_proxies_are_decompressed(
     ],
 )
 def test_an_incomplete_response_is_a_problem_of_a_sent_call(
-    far: Far, cafile: str, headers: dict[str, str], body: bytes, problem: str
+    tls_service: TlsService,
+    cafile: str,
+    headers: dict[str, str],
+    body: bytes,
+    problem: str,
 ) -> None:
-    far.headers, far.body = headers, body
+    tls_service.headers, tls_service.body = headers, body
 
-    answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray())
+    answer = send(Endpoint(tls_service.url, TOKEN, cafile=cafile), CALL, bytearray())
 
     assert isinstance(answer, NoReply)
     assert problem in answer.problem

@@ -2,9 +2,7 @@
 
 import json
 import os
-import threading
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +18,7 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.sessions.session_id import SessionId
 from tests.contract.document import example_session
+from tests.fakes.http_server import Handler, HttpServer, running
 from tests.sessions.reaper_clients import (
     DETACHED,
     IN_THE_RUN,
@@ -40,19 +39,15 @@ either_way = pytest.mark.parametrize(
 )
 
 
-class Exact(ThreadingHTTPServer):
+class SingleSessionService(HttpServer):
     """A service with one session, which it knows by exactly one text."""
 
-    daemon_threads = True
-
     def __init__(self, text: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.text, self.status = text, "in-progress"
         self.found: dict[str, Any] = {}
         """What a lookup says instead."""
-        self.served = Served(
-            f"http://127.0.0.1:{self.server_port}", TOKEN, str(UUID(int=1))
-        )
+        self.served = Served(self.url, TOKEN, str(UUID(int=1)))
 
     def session(self) -> dict[str, Any]:
         details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {}}
@@ -82,39 +77,30 @@ class Exact(ThreadingHTTPServer):
         return 200, {"data": self.session()}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Exact
+class _Handler(Handler):
+    server: SingleSessionService
 
     def do_GET(self) -> None:
         self._answer()
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.body()
         self._answer()
 
     def _answer(self) -> None:
         status, reply = self.server.reply(self.command, self.path)
         body = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Log nothing."""
+        self.reply(status, body, {"Content-Type": "application/json"})
 
 
 @pytest.fixture
-def exact(text: str) -> Generator[Exact]:
-    with Exact(text) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+def exact(text: str) -> Generator[SingleSessionService]:
+    with running(SingleSessionService(text)) as server:
         yield server
-        server.shutdown()
 
 
 @spellings
-def test_the_client_keeps_the_spelling_of_an_id(exact: Exact) -> None:
+def test_the_client_keeps_the_spelling_of_an_id(exact: SingleSessionService) -> None:
     with DeviceClient(exact.served.url, TOKEN) as client:
         created = client.create(request_at(exact.served))
         found = client.get(created.id)
@@ -126,7 +112,7 @@ def test_the_client_keeps_the_spelling_of_an_id(exact: Exact) -> None:
 
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
-def test_an_id_keeps_its_spelling_from_creation(exact: Exact) -> None:
+def test_an_id_keeps_its_spelling_from_creation(exact: SingleSessionService) -> None:
     exact.status, exact.found = "new", {"id": str(ID), "status": "in-progress"}
     with (
         DeviceClient(exact.served.url, TOKEN) as client,
@@ -141,7 +127,7 @@ def test_an_id_keeps_its_spelling_from_creation(exact: Exact) -> None:
 @either_way
 @spellings
 def test_reaper_and_ledger_keep_the_spelling_of_an_id(
-    exact: Exact, tmp_path: Path, config: ReaperConfig
+    exact: SingleSessionService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     client = reaper_client_at(exact.served, tmp_path, config)
     try:
@@ -161,7 +147,7 @@ def test_reaper_and_ledger_keep_the_spelling_of_an_id(
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
 def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(
-    exact: Exact, tmp_path: Path
+    exact: SingleSessionService, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "runs" / RUN
     ledger.mkdir(parents=True)
@@ -178,7 +164,7 @@ def test_a_session_in_the_ledger_is_stopped_by_its_id_in_any_spelling(
 
 @pytest.mark.parametrize("text", [str(ID).upper()])
 def test_a_session_that_is_in_no_ledger_is_stopped_by_its_id_as_typed(
-    exact: Exact, tmp_path: Path
+    exact: SingleSessionService, tmp_path: Path
 ) -> None:
     at = exact.served
 

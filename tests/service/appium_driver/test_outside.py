@@ -1,8 +1,6 @@
 """The app leaves its origin: package, source, views and size are those of the browser that shows the page."""
 
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Final
 
 import pytest
@@ -10,31 +8,24 @@ from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
 from selenium.common.exceptions import NoSuchElementException
 
+from tests.fakes.http_server import Handler, HttpServer, running
 from tests.service.appium_driver.conftest import APP_ID, fresh
 
 PAGE: Final = b"""<!doctype html><meta name="viewport" content="width=device-width">
 <button id="allow">Allow</button>"""
 
 
-class Pages(BaseHTTPRequestHandler):
+class Pages(Handler):
     """Answers each request with the same page."""
 
     def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.end_headers()
-        self.wfile.write(PAGE)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Write nothing to stderr."""
+        self.reply(200, PAGE, {"Content-Type": "text/html"})
 
 
 @pytest.fixture(scope="module")
 def other_origin() -> Generator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with running(HttpServer(Pages)) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """A local npm registry with wrong packages."""
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
 from pytest_device.service.programs.toolchain import Project
+from tests.fakes.http_server import Handler, HttpServer, running
 
 WRONG = b"this is no package" * 1000
 
@@ -41,25 +40,15 @@ class Registry:
 def serving(registry: Registry) -> Generator[str]:
     """Start it; return its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class PackageHandler(Handler):
         def do_GET(self) -> None:
             name = unquote(self.path.strip("/"))
             if name in registry.packages:
-                self._answer(json.dumps(registry.described(name, url)).encode())
+                self.reply(200, json.dumps(registry.described(name, url)).encode())
             else:
-                self._answer(WRONG, half=registry.half)
+                body = WRONG[: len(WRONG) // 2] if registry.half else WRONG
+                self.reply(200, body, {"Content-Length": str(len(WRONG))})
 
-        def _answer(self, body: bytes, *, half: bool = False) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if half else body)
-
-        def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    with running(HttpServer(PackageHandler)) as server:
+        url = server.url
         yield url
-        server.shutdown()
