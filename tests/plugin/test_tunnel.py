@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pytest_device.tunnel
+from pytest_device.plugin.provider import reach
 from pytest_device.testing import FaultyService
 from tests.service.devices.recorded import Recorded
 from tests.waiting import eventually
@@ -290,6 +291,128 @@ def test_services_with_a_public_url_of_their_own_need_no_tunnel(
     """)
 
     pytester.runpytest("--device-tunnel=false {port}").assert_outcomes(passed=1)
+
+
+SETTINGS_WITHOUT_URL = """
+import pytest
+from pytest_device.auth.provider import Client
+
+@pytest.fixture(scope="session")
+def device_identity_settings():
+    return {"clients": [Client("app", ["notes://redirect"])]}
+
+@pytest.fixture(scope="session")
+def device_update_settings():
+    return {}
+"""
+"""Of a suite that overrides fixtures for something else than the public URL, which collection can't know."""
+
+
+@pytest.fixture
+def remote_service(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> FaultyService:
+    """The service, with the run taking it for one on another machine."""
+    monkeypatch.setattr(reach, "is_loopback", lambda _host: False)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("fixture", "service_fixture"),
+    [
+        ("device_session", "device_identity_provider"),
+        ("device_session", "device_update_service"),
+        ("class_device_driver", "device_identity_provider"),
+        ("class_device_driver", "device_update_service"),
+    ],
+)
+def test_settings_without_a_public_url_cost_no_device(
+    pytester: pytest.Pytester,
+    remote_service: FaultyService,
+    fixture: str,
+    service_fixture: str,
+) -> None:
+    pytester.makeconftest(SETTINGS_WITHOUT_URL)
+    pytester.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", share="run")
+        class TestIt:
+            def test_it(self, {fixture}, {service_fixture}): pass
+    """)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{service_fixture} is on this machine, *"])
+    assert remote_service.statuses() == []
+
+
+def test_a_tunnel_that_fails_costs_no_device_that_tests_share(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", share="run")
+        class TestIt:
+            def test_it(self, class_device_driver, device_update_service): pass
+    """)
+
+    result = pytester.runpytest("--device-tunnel=false {port}")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["config: the tunnel 'false' (device_tunnel) ended *"])
+    assert service.statuses() == []
+
+
+def test_a_service_that_a_test_requests_while_it_runs_must_be_reachable(
+    pytester: pytest.Pytester, remote_service: FaultyService
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_it(request, device_session):
+            request.getfixturevalue("device_update_service")
+
+        def test_without_a_device(device_update_service): pass
+    """)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*ConfigError: device_update_service is on this machine, *"]
+    )
+    assert remote_service.statuses() == ["stopped"]
+
+
+def test_settings_may_depend_on_the_device(
+    pytester: pytest.Pytester, remote_service: FaultyService
+) -> None:
+    pytester.makeconftest("""
+        import pytest
+
+        @pytest.fixture
+        def device_update_settings(device_session):
+            host = f"{device_session.platform}.example"
+            return {"public_url": f"https://{host}"} if "android" in host else {}
+    """)
+    pytester.makepyfile("""
+        import pytest
+
+        pytestmark = pytest.mark.device(platform=["android", "ios"], type="web-preview-only")
+
+        def test_it(device_session, device_update_service):
+            assert device_update_service.url.startswith("https://android.example")
+    """)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*device_update_service is on this machine, *"])
+    assert remote_service.statuses() == ["stopped", "stopped"]
 
 
 def test_a_killed_run_leaves_no_tunnel(

@@ -319,6 +319,12 @@ def _service(
     _require_all(make, arguments, SETTINGS_OF[name])
 
     settings = settings_of(request.config)
+    is_reached = not is_remote(settings) or bool(
+        arguments.get("public_url") or tunnel.factory
+    )
+    if not is_reached:
+        _refuse_if_it_has_a_device(request.config, name)
+
     given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
     is_of_run = (
         breadth and settings.values.get(breadth.word) == "run" and given is not None
@@ -328,12 +334,26 @@ def _service(
         if breadth and is_of_run
         else tunnel.opened(make, arguments)
     )
-    with opened as service:
-        is_reached = not is_remote(settings) or bool(
-            arguments.get("public_url") or tunnel.factory
-        )
-        with noted(request.config, name, service, is_reached=is_reached):
-            yield service
+    with (
+        opened as service,
+        noted(request.config, name, service, is_reached=is_reached),
+    ):
+        yield service
+
+
+def _refuse_if_it_has_a_device(config: pytest.Config, service: str) -> None:
+    """Raise ConfigError if the current test has a device, which can't reach a service that it opens only now.
+
+    Collection doesn't know the services that a test requests while it runs.
+    """
+    from pytest_device.errors import ConfigError
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.provider.devices import CURRENT_DEVICES, sessions_of
+    from pytest_device.plugin.provider.reach import unreachable_service
+
+    devices = config.stash.get(CURRENT_DEVICES, None)
+    if devices and devices.item and sessions_of(devices.item):
+        raise ConfigError(unreachable_service(service, settings_of(config)))
 
 
 def _of_run(

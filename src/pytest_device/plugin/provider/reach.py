@@ -25,6 +25,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.provider.sign_in import FIXTURE, local_provider_problem
+from pytest_device.plugin.selection import WITH_DEVICE
 from pytest_device.plugin.state import definitions_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -80,13 +81,14 @@ def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
         return
     for service in services_of(item, settings):
         if not _is_overridden(SETTINGS_OF[service], definitions):
-            yield _problem(service, settings)
+            yield unreachable_service(service, settings)
 
 
 def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
     """Return whether it is not known yet that the devices of a test reach its services: they must not boot in advance."""
     if not is_remote(settings):
         return False
+
     reached = item.config.stash.setdefault(_REACHED, {})
     return not all(
         reached.get(service, False) for service in services_of(item, settings)
@@ -94,15 +96,18 @@ def waits_for_tunnel(item: pytest.Item, settings: Settings) -> bool:
 
 
 def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
-    """Raise ConfigError if a service that the test uses was opened, and its devices can't reach it, or no longer."""
+    """Raise ConfigError if the devices of a test can't reach a service that it uses, or no longer.
+
+    Opens the tunnel if a service that is not open yet needs it.
+    """
     if not is_remote(settings):
         return
+
     services = services_of(item, settings)
-    reached = item.config.stash.setdefault(_REACHED, {})
     problems = [
-        _problem(service, settings)
+        unreachable_service(service, settings)
         for service in services
-        if not reached.get(service, True)
+        if not _is_reached(item, service)
     ]
     if problems:
         raise ConfigError(*problems)
@@ -110,6 +115,52 @@ def refuse_unreachable(item: pytest.Item, settings: Settings) -> None:
     tunnel = item.config.stash.get(_TUNNEL, None)
     if services and tunnel:
         tunnel.check()
+
+
+def _is_reached(item: pytest.Item, service: str) -> bool:
+    """Return whether the devices of a test reach a service; raises ConfigError if it needs a tunnel that fails."""
+    if service in item.config.stash.setdefault(_OPEN, {}):
+        return item.config.stash.setdefault(_REACHED, {})[service]
+
+    # With settings that need the device, it is refused when the service opens.
+    if _needs_device(SETTINGS_OF[service], definitions_of(item), set()):
+        return True
+
+    return _will_be_reached(item, service)
+
+
+def _will_be_reached(item: Any, service: str) -> bool:
+    """Return the same of a service that is not open yet: a driver that tests share is set up before a test's services.
+
+    Their collection saw only whether the suite overrides a fixture, not what that returns.
+    """
+    request: pytest.FixtureRequest = item._request  # noqa: SLF001  # a hook has no other
+    arguments: Mapping[str, object] | None = request.getfixturevalue(
+        SETTINGS_OF[service]
+    )
+    if isinstance(arguments, Mapping) and arguments.get("public_url"):
+        return True
+
+    tunnel: Tunnel = request.getfixturevalue("_device_tunnel")
+    tunnel.start()
+    return tunnel.factory is not None
+
+
+def _needs_device(
+    name: str, definitions: Mapping[str, Sequence[Any]], seen: set[str]
+) -> bool:
+    """Return whether a fixture requests one with a device, directly or through others."""
+    if name in WITH_DEVICE:
+        return True
+    if name in seen:
+        return False
+
+    seen.add(name)
+    return any(
+        _needs_device(argument, definitions, seen)
+        for definition in definitions.get(name, ())
+        for argument in definition.argnames
+    )
 
 
 def services_of(item: pytest.Item, settings: Settings) -> list[str]:
@@ -124,7 +175,8 @@ def _is_overridden(name: str, definitions: Mapping[str, Any]) -> bool:
     return len(definitions.get(name, ())) > 1
 
 
-def _problem(service: str, settings: Settings) -> str:
+def unreachable_service(service: str, settings: Settings) -> str:
+    """Return what keeps the devices of a run from a service of this process, and how to change it."""
     return (
         f"{service} is on this machine, where the devices of {settings.source('url')} can't reach it: set a tunnel "
         f"({Options.tunnel.spellings}), override {FACTORY}, or return public_url from {SETTINGS_OF[service]}"
@@ -192,6 +244,11 @@ class Tunnel:
             gateway.serving(path, service.app),
         ):
             yield service
+
+    def start(self) -> None:
+        """Open the tunnel if it has a factory and is not open yet; raises ConfigError if it leads nowhere."""
+        if self.factory:
+            self._started(self.factory)
 
     def check(self) -> None:
         """Raise ConfigError if the tunnel was open, and its command has ended."""
