@@ -202,7 +202,7 @@ def test_a_provider_does_not_redirect_to_an_address_with_a_tab(sign: str) -> Non
         reply = http.get(f"{provider.issuer}/authorize?{query}")
 
     assert reply.status_code == 400
-    assert "redirect_uri is not registered" in reply.text
+    assert "Unknown redirect URI" in reply.text
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from pytest_device.errors import ControllerError
+from pytest_device.service.devices.base import Screenshot
 from pytest_device.service.preview import (
     KEEP_SECONDS,
     SECONDS_BETWEEN,
     SHARE,
     Screens,
-    Screenshot,
 )
 from pytest_device.service.runners.base import Running
 from tests.service.stage import HEIGHT, WIDTH, DrawnDevice, Stage

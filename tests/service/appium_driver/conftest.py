@@ -58,7 +58,7 @@ def with_own_driver(folder: Path) -> Generator[tuple[LocalService, Path]]:
     with pytest.MonkeyPatch.context() as patch:
         path = {"PYTHONPATH": str(folder)}
         patch.setattr(
-            "pytest_device.local.for_installers",
+            "pytest_device.programs.for_installers",
             lambda environ: {**for_installers(environ), **path},
         )
         service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")

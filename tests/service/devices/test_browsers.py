@@ -194,7 +194,7 @@ def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
         asyncio.run(
             Pinned(cache_dir).install(toolbox(guard, cache_dir, npm), APPIUM, print)
         )
-    assert [path.name for path in cache_dir.iterdir()] == ["install.lock"]
+    assert [path.suffix for path in cache_dir.iterdir()] == [".lock"]
     return str(error.value)
 
 
@@ -245,8 +245,8 @@ def test_without_its_chromedriver_the_browser_is_still_installed(
         asyncio.run(pinned.install(toolbox(guard, cache_dir), APPIUM, print))
 
     assert sorted(path.name for path in cache_dir.iterdir()) == [
+        f"{pinned.chromedriver.parent.name}.lock",
         pinned.program.parent.name,
-        "install.lock",
     ]
 
 

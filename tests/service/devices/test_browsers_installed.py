@@ -76,7 +76,10 @@ def test_one_of_two_first_runs_installs_next_to_an_older_version(
         older.parent,
         pinned.program.parent,
         pinned.chromedriver.parent,
-        tmp_path / "install.lock",
+        *(
+            directory.with_name(f"{directory.name}.lock")
+            for directory in (pinned.program.parent, pinned.chromedriver.parent)
+        ),
     }
     assert set(tmp_path.iterdir()) == kept
     assert _says(pinned.program).startswith("Chromium 153.")
@@ -131,7 +134,7 @@ def test_a_broken_archive_is_reported_and_leaves_nothing(
     ):
         asyncio.run(Installer(guard, os.environ, print).ensure(package))
 
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["chromium.lock"]
 
 
 def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> None:
@@ -159,7 +162,8 @@ def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> No
 
     assert "ENOSPC" in run.stderr
     assert "Fix: free about 500 MB of disk space" in run.stderr
-    assert run.stdout.splitlines()[-1] == "install.lock"
+    assert run.stdout.splitlines()[-1].startswith("chromium-")
+    assert run.stdout.splitlines()[-1].endswith(".lock")
 
 
 def _says(program: Path) -> str:

@@ -172,7 +172,7 @@ def test_with_real_devices_only_no_browser_is_used(
                 == "deviceIdentifier 'chromium': this service uses real devices only"
             )
             with pytest.raises(ConfigError, match="this machine has no"):
-                await devices.prepare(request(str(platform)), desk.reported.append)
+                await devices.choose(request(str(platform)), desk.reported.append)
 
     asyncio.run(scenario())
 
@@ -245,7 +245,7 @@ def test_the_avd_is_started_once_and_shut_down_with_the_service(desk: Desk) -> N
         async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
             assert await devices.refusal(request()) is None
             assert desk.started == []
-            await devices.prepare(request(), desk.reported.append)
+            await devices.choose(request(), desk.reported.append)
             names = []
             for _ in range(2):
                 async with lent(devices, desk.directory) as device:
@@ -287,7 +287,7 @@ def test_a_timed_out_boot_leaves_no_emulator(desk: Desk) -> None:
 
     async def scenario() -> None:
         async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
-            boot = asyncio.create_task(devices.prepare(request(), desk.reported.append))
+            boot = asyncio.create_task(devices.choose(request(), desk.reported.append))
             assert await asyncio.to_thread(
                 eventually, lambda: len(emulators(desk)) == 1
             )

@@ -185,16 +185,19 @@ class Devices:
         self._log = log
         self._taken: set[str] = set()
 
-    async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
-        """Install missing programs for the device of a request.
-
-        Raises ConfigError if there is no usable device or the browser cannot be installed.
-        """
+    async def choose(self, request: Mapping[str, Any], progress: Log) -> Found:
+        """Return the device for a request, which starts if necessary; raises ConfigError if there is none."""
         try:
-            _, found = await self._up(request, progress)
+            _, device = await self._up(request, progress)
         except ControllerError as error:
             raise ConfigError(str(error)) from error
-        await self._install(found, request, progress)
+        return device
+
+    async def install(
+        self, device: Found, request: Mapping[str, Any], progress: Log
+    ) -> None:
+        """Install the programs that a chosen device lacks; raises ConfigError if one cannot be installed."""
+        await self._install(device, request, progress)
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no usable device for a request, None if it has one or can install or start it.

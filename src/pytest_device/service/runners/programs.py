@@ -79,9 +79,16 @@ class ProgramsRunner:
             raise ConfigError(
                 f"{self._directory} cannot be created: {error.strerror or error}"
             ) from error
-        projects = [LAUNCHERS[one].project for one in types if one in LAUNCHERS]
+        # All devices are chosen before anything is installed: a request that this machine has no device for
+        # downloads nothing.
+        devices = self._shared.devices
+        chosen = [
+            (await devices.choose(request, progress), request) for request in requests
+        ]
+
+        projects = [LAUNCHERS[kind].project for kind in types if kind in LAUNCHERS]
         await _side_by_side(
-            *(self._shared.devices.prepare(one, progress) for one in requests),
+            *(devices.install(device, request, progress) for device, request in chosen),
             *(self._shared.toolbox.get(project, progress) for project in projects),
         )
 

@@ -86,7 +86,7 @@ _REFUSALS: Final[tuple[tuple[tuple[type[RedisError], ...], str, str], ...]] = (
     ),
     (
         (AskError, ClusterDownError, TryAgainError),
-        "CLUSTERDOWN",
+        "CLUSTERDOWN|MOVED|TRYAGAIN",
         "is a node of a cluster that does not serve the keys of these slots: use the address of the node that does",
     ),
     (
