@@ -12,7 +12,13 @@ import pytest
 import pytest_device
 from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
-from pytest_device.options import OPTIONS, PASSWORD_VARIABLE, TOKEN_VARIABLE, Option
+from pytest_device.options import (
+    OPTIONS,
+    PASSWORD_VARIABLE,
+    TOKEN_VARIABLE,
+    Group,
+    Option,
+)
 from pytest_device.plugin import fixtures, hookspecs, services
 from pytest_device.plugin.selection import SCOPED_DRIVERS
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
@@ -90,20 +96,42 @@ def test_every_hook_is_listed_with_its_arguments() -> None:
     assert first_column("hooks", "All hooks") == written
 
 
-def test_every_option_is_listed_as_declared() -> None:
-    pages = [
-        [
-            line
-            for line in (DOCS / name).read_text().splitlines()
-            if line.startswith("| `--")
-        ]
+def test_every_option_is_listed_as_declared_under_the_heading_of_its_group() -> None:
+    listed = [
+        (heading, row)
         for name in ("settings.md", "settings-results.md", "vendor.md")
+        for heading, row in rows_with_heading(DOCS / name)
     ]
-    declared = [row_of(option) for option in OPTIONS]
 
-    assert sorted(row for rows in pages for row in rows) == sorted(declared)
-    for rows in pages:
-        assert rows == [row for row in declared if row in rows]
+    assert listed == [
+        ("Options" if option.group is Group.VENDOR else option.group, row_of(option))
+        for option in OPTIONS
+    ]
+
+
+def rows_with_heading(page: Path) -> Iterator[tuple[str, str]]:
+    heading = ""
+    for line in page.read_text().splitlines():
+        if line.startswith("## "):
+            heading = line.removeprefix("## ")
+        elif line.startswith("| `--"):
+            yield heading, line
+
+
+def test_the_help_shows_the_groups_of_options_in_the_order_of_the_settings(
+    pytester: pytest.Pytester,
+) -> None:
+    shown = pytester.runpytest("--help").stdout.str()
+
+    titles = re.findall(r"^devices: ([\w ,]+)", shown, flags=re.MULTILINE)
+    assert [title.strip() for title in titles] == [group.lower() for group in Group]
+    of_group = re.split(r"^\S.*:$", shown, flags=re.MULTILINE)
+    flags = [
+        re.findall(r"^  (--device-[\w-]+)", text, re.MULTILINE) for text in of_group
+    ]
+    assert [those for those in flags if those] == [
+        [option.flag for option in OPTIONS if option.group is group] for group in Group
+    ]
 
 
 def test_every_raised_error_is_listed_and_public() -> None:

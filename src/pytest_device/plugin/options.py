@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
+from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Group, Option, Options
 
 _INI_FILES: Final = {
     "pytest.toml": "",
@@ -37,9 +37,6 @@ _SETTINGS: Final["pytest.StashKey[Settings | ConfigError]"] = pytest.StashKey()
 
 def add(parser: pytest.Parser) -> None:
     """Register each option on the command line and in the ini file."""
-    group = parser.getgroup(
-        "device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)"
-    )
     for option in OPTIONS:
         default, help_text = option.default, option.help
         takes = {"metavar": option.metavar}
@@ -54,13 +51,21 @@ def add(parser: pytest.Parser) -> None:
                 if isinstance(default, float)
                 else f" (default: {default})"
             )
-        group.addoption(
+        _help_group(parser, option.group).addoption(
             option.flag,
             dest=option.ini,
             help=f"{help_text} [{option.variable}]",
             **takes,
         )
         parser.addini(option.ini, option.help, default=None)
+
+
+def _help_group(parser: pytest.Parser, group: Group) -> pytest.OptionGroup:
+    title = f"devices: {group.lower()}"
+    if group is Group.COMMON:
+        title += f" (access token: {TOKEN_VARIABLE} in the environment)"
+
+    return parser.getgroup(f"device-{group.name.lower()}", title)
 
 
 def values_read_as_paths(config: pytest.Config) -> Iterator[str]:
