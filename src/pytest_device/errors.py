@@ -222,12 +222,12 @@ class NotAttemptedError(DeviceError):
         test: The first affected test, empty if unknown.
 
     >>> str(NotAttemptedError("401: the token is invalid", verdict=Verdict.CONFIG, test="test_a"))
-    'not attempted: 401: the token is invalid (first met by test_a)'
+    'not attempted: test_a already failed with: 401: the token is invalid'
     """
 
     def __init__(self, cause: str, *, verdict: Verdict, test: str = "") -> None:
-        met = f" (first met by {test})" if test else ""
-        super().__init__(f"not attempted: {cause}{met}")
+        first = test or "an identical request"
+        super().__init__(f"not attempted: {first} already failed with: {cause}")
         self.cause = cause
         self.verdict = verdict
         self.test = test

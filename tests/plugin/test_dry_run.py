@@ -33,7 +33,7 @@ def test_it_reports_sessions_and_minutes_runs_nothing_and_needs_no_service(
             "ios agent-device (run): 2 tests, *",
             "android agent-device (test test_*.py::test_alone): 1 test, max_duration_minutes=10, *",
             "3 sessions, up to 85 minutes (including 5 for cleanup each); nothing was sent",
-            "for one process: each pytest-xdist worker has its own sessions; *",
+            "this is for a run in one process: with pytest-xdist, each worker creates *",
         ]
     )
 

@@ -678,7 +678,7 @@ def test_a_test_does_not_wait_for_a_session_held_by_its_own_fixtures(
 
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(
-        ["config: 1 more sessions are needed while 1 of this process are in use, *"]
+        ["config: 2 sessions are needed at once, but --device-max-sessions allows 1: *"]
     )
     result.stdout.fnmatch_lines(
         ["config: device_lease() sessions are never shared: remove share"]

@@ -601,7 +601,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(
         leased(client, world)
 
     assert world.kinds()[-1] is StopFailed
-    assert "under another ID" in caught.value.__notes__[0]
+    assert "returned 404 for a session" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])

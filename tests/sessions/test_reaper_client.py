@@ -371,7 +371,7 @@ def test_a_session_that_no_poll_has_seen_is_never_gone(
         (event,) = client.close(5)
 
     assert isinstance(event, StopFailed)
-    assert "under another ID" in event.reason
+    assert "returned 404 for a session" in event.reason
 
 
 @either_way

@@ -182,9 +182,7 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
 
 
 def test_an_offer_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="an Offer has an Update, not a value of type str"
-    ):
+    with pytest.raises(ConfigError, match=r"Offer\.update must be an Update, not str"):
         Offer("v1")  # type: ignore[arg-type]
 
 

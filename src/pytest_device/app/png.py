@@ -11,7 +11,7 @@ from pytest_device.app.files import open_file
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 MAX_BYTES: Final = 1024 * 1024
-"""Of an image whose pixels are read."""
+"""Size limit for images whose pixels are checked, in bytes."""
 _CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PALETTE: Final = 3
 _PASSES: Final = (

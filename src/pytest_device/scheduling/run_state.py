@@ -253,7 +253,7 @@ class RunState:
         )
 
     def total(self, queue: GroupQueue) -> float:
-        """Return the same with its boot."""
+        """Return the duration of a group's remaining tests on one worker, plus one boot."""
         return max(
             map(self.estimates.boot, queue.group.models), default=0.0
         ) + self.work(queue)

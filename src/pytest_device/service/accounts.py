@@ -20,7 +20,7 @@ class Role(IntEnum):
 
 MAY_CREATE_AND_STOP: Final = Role.DEVELOPER
 MAY_GET: Final = Role.VIEWER
-"""Ours: the document does not specify it. Every member of the account may read its sessions."""
+"""Not in the document; chosen here. Every member of the account may read its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class AccessToken:
 
     @classmethod
     def of(cls, token: str, role: Role) -> Self:
-        """Return a token. Ours: a personal one has the role of an administrator on the user's own account."""
+        """Return a token. A personal one is an administrator's on the user's own account (not in the document; chosen here)."""
         return cls(_digest(token), role)
 
 
@@ -40,7 +40,7 @@ class AccessToken:
 class Account:
     """An account: it owns projects, and its duration limit bounds every session of theirs.
 
-    Ours: a request that omits the duration gets the whole limit.
+    A request without a duration gets the whole limit (not in the document; chosen here).
     """
 
     app_ids: frozenset[str]

@@ -38,7 +38,7 @@ from pytest_device.service.web import LoopbackOnly
 from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 
 MAX_BODY_BYTES: Final = 64 * 1024
-"""Ours: far more than the options of a request need."""
+"""Not in the document; chosen here: far more than the options of a request need."""
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large response."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024

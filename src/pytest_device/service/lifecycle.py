@@ -49,12 +49,12 @@ TRANSITIONS: Final[Mapping[tuple[Status, Event], Status | None]] = {
     (Status.NEW, Event.READY): Status.IN_PROGRESS,
     (Status.NEW, Event.FAIL): Status.ERRORED,
     (Status.NEW, Event.STOP): Status.STOPPED,
-    # Ours: both clocks start when the session is ready, so a new session never expires by itself.
+    # Not in the document; chosen here: both clocks start when the session is ready, so a new session never expires by itself.
     (Status.NEW, Event.EXPIRE): Status.STOPPED,
     (Status.IN_PROGRESS, Event.READY): None,
     (Status.IN_PROGRESS, Event.FAIL): Status.ERRORED,
     (Status.IN_PROGRESS, Event.STOP): Status.STOPPED,
-    # Ours: an automatic stop ends in stopped.
+    # Not in the document; chosen here: an automatic stop ends in stopped.
     (Status.IN_PROGRESS, Event.EXPIRE): Status.STOPPED,
     **{(status, event): None for status in TERMINAL for event in Event},
 }
@@ -73,7 +73,8 @@ class Occurrence:
 def change(session: Session, occurrence: Occurrence) -> Session:
     """Return the session after an occurrence.
 
-    Ours: an errored session gets no finishedAt, which is "null until the session is stopped"; updatedAt has the time.
+    Not in the document; chosen here: an errored session gets no finishedAt, which is "null until the session is
+    stopped"; updatedAt has the time.
     """
     status = TRANSITIONS[session.status, occurrence.event]
     if status is None:
@@ -116,7 +117,7 @@ def due(
 def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence]:
     """Return the upcoming automatic stops: at the maximum duration, then at the idle timeout, if any.
 
-    Ours: both clocks start when the session is ready, and idle means that its controller is not used.
+    Not in the document; chosen here: both clocks start when the session is ready, and idle means that its controller is not used.
     """
     if session.started_at is None:
         return ()

@@ -257,7 +257,7 @@ FIELDS: Final[Mapping[str, _Rule]] = {
         ),
         {"type": "array", "items": TEXT},
     ),
-    # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
+    # Not in the document; chosen here: any scheme is accepted, since an app may have its own; without one it is not a URL.
     "openUrl": _like(URL, "a URL with its scheme"),
 }
 

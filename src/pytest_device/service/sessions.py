@@ -20,7 +20,7 @@ from pytest_device.service.store import Store
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType, Status
 
 KEEP_SECONDS: Final = 30 * 24 * 3600
-"""Ours: seconds for which ended sessions are kept across restarts."""
+"""Not in the document; chosen here: seconds for which ended sessions are kept across restarts."""
 
 
 ClientUrl = Callable[[Platform, str | None], str | None]
@@ -141,7 +141,10 @@ class Sessions:
         return iter(self._sessions.values())
 
     def _end_orphans(self) -> None:
-        """End the sessions of an earlier service that died. Ours: as errored, since no client stopped them."""
+        """End the sessions of an earlier service that died.
+
+        Not in the document; chosen here: they end as errored, since no client stopped them.
+        """
         for session_id in tuple(self._active):
             reason = "the service stopped before the session ended"
             self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
@@ -175,7 +178,10 @@ class Sessions:
 
 
 def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:
-    """Return the session's archive URL. Ours: a missing development client gets a URL that never resolves."""
+    """Return the session's archive URL.
+
+    Not in the document; chosen here: a missing development client gets a URL that never resolves.
+    """
     if not body.get("vendorGo"):
         return body.get("applicationArchiveUrl")
     platform, sdk_version = Platform(body["platform"]), body.get("sdkVersion")

@@ -637,7 +637,7 @@ class _Attempt:
         if self.waited < self._policy.timeout_seconds:
             return ASK_AGAIN_SECONDS
         raise LeaseTimeoutError(
-            f"identical attempts by other workers have neither succeeded nor failed for {self.waited:.0f} s"
+            f"timed out after {self.waited:.0f} s: another worker is still starting the same device"
         )
 
     def begin(self) -> State | None:

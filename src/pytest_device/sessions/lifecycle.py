@@ -33,9 +33,7 @@ from pytest_device.spec import (
     Status,
 )
 
-NEVER_THERE: Final = (
-    "the service doesn't know this ID: the session may be running under another ID"
-)
+NEVER_THERE: Final = "the service returned 404 for a session that it has just created"
 SLICE_SECONDS: Final = 0.5
 """Seconds of each part of a long wait in the main thread, which handles signals in between.
 

@@ -337,7 +337,7 @@ class Pool:
         )
         if in_use + missing > most:
             raise ConfigError(
-                f"{missing} more sessions are needed while {in_use} of this process are in use, "
+                f"{in_use + missing} sessions are needed at once, "
                 f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 

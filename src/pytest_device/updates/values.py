@@ -264,7 +264,7 @@ class Offer:
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.update), Update | None):
             raise ConfigError(
-                f"an Offer has an Update, not a value of type {type(self.update).__name__}"
+                f"Offer.update must be an Update, not {type(self.update).__name__}"
             )
 
 

@@ -26,7 +26,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "config-older-key": ("note", "a key should be in the newest reference"),
     "config-ignored-key": (
         "warning",
-        "no other top-level keys may be set next to the vendor's key",
+        "if the vendor's key is set, all other top-level keys are ignored",
     ),
     "config-unused-static": (
         "warning",

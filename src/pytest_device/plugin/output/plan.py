@@ -85,8 +85,8 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
     sessions = counted(sum(not need.attach for need in needs), "session")
     yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
     yield (
-        "for one process: each pytest-xdist worker has its own sessions; not included: retried starts, replacements "
-        "of expired sessions, device_lease"
+        "this is for a run in one process: with pytest-xdist, each worker creates its own sessions; "
+        "retried starts, replacements of expired sessions and device_lease come on top"
     )
 
 

@@ -15,7 +15,7 @@ from pytest_device.service.programs.toolchain import APPIUM
 from pytest_device.spec import Platform
 
 FORCED: Final = (chromium.KIND, fake.KIND)
-"""Kinds that a ``deviceIdentifier`` of this name selects, even if there is a real device. Ours."""
+"""Kinds that a ``deviceIdentifier`` of this name selects, even if there is a real device. Not in the document; chosen here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,8 @@ def choose(
     """Choose the device of a session.
 
     Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name or
-    none that is free: a session never gets another device than the requested one. Ours.
+    none that is free: a session never gets another device than the requested one. Not in the
+    document; chosen here.
     """
     found = usable(availabilities, platform, identifier)
     return Choice(

@@ -134,7 +134,10 @@ def plain(name: str) -> str:
 
 
 def find_profile(platform: Platform, identifier: str | None) -> Profile:
-    """Return the phone with this name, or the platform's default. Raises RequestError for an unknown name. Ours."""
+    """Return the phone with this name, or the platform's default. Raises RequestError for an unknown name.
+
+    Not in the document; chosen here.
+    """
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
         return phones[0]

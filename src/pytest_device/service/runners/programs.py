@@ -333,7 +333,10 @@ class _Starting:
 
 
 def check(request: Mapping[str, Any], project: Project) -> None:
-    """Raise RequestError if the request names another version of the controller than the installed one. Ours."""
+    """Raise RequestError if the request names another version of the controller than the installed one.
+
+    Not in the document; chosen here.
+    """
     # A full version, or its first one or two numbers.
     accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
     version = request.get("packageVersion")

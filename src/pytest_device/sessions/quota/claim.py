@@ -10,7 +10,7 @@ NOT_QUEUED: Final = 2
 
 
 class Slot(Protocol):
-    """The permission to have one session."""
+    """A slot: allows one session."""
 
     @property
     def is_held(self) -> bool:

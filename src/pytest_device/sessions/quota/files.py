@@ -98,7 +98,7 @@ class _Lock:
 
 
 class FileSlot(_Lock):
-    """The permission to have one session: it ends with ``release``, or with the process."""
+    """A slot: allows one session until ``release``, or until the process ends."""
 
     def __init__(self, directory: Path, number: int) -> None:
         # Not in the locked file: other processes can't read it on Windows.

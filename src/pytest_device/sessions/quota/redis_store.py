@@ -411,7 +411,7 @@ class RedisStore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedisSlot:
-    """The permission to have one session, as long as it is renewed."""
+    """A slot: allows one session, and expires unless it is renewed."""
 
     renewer: "SlotRenewer"
     claim: str
