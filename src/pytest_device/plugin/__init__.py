@@ -54,6 +54,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
         from pytest_device.plugin.options import note_distribution
 
         note_distribution(config)
+
     try:
         return (yield)
     except pytest.UsageError as error:
@@ -67,14 +68,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; mask the token, and all secrets that this process learns; check the ini file."""
     for line in (_MARKER_LINE, _QUARANTINE_LINE, _OWNER_LINE):
         config.addinivalue_line("markers", line)
+
     _check_ini_file(config)
+
     # Secrets exist from now on, also in test names.
-    if any(
-        map(
-            os.environ.get,
-            (TOKEN_VARIABLE, PASSWORD_VARIABLE, Options.slots_url.variable),
-        )
-    ):
+    secret_variables = (TOKEN_VARIABLE, PASSWORD_VARIABLE, Options.slots_url.variable)
+    if any(map(os.environ.get, secret_variables)):
         from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)
@@ -97,6 +96,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.pluginmanager.register(
             Coordinator(session.config), "device-coordinator"
         )
+
     from pytest_device.plugin.options import load_project
 
     load_project(session.config)
@@ -112,6 +112,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize tests that are marked for several platforms."""
     add_package_marks(metafunc.definition)
+
     if metafunc.definition.get_closest_marker("device") or not WITH_DEVICE.isdisjoint(
         metafunc.fixturenames
     ):
@@ -126,15 +127,17 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
     """Turn the markers of the selected tests into requirements, or report all mistakes at once."""
-    before = {item: place for place, item in enumerate(items)}
+    earlier_index = {item: index for index, item in enumerate(items)}
     yield
-    wanted = [item for item in items if requests_device(item)]
-    if wanted:
+
+    with_device = [item for item in items if requests_device(item)]
+    if with_device:
         from pytest_device.plugin.collection import begin
 
-        places = [before.get(item, -1) for item in wanted]
-        begin(config, items, wanted, may_order=places == sorted(places))
+        indexes = [earlier_index.get(item, -1) for item in with_device]
+        begin(config, items, with_device, may_order=indexes == sorted(indexes))
         return
+
     from pytest_device.plugin.options import is_sharded, may_be_dry_run
 
     if is_sharded(config) or may_be_dry_run(config):

@@ -25,10 +25,13 @@ def check_budget(
     budget = settings.budget_minutes
     if budget is None or not will_run(config):
         return
+
     from pytest_device.plugin.output.plan import planned_minutes
 
-    given: dict[str, Any] = getattr(config, "workerinput", {})
-    minutes = planned_minutes(tests, config, settings, given.get("workercount", 1))
+    worker_input: dict[str, Any] = getattr(config, "workerinput", {})
+    minutes = planned_minutes(
+        tests, config, settings, worker_input.get("workercount", 1)
+    )
     if minutes <= budget:
         return
 
@@ -36,8 +39,10 @@ def check_budget(
         f"the plan needs about {minutes:.1f} device minutes, but the budget is {budget:g} minutes "
         f"({settings.source('budget_minutes')})"
     )
+
     if settings.budget_action == "refuse":
         raise ConfigError(
             f"{text}: run fewer tests, or increase {Options.budget_minutes.flag}; --device-plan shows the plan"
         )
+
     note(text)

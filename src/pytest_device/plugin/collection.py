@@ -99,14 +99,17 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         devices = arguments_by_name(marks_of(metafunc.definition))
         if SINGLE not in devices:
             return
+
         possible = _variants(devices[SINGLE], settings)
     except ConfigError:
         return  # reported with all other mistakes
+
     if len(possible) < 2:  # noqa: PLR2004
         return
 
     has_platforms = len({variant.platform for variant in possible}) > 1
     has_identifiers = len(possible) > len({variant.platform for variant in possible})
+
     if settings.spread:
         possible = [_one_of(possible, metafunc, settings)]
 
@@ -126,9 +129,11 @@ def _variants(arguments: Mapping[str, Any], settings: "Settings") -> Sequence[Va
     platforms = platforms_of(arguments, settings)
     if not set(platforms) <= set(Platform):
         return ()  # reported with all other mistakes
+
     identifiers = arguments.get(IDENTIFIER)
     if is_matrix(identifiers):
         return variants(platforms, identifiers)
+
     return [Variant(platform) for platform in platforms]
 
 
@@ -142,6 +147,7 @@ def _one_of(
             variant for variant in possible if variant.platform in settings.platform
         ]
         possible = of_this_run or possible
+
     return possible[crc32(metafunc.definition.nodeid.encode()) % len(possible)]
 
 
@@ -160,7 +166,7 @@ def _parametrize(
 def begin(
     config: pytest.Config,
     items: list[pytest.Item],
-    wanted: list[pytest.Item],
+    with_device: list[pytest.Item],
     *,
     may_order: bool,
 ) -> None:
@@ -181,13 +187,14 @@ def begin(
         is_dry_run = settings.dry_run or settings.plan
         needs_service = will_run(config) and not is_dry_run
         problems = [
-            *_rivals(config),
-            *_forked(config, wanted),
+            *_conflicting_plugins(config),
+            *_forked(config, with_device),
             *misspelled(config),
             *(run.missing() if needs_service else ()),
-            *_read(wanted, run),
-            *_read_quarantines(items, wanted),
+            *_read(with_device, run),
+            *_read_quarantines(items, with_device),
         ]
+
         if not problems:
             may_order = (
                 may_order
@@ -195,16 +202,20 @@ def begin(
                 and not config.getoption("stepwise", default=False)
             )
             _choose(config, items, settings)
+
             if may_order:
                 _order(config, items, grouping)
+
             if is_dry_run and will_run(config):
                 _register_dry_run(config, settings)
             else:
                 check_budget(config, items, settings, run.note)
                 run.register(items if may_order else ())
+
             return
     except ConfigError as error:
         problems = list(error.problems)
+
     _report_problems(config, items, problems)
 
 
@@ -246,6 +257,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
     except ConfigError as error:
         _report_problems(config, items, list(error.problems))
         return
+
     if (settings.dry_run or settings.plan) and will_run(config):
         _register_dry_run(config, settings)
     if link := WorkerLink.of(config):  # the coordinator has the terminal
@@ -276,7 +288,7 @@ def _size(
             }
 
 
-def _rivals(config: pytest.Config) -> list[str]:
+def _conflicting_plugins(config: pytest.Config) -> list[str]:
     if not config.pluginmanager.has_plugin("appium_scheduler"):
         return []
     return [
@@ -284,12 +296,13 @@ def _rivals(config: pytest.Config) -> list[str]:
     ]
 
 
-def _forked(config: pytest.Config, wanted: list[pytest.Item]) -> Iterator[str]:
+def _forked(config: pytest.Config, with_device: list[pytest.Item]) -> Iterator[str]:
     """Yield a problem if pytest-forked runs device tests: each in a child of this process, which owns the devices."""
     forks_all = config.getoption("forked", default=None)
     if forks_all is None:  # without pytest-forked, its marker does nothing
         return
-    for item in wanted:
+
+    for item in with_device:
         if forks_all or item.get_closest_marker("forked"):
             yield (
                 f"pytest-forked runs {item.nodeid} in a forked process, which can't use the run's devices: "
@@ -298,31 +311,35 @@ def _forked(config: pytest.Config, wanted: list[pytest.Item]) -> Iterator[str]:
             return
 
 
-def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
+def _read(with_device: list[pytest.Item], run: "DeviceRun") -> list[str]:
     sharing = _DriverSharing()
     problems: list[str] = []
-    for item in wanted:
+    for item in with_device:
         try:
             _read_one(item, run.settings, run.names)
             sharing.check(item, needs_of(item))
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
+
     return list(dict.fromkeys(problems))  # a parametrized test repeats its mistakes
 
 
-def _read_quarantines(items: list[pytest.Item], wanted: list[pytest.Item]) -> list[str]:
+def _read_quarantines(
+    items: list[pytest.Item], with_device: list[pytest.Item]
+) -> list[str]:
     """Let the quarantines of tests begin; return all mistakes."""
-    with_device = set(wanted)
+    having_device = set(with_device)
     problems: list[str] = []
     quarantines: list[tuple[pytest.Item, Quarantine]] = []
     for item in items:
         try:
-            quarantine = read_quarantine(item, has_device=item in with_device)
+            quarantine = read_quarantine(item, has_device=item in having_device)
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
         else:
             if quarantine:
                 quarantines.append((item, quarantine))
+
     return list(dict.fromkeys(problems)) or begin_quarantines(quarantines)
 
 
@@ -338,6 +355,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
     if item.get_closest_marker("device") is None and WITH_DEVICE.isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself
+
     devices = devices_of(item, settings)
     needs: dict[str, DeviceRequirement] = {}
     problems: list[str] = []
@@ -348,12 +366,15 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
             problems += [
                 f"{name}: {problem}" if name else problem for problem in error.problems
             ]
+
     problems += _wrong_fixtures(item, devices, needs)
+
     attached = [need.attach for need in needs.values() if need.attach]
     if len(attached) > len(set(attached)):
         problems.append(
             f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'"
         )
+
     if (
         settings.max_sessions is not None
         and len(needs) - len(attached) > settings.max_sessions
@@ -362,10 +383,13 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         problems.append(
             f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
         )
+
     problems += unreachable(item, settings)
     if problems:
         raise ConfigError(*problems)
-    item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
+
+    item.stash[ARGUMENTS] = devices
+    item.stash[NEEDS] = needs
     if isinstance(item, pytest.Function):
         item.fixturenames = _set_up_order(item, settings)
 
@@ -378,28 +402,32 @@ def _wrong_fixtures(
     if not isinstance(item, pytest.Function):
         yield "device() requires a test function: tests of this kind have no fixtures"
         return
+
     yield from _too_narrow(item)
     yield from _arguments_of_unittest(item)
-    asked = set(item.fixturenames)
+    requested = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
+
     if SINGLE not in devices:
-        of_one = SINGLE_DEVICE & asked - {PLATFORM_ARGUMENT, IDENTIFIER}
+        of_one = SINGLE_DEVICE & requested - {PLATFORM_ARGUMENT, IDENTIFIER}
         # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
             instead = f"{name}s" if f"{name}s" in MULTI_DEVICE else "device_sessions"
             yield several_devices(
                 name, "device_drivers" if name in SCOPED_DRIVERS else instead, devices
             )
+
     fixtures = {
         kind.value: name
         for name, kind in sorted(_TYPES.items(), reverse=True)
-        if name in asked
+        if name in requested
     }
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
-    if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
-        yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
+
+    if _ENVIRONMENTS & requested and SessionType.WEB_PREVIEW_ONLY in types:
+        yield f"{min(_ENVIRONMENTS & requested)} needs a controller, but type='web-preview-only' has none"
 
 
 def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
@@ -411,10 +439,12 @@ def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
         or not issubclass(item.cls, unittest.TestCase)
     ):
         return
+
     # Not that of a wrapped method: a decorator such as mock.patch passes arguments itself.
     parameters = list(
         inspect.signature(item.obj, follow_wrapped=False).parameters.values()
     )
+
     if not inspect.ismethod(item.obj):  # before pytest 8.2 it is not bound yet
         parameters = parameters[1:]
 
@@ -424,6 +454,7 @@ def _arguments_of_unittest(item: pytest.Function) -> Iterator[str]:
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
+
     if required:
         yield (
             f"a method of a unittest.TestCase can't request {', '.join(required)} as an argument, because unittest "
@@ -437,6 +468,7 @@ def _deselect(
     """Deselect tests for platforms that the command line or the environment does not name."""
     if not settings.platform or not settings.is_of_this_run("platform"):
         return
+
     others = [
         item
         for item in items
@@ -444,6 +476,7 @@ def _deselect(
             settings.platform
         )
     ]
+
     if others:
         config.hook.pytest_deselected(items=others)
         gone = set(others)
@@ -455,11 +488,12 @@ def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) 
     plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all device tests are deselected
         return
+
     # Workers must agree on the order.
     history = History(None) if hasattr(config, "workerinput") else history_of(config)
     items[:] = [
-        items[place]
-        for place in in_order(plan, [item.nodeid for item in items], history)
+        items[index]
+        for index in in_order(plan, [item.nodeid for item in items], history)
     ]
 
 
@@ -483,6 +517,7 @@ def _instead(requested: str, at: int) -> str:
             name for name, scope in SCOPED_DRIVERS.items() if _SCOPES.index(scope) >= at
         )
         return f"request {wide}"
+
     return "make it function-scoped, or create a session for it with device_lease"
 
 
@@ -504,38 +539,45 @@ class _DriverSharing:
             for need in needs.values()
             for problem in self._differing(item, fixture, need)
         ]
-        drivers = [
-            *wide,
-            *(
-                {"device_driver", "device_drivers"}.intersection(names)
-                and ["device_driver"]
-            ),
-        ]
+
+        drivers = list(wide)
+        if {"device_driver", "device_drivers"}.intersection(names):
+            drivers.append("device_driver")
+
         if len(drivers) > 1:
             problems.append(
                 f"{' and '.join(drivers)} can't be used in one test, because a device has one driver"
             )
+
         if problems:
             raise ConfigError(*problems)
 
     def _differing(
         self, item: pytest.Item, fixture: str, need: "DeviceRequirement"
     ) -> Iterator[str]:
-        shares, share = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,)), need.share
+        shares = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,))
+        share = need.share
         if share not in shares:
-            rule = " or ".join(repr(str(one)) for one in shares)
+            rule = " or ".join(repr(str(wider)) for wider in shares)
             yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
+
         scope = NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         other, first = self._first.setdefault(
             (node.nodeid, fixture, variant_of(item)), (item.nodeid, need)
         )
         if first != need:
-            pairs = zip(first.request, need.request, strict=True)
+            mine = dict(need.request)
             fields = [
-                name for (name, one), (_, another) in pairs if one != another
-            ] or ["share"]
+                name
+                for name, value in dict(first.request).items()
+                if value != mine[name]
+            ]
+            # Requests that are equal differ in how their device is shared.
+            if not fields:
+                fields = ["share"]
+
             yield (
                 f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
                 "between them: use the same marker, or device_driver"
@@ -549,26 +591,32 @@ def _set_up_order(item: pytest.Function, settings: "Settings") -> list[str]:
     Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
     similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
-    names, definitions = item.fixturenames, definitions_of(item)
+    names = item.fixturenames
+    definitions = definitions_of(item)
+
     # A copy, since pytest shares the list among the items of a function.
     if "device_sessions" not in names:
         names = [*names, "device_sessions"]
     if services := services_of(item, settings):
         names = [*services, *(name for name in names if name not in services)]
+
     if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {
             name: _SCOPES.index(of_name[-1].scope)
             for name, of_name in definitions.items()
             if of_name
         }
+
         return sorted(
             names, key=lambda name: (-scopes.get(name, 0), name.startswith(_XUNIT))
         )
+
     if "device_drivers" in names:
-        place = next(
+        index = next(
             index for index, name in enumerate(names) if _has_session(name, definitions)
         )
-        names = [*names[:place], "device_appium_options", *names[place:]]
+        names = [*names[:index], "device_appium_options", *names[index:]]
+
     return names
 
 
@@ -580,7 +628,8 @@ def _has_session(
     """Return whether a fixture requests the test's sessions, directly or through others."""
     if name == "device_sessions" or name in seen or not definitions.get(name):
         return name == "device_sessions"
+
     return any(
-        _has_session(one, definitions, seen | {name})
-        for one in definitions[name][-1].argnames
+        _has_session(requested, definitions, seen | {name})
+        for requested in definitions[name][-1].argnames
     )

@@ -70,15 +70,14 @@ def device_sessions(
     from pytest_device.plugin.state import check_policy, providing
     from pytest_device.sessions.lifecycle import WaitPolicy
 
-    devices, defaults = (
-        _devices(request),
-        cast("Mapping[str, Any]", device_request_defaults),
-    )
+    devices = _devices(request)
+    defaults = cast("Mapping[str, Any]", device_request_defaults)
     check = (
         partial(check_early, devices)
         if "device_appium_options" in request.fixturenames
         else None
     )
+
     with (
         providing(request.node),
         devices.reporting_once(request.node),
@@ -109,6 +108,7 @@ def device_platform(request: pytest.FixtureRequest) -> "Platform":
 
     if not needs_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
+
     return single_value(
         needs_of(request.node), "device_platform", "device_sessions"
     ).request.platform
@@ -121,6 +121,7 @@ def device_identifier(request: pytest.FixtureRequest) -> str | None:
 
     if not needs_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
+
     return single_value(
         needs_of(request.node), "device_identifier", "device_sessions"
     ).request.device_identifier
@@ -144,6 +145,7 @@ def device_drivers(
     from pytest_device.plugin.provider.drivers import started
 
     del device_sessions  # needed for its setup only
+
     with started(
         _devices(request), request.node, device_appium_options, device_driver_policy
     ) as drivers:
@@ -269,6 +271,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
         else directory_of(request.node, settings)
     )
     directory.mkdir(parents=True, exist_ok=True)
+
     return directory
 
 

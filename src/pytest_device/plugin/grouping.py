@@ -23,7 +23,9 @@ class Grouping:
     def __init__(self) -> None:
         self.needs = Numbers()
         """Numbers of requirements, equal in all processes that collect the same tests."""
-        self._models, self._bonds, self._groups = Numbers(), Numbers(), Numbers()
+        self._models = Numbers()
+        self._bonds = Numbers()
+        self._groups = Numbers()
         self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
@@ -39,15 +41,16 @@ class Grouping:
             group = self._group_of[needs] = self._groups[self._group(needs)]
 
         bond = _bond(item)
-        place = group, NO_BOND if bond is None else self._bonds[bond]
-        self._known[item] = place
-        return place
+        bond_number = NO_BOND if bond is None else self._bonds[bond]
+        self._known[item] = (group, bond_number)
+        return group, bond_number
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
         numbered = sorted(
             ((self.needs[need], need) for need in needs), key=itemgetter(0)
         )
         shares = {need.share for _, need in numbered}
+
         return DeviceGroup(
             tuple(number for number, _ in numbered),
             tuple(self._models[need.request.boot_key] for _, need in numbered),
@@ -63,6 +66,7 @@ def _bond(item: pytest.Item) -> str | None:
         return None
     if parameter := _parameter_of_run(item, definitions):
         return parameter
+
     # A shared driver is restarted for another device: the tests for each device stay together.
     is_shared = not SCOPED_DRIVERS.keys().isdisjoint(definitions)
     variant = variant_of(item) if is_shared else ""
@@ -74,6 +78,7 @@ def _bond(item: pytest.Item) -> str | None:
     ) in NODES.items():
         if scope in scopes and (node := item.getparent(node_type)):
             return f"{node.nodeid} {variant}"
+
     return None
 
 
@@ -87,4 +92,5 @@ def _parameter_of_run(
         for name in indices
         if definitions.get(name) and definitions[name][-1].scope == "session"
     ]
+
     return " ".join(f"{name}={indices[name]}" for name in wide) or None

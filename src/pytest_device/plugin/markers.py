@@ -56,32 +56,36 @@ def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     """Return the device markers of a test, closest first: those of its parameter set before its own."""
     if node.get_closest_marker("device") is None:
         return []
+
     callspec = getattr(node, "callspec", None)
-    given: list[pytest.Mark] = [
+    of_parameters: list[pytest.Mark] = [
         mark for mark in (callspec.marks if callspec else ()) if mark.name == "device"
     ]
+
     marks: list[pytest.Mark] = []
     for parent in reversed(node.listchain()):
         own = [mark for mark in parent.own_markers if mark.name == "device"]
         if own and isinstance(parent, pytest.Class):
             own = _closest_first(own, parent)
         marks += own
-    return [*given, *(mark for mark in marks if not any(mark is one for one in given))]
+
+    # pytest lists those of a parameter set among the test's own markers, too. Compared by identity, since a test may
+    # have an equal marker of its own.
+    listed = {id(mark) for mark in of_parameters}
+    return [*of_parameters, *(mark for mark in marks if id(mark) not in listed)]
 
 
 def _closest_first(marks: list[pytest.Mark], node: pytest.Class) -> list[pytest.Mark]:
     """Return the markers of a class, its own first: pytest lists those of its bases before them."""
-    bases = cast("type", node.obj).__mro__
-    written = [
-        [one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one
-        for kind in bases
-    ]
-    places = {
-        id(getattr(mark, "mark", mark)): place
-        for place, of_class in enumerate(written)
-        for mark in of_class
-    }
-    return sorted(marks, key=lambda mark: places.get(id(mark), -1))
+    distances: dict[int, int] = {}
+    for distance, base in enumerate(cast("type", node.obj).__mro__):
+        written = vars(base).get("pytestmark", [])
+        # `pytestmark` is a marker or a list of markers.
+        of_base = [written] if hasattr(written, "name") else written
+        for mark in of_base:
+            distances[id(getattr(mark, "mark", mark))] = distance
+
+    return sorted(marks, key=lambda mark: distances.get(id(mark), -1))
 
 
 def parameters_of(item: pytest.Item) -> Arguments:
@@ -98,11 +102,12 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
     named = [name for name in names if name != SINGLE] or [SINGLE]
     devices: dict[str, dict[str, Any]] = {name: {} for name in named}
     for mark in reversed(marks):
+        arguments = {
+            key: value for key, value in mark.kwargs.items() if value is not None
+        }
         for name in [_name_of(mark)] if mark.args else named:
-            devices[name] = _merge(
-                devices[name],
-                {key: value for key, value in mark.kwargs.items() if value is not None},
-            )
+            devices[name] = _merge(devices[name], arguments)
+
     return devices
 
 
@@ -110,6 +115,7 @@ def _merge(outer: Arguments, closer: Arguments) -> dict[str, Any]:
     """Merge the arguments of a closer marker into an outer one's, without those that they exclude."""
     if not outer:
         return dict(closer)
+
     from pytest_device.sessions.request import SOURCES
 
     dropped: set[str] = set()
@@ -117,9 +123,9 @@ def _merge(outer: Arguments, closer: Arguments) -> dict[str, Any]:
         dropped |= set(SOURCES)
     if closer.get("type") == SessionType.WEB_PREVIEW_ONLY:
         dropped.add("max_idle_time_minutes")
-    return {name: value for name, value in outer.items() if name not in dropped} | dict(
-        closer
-    )
+
+    kept = {name: value for name, value in outer.items() if name not in dropped}
+    return kept | dict(closer)
 
 
 def _name_of(mark: pytest.Mark) -> str:
@@ -153,7 +159,8 @@ class Names:
     """Parts of a session's name besides the test; ``run`` is the fallback for runs without a CI service's name."""
 
     def __init__(self, environ: Mapping[str, str], run: str = "") -> None:
-        self._run, self._worker = run, environ.get("PYTEST_XDIST_WORKER", "")
+        self._run = run
+        self._worker = environ.get("PYTEST_XDIST_WORKER", "")
         self._ci_run = next(
             (environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run
         )
@@ -171,14 +178,19 @@ class Names:
     def of(self, item: pytest.Item, share: str) -> str:
         """Return a name whose first 40 characters distinguish sessions: the tests that share it come first."""
         path, _, test = item.nodeid.partition("::")
-        test = (
-            _sharing(item, share).nodeid.partition("::")[2]
-            if share == Share.CLASS
-            else test or item.name
-        )
-        sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
+        match Share(share):
+            case Share.RUN:
+                sharing = []
+            case Share.MODULE:
+                sharing = [path]
+            case Share.CLASS:
+                sharing = [_sharing(item, share).nodeid.partition("::")[2], path]
+            case Share.TEST:
+                sharing = [test or item.name, path]
+
         parts = [*sharing, item.config.rootpath.name, self._worker, self._ci_run]
         name = _SEPARATOR.join(filter(None, parts))[:NAME_MAX_LENGTH]
+
         # File names may contain undecodable bytes.
         return name.encode(errors="replace").decode()
 
@@ -204,6 +216,7 @@ class DistinctNames:
         suffix = "" if is_part else f"{_SEPARATOR}{self._process}"
         if number > 1:
             suffix += f"{_SEPARATOR}{number}"
+
         return name[: NAME_MAX_LENGTH - len(suffix)] + suffix
 
 
@@ -218,6 +231,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
             "requests a device but no platform is set: add @pytest.mark.device(platform=...), or set "
             f"{Options.platform.spellings}"
         )
+
     devices = arguments_by_name(marks)
     problems: list[str] = []
     for name, arguments in devices.items():
@@ -232,9 +246,12 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
             _choose_identifier(item, name, arguments, possible)
         except ConfigError as error:
             problems += error.problems
+
         item.ihook.pytest_device_request(item=item, name=name, arguments=arguments)
+
     if problems:
         raise ConfigError(*problems)
+
     return devices
 
 
@@ -248,17 +265,22 @@ def _one_platform(
             f"platform={platforms[0]!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
             "test for several platforms, a parameter set can't have its own"
         )
+
     if len(platforms) < 2:  # noqa: PLR2004
         return {"platform": platforms[0]} if platforms else {}
-    if unknown := next((one for one in platforms if one not in list(Platform)), None):
+
+    unknown = [platform for platform in platforms if platform not in list(Platform)]
+    if unknown:
         raise ConfigError(
-            f"platform={list(platforms)!r}: {unknown!r} must be android or ios"
+            f"platform={list(platforms)!r}: {unknown[0]!r} must be android or ios"
         )
+
     if name != SINGLE or chosen is None:
         what = f"a device of several ({name!r})" if name != SINGLE else "this test"
         raise ConfigError(
             f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one"
         )
+
     return {"platform": str(chosen)}
 
 
@@ -280,6 +302,7 @@ def _choose_identifier(
                 f"{IDENTIFIER}={marked!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
                 "test for several identifiers, a parameter set can't have its own"
             )
+
         return
 
     platform = arguments.get("platform")
@@ -321,32 +344,39 @@ def need_of(
         in_minutes,
     )
 
-    given = in_minutes(arguments)
+    complete = in_minutes(arguments)
     sharing: dict[str, Any] = {
-        name: given.pop(name) for name in SHARING if name in given
+        name: complete.pop(name) for name in SHARING if name in complete
     }
-    given = _merge(defaults or {}, given)
+
+    complete = _merge(defaults or {}, complete)
     # A project completes any request; without one, a route is an error.
-    if settings.app_root or not _OF_ROUTE.isdisjoint(given):
-        given = opened(item, given)
+    if settings.app_root or not _OF_ROUTE.isdisjoint(complete):
+        complete = opened(item, complete)
+
     share, problems = _share(sharing, settings)
-    sharing_key, name = _sharing_key(item, share), names.of(item, share)
-    key = repr((sharing_key, name, sharing, given))
+    sharing_key = _sharing_key(item, share)
+    name = names.of(item, share)
+    key = repr((sharing_key, name, sharing, complete))
     if key in names.needs:
         return names.needs[key]
+
     attach = _attached(sharing, settings, problems)
     request = None
     try:
-        fallback = _from_settings(given, settings) | {"name": name}
-        request = SessionRequest.from_arguments(**(fallback | given))
+        fallback = _from_settings(complete, settings) | {"name": name}
+        request = SessionRequest.from_arguments(**(fallback | complete))
     except ConfigError as error:
         problems += error.problems
+
     duration = request.max_duration_minutes if request else None
     minutes = _minutes(
         sharing, settings, share, duration or DURATION_MAX_MINUTES, problems
     )
+
     if request is None or problems:
         raise ConfigError(*problems)
+
     if attach:  # equal for all its tests, whatever they request for their own sessions
         request = SessionRequest(
             app_id=request.app_id, platform=request.platform, type=request.type
@@ -354,11 +384,13 @@ def need_of(
         return names.needs.setdefault(
             key, DeviceRequirement(request, Share.RUN, attach=attach)
         )
+
     defaults_of_ours = [
         name
         for name in OMITTED_VALUES
-        if name not in given and settings.is_default(name)
+        if name not in complete and settings.is_default(name)
     ]
+
     return names.needs.setdefault(
         key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours)
     )
@@ -366,8 +398,10 @@ def need_of(
 
 def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
     """Return the ID of the session to attach to, empty to create one; append mistakes to ``problems``."""
-    if not (session_id := sharing.get("attach", settings.attach)):
+    session_id = sharing.get("attach", settings.attach)
+    if not session_id:
         return ""
+
     try:
         return str(Options.attach.parse(str(session_id)))
     except ValueError as error:
@@ -392,16 +426,19 @@ def _minutes(
     """Return the minutes that a reused session must have left; append mistakes to ``problems``."""
     if "test_minutes" not in sharing:
         return _minutes_of_setting(settings, share, duration, problems)
+
     minutes = sharing["test_minutes"]
     if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
         problems.append(
             f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}"
         )
         return 0
+
     if minutes > duration:
         problems.append(
             f"test_minutes={minutes} must not exceed max_duration_minutes={duration}"
         )
+
     return minutes
 
 
@@ -417,20 +454,26 @@ def _minutes_of_setting(
     minutes = settings.test_minutes
     if settings.is_default("test_minutes"):
         return min(minutes, duration // 2)
+
     if minutes > duration and share != Share.TEST:
-        given = as_given(settings.source("test_minutes"), minutes)
-        problems.append(f"{given} must not exceed max_duration_minutes={duration}")
+        setting = as_given(settings.source("test_minutes"), minutes)
+        problems.append(f"{setting} must not exceed max_duration_minutes={duration}")
+
     return min(minutes, duration)
 
 
 def _sharing_key(item: pytest.Item, share: str) -> str:
     """Return the sharing key; as with fixtures, a function outside of a class counts as its own class."""
-    return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
+    if share == Share.RUN:
+        return share
+    return f"{share} {_sharing(item, share).nodeid}"
 
 
 def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Collector:
     """Return the node whose tests share a session."""
-    return (item.getparent(NODES[share]) if share in NODES else None) or item
+    if share not in NODES:
+        return item
+    return item.getparent(NODES[share]) or item
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:
@@ -442,9 +485,11 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
         "type": settings.type,
         "device_identifier": settings.identifier,
     }
+
     if not any(arguments.get(source) for source in SOURCES):
         fallback["build_id"] = settings.build_id
         fallback["application_archive_url"] = settings.application_archive_url
+
     return {**fallback, **_bounds(fallback | dict(arguments), settings)}
 
 
@@ -459,4 +504,5 @@ def _bounds(arguments: Arguments, settings: "Settings") -> dict[str, object]:
     bounds: dict[str, object] = {"max_duration_minutes": longest}
     if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and idle is not None:
         bounds["max_idle_time_minutes"] = idle
+
     return bounds

@@ -40,6 +40,7 @@ def variants(platforms: Sequence[str], identifiers: object) -> tuple[Variant, ..
             raise ConfigError(
                 f"{IDENTIFIER}={identifiers!r}: {unknown[0]!r} must be android or ios"
             )
+
         return tuple(
             Variant(platform, identifier)
             for platform in platforms
@@ -52,6 +53,7 @@ def variants(platforms: Sequence[str], identifiers: object) -> tuple[Variant, ..
             f"{IDENTIFIER}={identifiers!r}: a list is for one platform; for several, map each to its own, for example "
             f"{IDENTIFIER}={example}"
         )
+
     return tuple(
         Variant(platform, identifier)
         for platform in platforms
@@ -69,12 +71,15 @@ def _listed(value: object, whole: object) -> tuple[str | None, ...]:
         raise ConfigError(
             f"{IDENTIFIER}={whole!r}: {value!r} must be a string or a list of strings"
         )
+
     names = cast("Sequence[object]", value)
     if not names:
         raise ConfigError(f"{IDENTIFIER}={whole!r}: the list must not be empty")
+
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(
                 f"{IDENTIFIER}={whole!r}: {name!r} must be a simulator name, a UDID or a hardware profile"
             )
+
     return tuple(dict.fromkeys(cast("Sequence[str]", names)))

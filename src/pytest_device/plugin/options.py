@@ -22,7 +22,12 @@ _INI_FILES: Final = {
     "setup.cfg": "[tool:pytest]",
 }
 """The files that pytest reads, the first one in a directory, and what they contain if they are meant for it."""
-_LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
+_LIST_ONLY: Final = (
+    "collectonly",
+    "setupplan",
+    "showfixtures",
+    "show_fixtures_per_test",
+)
 
 if TYPE_CHECKING:
     from pytest_device.errors import ConfigError
@@ -38,7 +43,8 @@ _SETTINGS: Final["pytest.StashKey[Settings | ConfigError]"] = pytest.StashKey()
 def add(parser: pytest.Parser) -> None:
     """Register each option on the command line and in the ini file."""
     for option in OPTIONS:
-        default, help_text = option.default, option.help
+        default = option.default
+        help_text = option.help
         takes = {"metavar": option.metavar}
         if isinstance(default, bool):
             takes = {"action": "store_const", "const": str(not default).lower()}
@@ -51,12 +57,14 @@ def add(parser: pytest.Parser) -> None:
                 if isinstance(default, float)
                 else f" (default: {default})"
             )
+
         _help_group(parser, option.group).addoption(
             option.flag,
             dest=option.ini,
             help=f"{help_text} [{option.variable}]",
             **takes,
         )
+
         parser.addini(option.ini, option.help, default=None)
 
 
@@ -91,6 +99,7 @@ def values_read_as_paths(config: pytest.Config) -> Iterator[str]:
     used = config.inipath
     if (meant and meant.parent) == (used and used.parent):
         return
+
     if (
         meant is None
         and used
@@ -132,12 +141,13 @@ def _nearest_ini(paths: Sequence[Path]) -> Path | None:
             with suppress(OSError, UnicodeDecodeError):
                 if section in path.read_text(encoding="utf-8"):
                     return path
+
     return None
 
 
 def will_run(config: pytest.Config) -> bool:
     """Return whether the tests will run: some pytest options only list them."""
-    return not any(config.getoption(option, default=False) for option in _LOOKING)
+    return not any(config.getoption(option, default=False) for option in _LIST_ONLY)
 
 
 def settings_of(config: pytest.Config) -> "Settings":
@@ -150,10 +160,12 @@ def settings_of(config: pytest.Config) -> "Settings":
             config.stash[_SETTINGS] = _completed(config)
         except ConfigError as error:  # once: a project can take long to fail
             config.stash[_SETTINGS] = error
-    found = config.stash[_SETTINGS]
-    if isinstance(found, ConfigError):
-        raise ConfigError(*found.problems) from None
-    return found
+
+    resolved = config.stash[_SETTINGS]
+    if isinstance(resolved, ConfigError):
+        raise ConfigError(*resolved.problems) from None
+
+    return resolved
 
 
 def app_settings_of(config: pytest.Config) -> "Settings":
@@ -162,8 +174,8 @@ def app_settings_of(config: pytest.Config) -> "Settings":
     The commands on a project use them, and must not fail for a mistake in another setting.
     """
     words = ("app_root", "app_dynamic", "project_id_path", "vendor")
-    options = [one for one in OPTIONS if one.word.startswith(words)]
-    names = {one.variable for one in options} & os.environ.keys()
+    options = [option for option in OPTIONS if option.word.startswith(words)]
+    names = {option.variable for option in options} & os.environ.keys()
     return _resolved(config, options, {name: os.environ[name] for name in names})
 
 
@@ -174,7 +186,7 @@ def _resolved(
 ) -> "Settings":
     from pytest_device.settings import resolve
 
-    command_line = {one.ini: config.getoption(one.ini) for one in options}
+    command_line = {option.ini: config.getoption(option.ini) for option in options}
     ini = dict(_in_ini_file(config, options))
 
     for option in (Options.builds_dir, Options.app_root, Options.durations):
@@ -206,6 +218,7 @@ def _in_ini_file(
         # A number, a switch or a list in TOML is used as it is, since pytest refuses it.
         if value is None or isinstance(value, str):
             value = config.getini(option.ini)
+
         values[option.ini] = value
 
     return _as_texts(values)
@@ -221,20 +234,24 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     from difflib import get_close_matches
 
     # The old name warns.
-    given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
+    keys: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get(
         "inicfg", {}
     )
+
     names = [option.ini for option in OPTIONS]
-    for key in given:
+    for key in keys:
         # pytest refuses to read a list from TOML as a text.
         if key in names or _is_declared(config, key):
             continue
+
         near = get_close_matches(key, names, n=1, cutoff=0.8)
         if near:
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
         # No other plugin has options with this beginning.
         elif key.startswith(f"{Options.vendor.ini}_"):
-            fields = ", ".join(one for one in names if one.startswith("device_vendor_"))
+            fields = ", ".join(
+                name for name in names if name.startswith("device_vendor_")
+            )
             yield f"{key} in the ini file is not an option: use {fields}"
 
 
@@ -259,6 +276,7 @@ def header(config: pytest.Config) -> list[str]:
     """Return header lines with the service, its limits and the app's project; with ``-v`` all settings."""
     if not _is_set(config, Options.url, Options.local, Options.app_root):
         return []  # the settings need not be loaded, as in most runs
+
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.project import additions_of, notes_of
 
@@ -266,17 +284,20 @@ def header(config: pytest.Config) -> list[str]:
         settings = settings_of(config)
     except ConfigError:
         return []  # reported in full if a test needs a device
-    service = (
-        [f"device: {', '.join(_facts(settings))}"]
-        if settings.url or settings.local
-        else []
-    )
-    from_project = (
-        f"device app: {name}: {value} ({source})"
-        for name, value, source in additions_of(config)
-    )
-    sources = [*_sources(settings), *from_project] if config.get_verbosity() > 0 else []
-    return [*service, *(f"device app: {note}" for note in notes_of(config)), *sources]
+
+    lines: list[str] = []
+    if settings.url or settings.local:
+        lines.append(f"device: {', '.join(_facts(settings))}")
+
+    lines += [f"device app: {note}" for note in notes_of(config)]
+    if config.get_verbosity() > 0:
+        lines += _sources(settings)
+        lines += [
+            f"device app: {name}: {value} ({source})"
+            for name, value, source in additions_of(config)
+        ]
+
+    return lines
 
 
 def _facts(settings: "Settings") -> Iterator[str]:
@@ -285,11 +306,14 @@ def _facts(settings: "Settings") -> Iterator[str]:
     else:
         yield f"{settings.url} ({settings.source('url')})"
         yield f"app ID {f'{settings.app_id[:8]}…' if settings.app_id else 'not set'}"  # shown in full with -v
+
     longest = settings.duration_with()
     limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
     yield f"sessions up to {limit} (idle {settings.idle_within(longest) or 'none'})"
+
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"
+
     if settings.local:
         from pytest_device.local import why_not_isolated
 
@@ -311,12 +335,14 @@ def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
     if _SETTINGS not in config.stash and not may_be_dry_run(config):
         return False  # without loading the settings, which most runs never need
+
     from pytest_device.errors import ConfigError
 
     try:
         settings = settings_of(config)
     except ConfigError:
         return False
+
     return settings.dry_run or settings.plan
 
 
@@ -342,15 +368,17 @@ def _width(config: pytest.Config) -> int:
     number: int | str | None = config.getoption("numprocesses")
     if number in {"auto", "logical"}:
         number = config.hook.pytest_xdist_auto_num_workers(config=config)
-    if number is None:  # --tx, for example 3*popen
+
+    if number is None:
+        number = 0
         distributes = config.getoption("dist") != "no" or config.getoption("distload")
-        specs: list[str] = (config.getoption("tx") or []) if distributes else []
-        number = sum(
-            int(many) if many.isdigit() else 1
-            for many, _, _ in (spec.partition("*") for spec in specs)
-        )
-    most: int | None = config.getoption("maxprocesses")
-    return min(int(number), most or int(number))
+        specs: list[str] = config.getoption("tx") or []
+        for spec in specs if distributes else ():
+            count = spec.partition("*")[0]  # of 3*popen, for example
+            number += int(count) if count.isdigit() else 1
+
+    maximum: int | None = config.getoption("maxprocesses")
+    return min(int(number), maximum or int(number))
 
 
 def conflicting_distribution_options(
@@ -363,18 +391,21 @@ def conflicting_distribution_options(
         "--stepwise": config.getoption("stepwise", default=False),
         "the suite's own scheduler": workers and _has_scheduler(config),
     }
+
     return [other for other, is_there in others.items() if is_there]
 
 
 def _has_scheduler(config: pytest.Config) -> bool:
     """Return whether the suite or another plugin has its own scheduler."""
-    known = [
+    own_plugins = [
         config.pluginmanager.get_plugin(name)
         for name in ("dsession", "device-coordinator")
     ]
     hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
+
     return hook is not None and any(
-        found.plugin not in known for found in hook.get_hookimpls()
+        implementation.plugin not in own_plugins
+        for implementation in hook.get_hookimpls()
     )
 
 

@@ -43,6 +43,7 @@ def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Se
         raise ConfigError(
             *(f"{settings.source('app_root')}: {problem}" for problem in error.problems)
         ) from None
+
     identifier = project.project_id()
     # The local service of a run takes any project. One that was started by hand knows the project that it printed.
     is_of_local = settings.source("app_id") == settings.source("local")
@@ -52,8 +53,10 @@ def completed(config: pytest.Config, settings: "Settings", app_root: str) -> "Se
         or not is_set
         or settings.app_id in (LOCAL_APP_ID, identifier.lower())
     )
+
     if identifier is None or is_set:
         return settings
+
     try:
         return settings.replace("app_root", app_id=Options.app_id.parse(identifier))
     except ValueError as error:
@@ -90,31 +93,37 @@ def notes_of(config: pytest.Config) -> "tuple[str, ...]":
     project = project_of(config)
     if project is None:
         return ()
+
     notes = (*project.notes, *project.warnings, *project.env.warnings)
     other = next(project.other_project_ids(), None)
     if project.project_id() is None and other:
         path = project.vendor.project_id_path
         hint = f"no project ID at {path}, but at {other}: set {Options.project_id_path.ini}"
         return (*notes, hint)
+
     return notes
 
 
 def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
     """Yield the defaults from the project other than its ID, as name, value and source."""
-    if not (project := project_of(config)):
+    project = project_of(config)
+    if project is None:
         return
+
     if project.sdk_major:
         yield (
             "sdk_version with vendor_go=True",
             str(project.sdk_major),
             project.source("sdkVersion"),
         )
+
     for platform, key in (
         (Platform.IOS, "ios.bundleIdentifier"),
         (Platform.ANDROID, "android.package"),
     ):
         if identifier := project.identifier(platform):
             yield _INSTALLED[platform], identifier, project.source(key)
+
     if schemes := project.schemes():
         yield "schemes of links", ", ".join(schemes), project.source("scheme")
 
@@ -122,8 +131,10 @@ def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
 def needed_project(config: pytest.Config, what: str) -> "Project":
     """Return the project. Raises ConfigError with the fix if there is none."""
     __tracebackhide__ = True
+
     if project := project_of(config):
         return project
+
     raise ConfigError(
         f"{what} needs the app's project: set {Options.app_root.spellings}"
     )
@@ -136,19 +147,20 @@ def opened(item: pytest.Item, given: Mapping[str, Any]) -> "dict[str, Any]":
     app may also handle links without its router.
     """
     config = item.config
-    arguments, project = dict(given), project_of(config)
-    route, params = (
-        arguments.pop("open_route", None),
-        arguments.pop("route_params", None),
-    )
+    arguments = dict(given)
+    project = project_of(config)
+    route = arguments.pop("open_route", None)
+    params = arguments.pop("route_params", None)
     if route is not None:
         arguments["open_url"] = _link(config, arguments, route, params)
     elif params is not None:
         raise ConfigError("route_params needs open_route: the route that has them")
     elif project and isinstance(arguments.get("open_url"), str):
         _check_url(project, arguments, item)
+
     if project and project.sdk_major and arguments.get("vendor_go") is True:
         arguments.setdefault("sdk_version", str(project.sdk_major))
+
     return arguments
 
 
@@ -157,10 +169,12 @@ def _link(
 ) -> str:
     if "open_url" in arguments:
         raise ConfigError("open_route and open_url are mutually exclusive: choose one")
+
     if not isinstance(route, str) or not isinstance(params, Mapping | None):
         raise ConfigError(
             "open_route must be the name of a route, and route_params a mapping of its parameters"
         )
+
     project = needed_project(config, "open_route")
     return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(
         route, cast("Mapping[str, Any] | None", params)
@@ -193,6 +207,7 @@ def _check_url(
         platform=platform and str(platform),
         development_client=go,
     )
+
     if problem := unmatched(arguments["open_url"], project):
         try:
             item.warn(pytest.PytestWarning(problem))
@@ -206,22 +221,23 @@ def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> 
     With the development client, the links use the address from the marker's ``open_url``.
     """
     platforms = {
-        str(one["platform"]) for one in arguments.values() if "platform" in one
+        str(values["platform"]) for values in arguments.values() if "platform" in values
     }
-    go = any(one.get("vendor_go") is True for one in arguments.values())
+    go = any(values.get("vendor_go") is True for values in arguments.values())
     opened_first = [
-        urlsplit(str(one["open_url"]))
-        for one in arguments.values()
-        if "open_url" in one
+        urlsplit(str(values["open_url"]))
+        for values in arguments.values()
+        if "open_url" in values
     ]
     addresses = [
         url.netloc for url in opened_first if url.scheme == project.vendor.client_scheme
     ]
+
     return _links(
         project,
         platforms.pop() if len(platforms) == 1 else None,
         go=go,
-        address="".join(addresses[:1]),
+        address=addresses[0] if addresses else "",
     )
 
 
@@ -233,11 +249,14 @@ def installed_app(
     An empty value selects none, except for ``appium:app``: None starts without an app.
     """
     project = project_of(config)
-    given = {name.rpartition(":")[2]: value for name, value in capabilities.items()}
-    if project is None or "app" in given or any(map(given.get, _CHOSEN)):
+    unprefixed = {
+        name.rpartition(":")[2]: value for name, value in capabilities.items()
+    }
+    if project is None or "app" in unprefixed or any(map(unprefixed.get, _CHOSEN)):
         return {}
     # The identifier of another app's build is unknown.
     if not config.stash[_IS_ITS_APP]:
         return {}
+
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

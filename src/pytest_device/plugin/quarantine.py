@@ -42,11 +42,13 @@ def read_quarantine(item: pytest.Item, *, has_device: bool) -> Quarantine | None
     mark = item.get_closest_marker(MARKER)
     if mark is None:
         return None
+
     problems = list(_problems(mark))
     if not has_device:
         problems.append(f"{MARKER} is for tests with a device: this one has none")
     if problems:
         raise ConfigError(*problems)
+
     return Quarantine(date.fromisoformat(mark.kwargs["until"]), mark.kwargs["reason"])
 
 
@@ -72,10 +74,12 @@ def _problems(mark: pytest.Mark) -> Iterator[str]:
 def _is_date(until: object) -> bool:
     if not isinstance(until, str) or not _DATE.fullmatch(until):
         return False
+
     try:
         date.fromisoformat(until)
     except ValueError:  # such as February 30
         return False
+
     return True
 
 
@@ -96,12 +100,15 @@ def begin_quarantines(
         test = item.nodeid.partition("[")[0]
         if (test, quarantine) in warned or not _is_first_worker(item.config):
             continue
+
         warned.add((test, quarantine))
+
         text = f"{test}: the quarantine has expired on {quarantine.until} ({quarantine.reason}): the test fails the run again"
         try:
             item.warn(pytest.PytestWarning(text))
         except pytest.PytestWarning:
             problems.append(text)
+
     return problems
 
 

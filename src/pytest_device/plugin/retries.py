@@ -51,6 +51,7 @@ class InfrastructureRetries:
         """Run the test, and run it again while its device fails and retries are left."""
         properties = list(item.user_properties)
         result = yield
+
         run_again = item.config.pluginmanager.subset_hook_caller(
             "pytest_runtest_protocol", [self]
         )
@@ -80,12 +81,14 @@ class InfrastructureRetries:
         # A session that could not be stopped needs attention, not another test.
         elif report.when != "teardown" and CAUSE not in vars(report):
             self._decide(item, report)
+
         return report
 
     def _decide(self, item: pytest.Item, report: pytest.TestReport) -> None:
         used = item.stash.get(RETRIES, 0)
         if used >= self._limit or item.session.shouldstop or item.session.shouldfail:
             return
+
         if reason := self._refusal(item):
             add_section(report, "not retried", reason)
             add_property(item, report, NOT_RETRIED, reason)
@@ -110,17 +113,21 @@ class InfrastructureRetries:
         """Return why a test is not run again although its device failed, empty if it is."""
         if item.stash.get(_FAILED_ITSELF, False):
             return "the test itself failed as well"
+
         if shared := sorted(shared_fixtures(item)):
             return (
                 f"it uses {', '.join(shared)}, which other tests share: "
                 "only tests whose fixtures are all function-scoped are run again"
             )
+
         needs = needs_of(item).values()
         if any(need.attach for need in needs):
             return "it runs on an attached session, so there is no other one"
+
         permits = self._devices.permits
         if any(permits.new(key_of(need.request)).is_refused for need in needs):
             return "identical sessions keep failing, also for other tests"
+
         # Last, since it uses up the quota.
         answer = permits.breaker.ask(RETRY, AttemptId("", next(self._numbers)))
         return answer.text if isinstance(answer, Cause) else ""
@@ -135,9 +142,11 @@ def shared_fixtures(item: pytest.Item) -> Iterator[str]:
         if name in SCOPED_DRIVERS:
             yield name
             continue
+
         for definition in definitions:
             if definition.scope == "function":
                 continue
+
             if name.startswith(_XUNIT):
                 yield "the setup of its class or module"
             elif not _is_installed(definition.func):
@@ -148,7 +157,9 @@ def _is_installed(function: Any) -> bool:
     """Return whether a fixture belongs to an installed package, not to the suite: it holds no state of it."""
     if str(getattr(function, "__module__", "")).partition(".")[0] == "pytest_device":
         return True
+
     code = getattr(function, "__code__", None)
     if code is None:
         return False
+
     return is_installed(Path(code.co_filename).resolve())

@@ -99,9 +99,9 @@ _PLUGINS = (
     RECORDER,
     CI_REPORT,
 )
-_BLAMED: Final = pytest.StashKey[DeviceError]()
+_UNREPORTED_ERROR: Final = pytest.StashKey[DeviceError]()
 """A test's infrastructure error that hooks were not notified of yet."""
-_HAD: Final = pytest.StashKey[Mapping[str, "Session"]]()
+_SESSIONS_BEFORE_TEARDOWN: Final = pytest.StashKey[Mapping[str, "Session"]]()
 """The sessions that a test had until its teardown."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
@@ -150,10 +150,13 @@ class DeviceRun:
         for name in _PLUGINS:
             if self._config.pluginmanager.has_plugin(name):
                 self._config.pluginmanager.unregister(name=name)
+
         self._config.pluginmanager.register(self, "device-run")
+
         if self._terminal:
             self._config.pluginmanager.register(self._terminal, "device-terminal")
             watch_outcomes(self._config, self._terminal)
+
             if will_run(self._config):
                 record_tests(self._config, self.settings, self._terminal)
                 report_to_ci(self._config, self.settings, self._terminal)
@@ -163,6 +166,7 @@ class DeviceRun:
         """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns."""
         if self._link is None:
             return
+
         # Else --ff or another plugin.
         may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)
         plan = self._grouping.plan(session.items, may_order=may_order)
@@ -179,6 +183,7 @@ class DeviceRun:
         """Open the connection to the service."""
         if not will_run(self._config):
             return
+
         try:
             self._signals.install()
             breaker: Breaker | None = None
@@ -186,23 +191,19 @@ class DeviceRun:
                 breaker = self._link.breaker
             elif self._terminal:
                 breaker = self._terminal.new_breaker()
+
             devices = self._connection.open(
                 session.items, self._redactor, self._lookahead, self._pause, breaker
             )
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        # Write ledger and artifacts to the real disk.
-        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):
-            ours = [
-                module
-                for name, module in sys.modules.items()
-                if name.startswith("pytest_device")
-            ]
-            faked.Patcher.SKIPMODULES.update(ours)
+
+        _exempt_from_pyfakefs()
         self._config.stash[CURRENT_DEVICES] = devices
         traces = DeviceTraces(self._config, self._log)
         if self._terminal:
             traces.finish_left_over()
+
         self._config.pluginmanager.register(traces, "device-traces")
         self._register_tests(devices)
 
@@ -217,14 +218,18 @@ class DeviceRun:
             self._signals,
         )
         self._config.pluginmanager.register(tests, "device-tests")
+
         if self.settings.video != "off":
             videos = DeviceVideos(self.settings, self._log)
             self._config.pluginmanager.register(videos, "device-videos")
+
         carriers = DeviceCarriers(self._config, self.settings, self._log.call_hook)
         self._config.pluginmanager.register(carriers, "device-carriers")
+
         if self.settings.retry_infrastructure:
             retries = InfrastructureRetries(devices)
             self._config.pluginmanager.register(retries, "device-retries")
+
         self._config.pluginmanager.register(Outcomes(self._config), "device-outcomes")
 
     def pytest_keyboard_interrupt(self) -> None:
@@ -256,9 +261,23 @@ def _is_in_order(items: Sequence[pytest.Item], ordered: Sequence[pytest.Item]) -
     """Return whether tests are in the same order as before, except for removed ones."""
     if items == ordered:  # much faster, and nearly always true
         return True
-    places = {item: place for place, item in enumerate(ordered)}
-    now = [places.get(item, -1) for item in items]
-    return now == sorted(now)
+    earlier_index = {item: index for index, item in enumerate(ordered)}
+    indexes = [earlier_index.get(item, -1) for item in items]
+    return indexes == sorted(indexes)
+
+
+def _exempt_from_pyfakefs() -> None:
+    """Let this package write its ledger and artifacts to the real disk while a test fakes the file system."""
+    pyfakefs = sys.modules.get("pyfakefs.fake_filesystem_unittest")
+    if pyfakefs is None:
+        return
+
+    own_modules = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("pytest_device")
+    ]
+    pyfakefs.Patcher.SKIPMODULES.update(own_modules)
 
 
 class Connection:
@@ -273,9 +292,12 @@ class Connection:
         log: EventLog,
         terminal: Terminal | None,
     ) -> None:
-        self._config, self._settings, self._run_name = config, settings, run_name
+        self._config = config
+        self._settings = settings
+        self._run_name = run_name
         self._names = names
-        self._log, self._terminal = log, terminal
+        self._log = log
+        self._terminal = terminal
         self._backend: Backend | None = None
         self._devices: Devices | None = None
         self._housekeeping: Housekeeping | None = None
@@ -293,7 +315,11 @@ class Connection:
 
         Raises ConfigError.
         """
-        self._backend = self._opened(items, redactor)
+        self._backend = (
+            self._open_local(items, redactor)
+            if self._settings.local
+            else self._open_remote(redactor)
+        )
         self._devices = Devices(
             self._settings,
             self._backend,
@@ -305,24 +331,31 @@ class Connection:
             or WholeRun(items, history_of(self._config), self._settings.prefetch),
             breaker=breaker,
         )
+
         return self._devices
 
-    def _opened(self, items: Sequence[pytest.Item], redactor: Redactor) -> Backend:
-        given: dict[str, Any] = getattr(self._config, "workerinput", {})
+    def _open_local(
+        self, items: Sequence[pytest.Item], redactor: Redactor
+    ) -> LocalBackend:
+        worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
+        requests = [need.request for item in items for need in needs_of(item).values()]
+        # With pytest-xdist, the coordinator starts the service, but only its workers use the sessions.
+        is_coordinator = self._config.pluginmanager.has_plugin("dsession")
+
+        return LocalBackend(
+            self._settings,
+            worker_input.get(LOCAL),
+            self._log,
+            requests,
+            redactor,
+            drives=not is_coordinator,
+        )
+
+    def _open_remote(self, redactor: Redactor) -> RemoteBackend:
         settings = self._settings
-        worker: str | None = given.get("workerid")
-        if settings.local:
-            requests = [
-                need.request for item in items for need in needs_of(item).values()
-            ]
-            return LocalBackend(
-                settings,
-                given.get(LOCAL),
-                self._log,
-                requests,
-                redactor,
-                drives=not self._config.pluginmanager.has_plugin("dsession"),
-            )
+        worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
+        worker: str | None = worker_input.get("workerid")
+
         service = checked_endpoint(str(settings.url), settings.token)
         if self._terminal:
             self._housekeeping = Housekeeping(
@@ -331,6 +364,7 @@ class Connection:
             run = self._housekeeping.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log)
+
         backend = RemoteBackend(
             settings,
             service,
@@ -339,9 +373,11 @@ class Connection:
             reporter=self._log,
             redactor=redactor,
         )
-        # On another machine than the coordinator.
+
+        # On another machine than the coordinator, whose own sweep does not see this machine's ledger.
         if not self._terminal and run and not run.is_joined_by(MAIN):
             self._sweeper = Sweeper(settings, service, run.name)
+
         return backend
 
     def on_termination(self) -> None:
@@ -353,20 +389,24 @@ class Connection:
         """Stop the remaining sessions, and report events since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds
         self._close_devices(session, by_signal=by_signal)
-        for event in self._closed(self._backend) if self._backend else ():
-            self._log.event(event)
-        for text in (
-            self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS))
-            if self._sweeper
-            else ()
-        ):
-            self._log.note(text)
+
+        if self._backend:
+            for event in self._closed(self._backend):
+                self._log.event(event)
+
+        if self._sweeper:
+            sweep_until = min(until, time.monotonic() + WORKER_STOP_SECONDS)
+            for text in self._sweeper.notes(sweep_until):
+                self._log.note(text)
+
         self._log.deliver()
+
         if self._terminal:
             if self._housekeeping:
                 self._housekeeping.finish(
                     session, until=until, others=False, by_signal=by_signal
                 )
+
             self._terminal.save_report()
 
     def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
@@ -385,19 +425,19 @@ class Connection:
         seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
             return backend.close(min(seconds, WORKER_STOP_SECONDS))
+
         if pending := backend.pending():
             sessions = counted(pending, "session")
             self._terminal.show(
                 f"waiting up to {seconds:.0f} s for {sessions} to stop (Ctrl-C to skip)"
             )
         elif unanswered := backend.unanswered():
-            calls, late = (
-                counted(unanswered, "create call"),
-                backend.late_seconds(seconds),
-            )
+            calls = counted(unanswered, "create call")
+            late = backend.late_seconds(seconds)
             self._terminal.show(
                 f"waiting up to {late:.0f} s for the response to {calls} (Ctrl-C to skip)"
             )
+
         return backend.close(seconds)
 
 
@@ -415,12 +455,10 @@ class DeviceTests(TimerNotes):
     ) -> None:
         self.devices = devices
         self._settings = devices.settings
-        self._log, self._redactor, self._pause, self._signals = (
-            log,
-            redactor,
-            pause,
-            signals,
-        )
+        self._log = log
+        self._redactor = redactor
+        self._pause = pause
+        self._signals = signals
         self._evidence = EvidenceTaker(
             config,
             devices.settings,
@@ -431,7 +469,8 @@ class DeviceTests(TimerNotes):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Set the current test, and start booting devices for later tests."""
-        self._log.item = self.devices.item = item
+        self._log.item = item
+        self.devices.item = item
         self.devices.look_ahead(item)
 
     @pytest.hookimpl(tryfirst=True)  # before pytest sets up
@@ -445,7 +484,7 @@ class DeviceTests(TimerNotes):
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Release the test's sessions after teardown of all fixtures that use them."""
-        item.stash[_HAD] = self.devices.sessions(item)
+        item.stash[_SESSIONS_BEFORE_TEARDOWN] = self.devices.sessions(item)
         self._evidence.watch_teardown(item)
         try:
             with self.devices.tearing_down(item, nextitem):
@@ -458,7 +497,9 @@ class DeviceTests(TimerNotes):
                 self._release(item, nextitem)
             except DeviceError as failure:
                 error.add_note(str(failure))
+
             raise
+
         self._release(item, nextitem)
         return result
 
@@ -473,25 +514,29 @@ class DeviceTests(TimerNotes):
             self.devices.release(item, nextitem)
         except DeviceError as error:
             if verdict_of(error) is Verdict.INFRASTRUCTURE:
-                item.stash[_BLAMED] = error
+                item.stash[_UNREPORTED_ERROR] = error
+
             raise
         finally:
-            self._notify_hooks(item, item.stash[_HAD])
+            self._notify_hooks(item, item.stash[_SESSIONS_BEFORE_TEARDOWN])
 
     def _notify_hooks(
         self, item: pytest.Item, sessions: "Mapping[str, Session]"
     ) -> None:
         """Notify hooks of an infrastructure error, once."""
-        error = item.stash.get(_BLAMED, None)
+        error = item.stash.get(_UNREPORTED_ERROR, None)
         if error is None:
             return
-        del item.stash[_BLAMED]
-        at_fault = [
-            one
-            for one in sessions.values()
-            if str(one.id) == getattr(error, "session_id", None)
-        ]
-        session = next(iter([*at_fault, *sessions.values()]), None)
+
+        del item.stash[_UNREPORTED_ERROR]
+        session_id = getattr(error, "session_id", None)
+        # An error before there was a session names none: the hook then gets the test's first one.
+        session = next(iter(sessions.values()), None)
+        for candidate in sessions.values():
+            if str(candidate.id) == session_id:
+                session = candidate
+                break
+
         item.ihook.pytest_device_infrastructure_error(
             item=item, error=error, device_session=session
         )
@@ -504,6 +549,7 @@ class DeviceTests(TimerNotes):
         """Leave out the frames of an error that don't help users, before pytest represents it."""
         if call.excinfo is None:
             return
+
         error = _device_error(item, call)
         if call.excinfo.value is error and not isinstance(error, ControllerLostError):
             represent_briefly(call.excinfo)  # it is reported as its message
@@ -520,34 +566,31 @@ class DeviceTests(TimerNotes):
         error = _device_error(item, call)
         evidence: Evidence | None = None
         more: Sequence[str] = ()
+
         item.stash[FAILED] = report.failed or (
             report.when != "setup" and item.stash.get(FAILED, False)
         )
+
         if report.failed and call.excinfo and call.when != "teardown":
             evidence = self._evidence.take(item, self.devices.sessions(item))
             error = self._look_up(item, call.excinfo.value, error)
+
         if (
             self._settings.logs == "always"
             and report.when == "call"
             and not report.failed
         ):
             self._evidence.save_logs(item, self.devices.sessions(item))
+
         if call.when == "teardown":
             evidence = self._evidence.end_teardown(item, has_failed=report.failed)
-        verdict = (
-            self._blame(item, report, call.excinfo, error)
-            if error and call.excinfo
-            else None
-        )
-        if report.failed and call.excinfo and needs_of(item):
-            self._log.call_hook(
-                item.ihook.pytest_device_verdict,
-                item=item,
-                when=report.when,
-                verdict=verdict,
-                error=error or call.excinfo.value,
-            )
+
+        verdict: Verdict | None = None
+        if call.excinfo:
+            verdict = self._decide(item, report, call.excinfo, error)
+
         directory = self._save_details(item, report, error, verdict, evidence)
+
         if evidence and call.excinfo:
             more = self._evidence.write(
                 item,
@@ -558,26 +601,26 @@ class DeviceTests(TimerNotes):
                 error,
                 verdict,
             )
+
         if report.failed and not isinstance(error, NotAttemptedError):
             self._add_devices(item, report, error, directory, more)
-        cause = (
-            self._redactor.text(error.cause)
-            if isinstance(error, NotAttemptedError)
-            else ""
-        )
+
         attach(
             report,
             self._log.take(),
             verdict,
-            cause=cause,
+            cause=self._cause_of(error),
             waited=item.stash.get(WAITED, 0.0),
             explanation=[self._redactor.text(escaped(line)) for line in more],
         )
+
         describe_test(report, item, needs_of(item).values())
+
         item.stash[WAITED] = 0.0
         # Still running: the test caught the KeyboardInterrupt.
         if self._signals.exit_status is not None:
             item.session.shouldstop = "terminated by a signal"
+
         return report
 
     def _look_up(
@@ -592,6 +635,35 @@ class DeviceTests(TimerNotes):
             return error
         return problem
 
+    def _cause_of(self, error: DeviceError | None) -> str:
+        """Return the earlier error because of which a test was not attempted, empty if it was."""
+        if isinstance(error, NotAttemptedError):
+            return self._redactor.text(error.cause)
+        return ""
+
+    def _decide(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError | None,
+    ) -> Verdict | None:
+        """Return the verdict on an error, None if it is the test's own; notify hooks if the test has devices."""
+        verdict: Verdict | None = None
+        if error:
+            verdict = self._blame(item, report, excinfo, error)
+
+        if report.failed and needs_of(item):
+            self._log.call_hook(
+                item.ihook.pytest_device_verdict,
+                item=item,
+                when=report.when,
+                verdict=verdict,
+                error=error or excinfo.value,
+            )
+
+        return verdict
+
     def _blame(
         self,
         item: pytest.Item,
@@ -605,8 +677,10 @@ class DeviceTests(TimerNotes):
         if error not in getattr(excinfo.value, "exceptions", ()):
             text = "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])])
             self._say(item, report, excinfo, self._redactor.text(text), error)
+
         if verdict is Verdict.INFRASTRUCTURE and report.when != "teardown":
-            item.stash[_BLAMED] = error
+            item.stash[_UNREPORTED_ERROR] = error
+
         return verdict
 
     def _say(
@@ -624,8 +698,8 @@ class DeviceTests(TimerNotes):
             report.longrepr = message_only(excinfo, text)
             add_section(report, "Error in the test", below)
         else:
-            place = place_of(excinfo, item.config)
-            report.longrepr = message_only(excinfo, text, place)
+            failing_line = place_of(excinfo, item.config)
+            report.longrepr = message_only(excinfo, text, failing_line)
 
     def _save_details(
         self,
@@ -639,25 +713,23 @@ class DeviceTests(TimerNotes):
         if not report.failed or (report.when == "teardown" and evidence is None):
             return None
 
-        files: dict[str, str] = {}
-        page: str | None = None
-        if isinstance(error, SessionError):
-            page = error.url
-            if error.explanation not in ("", error.reason):
-                files["reason.txt"] = error.explanation
-        if isinstance(error, StatusError) and error.detail not in str(error):
-            files["reason.txt"] = error.detail
-        if verdict is Verdict.INFRASTRUCTURE and (log := self._service_log(item)):
-            files["service.log"] = log
+        files = _reason_file(error)
+        page = error.url if isinstance(error, SessionError) else None
+        service_log = ""
+        if verdict is Verdict.INFRASTRUCTURE:
+            service_log = self._service_log(item)
+        if service_log:
+            files["service.log"] = service_log
+
         if evidence is None:
             evidence = self._evidence.begin(item, files, page)
         else:
             self._evidence.add(evidence, files)
-        # Where nothing can be written.
-        if evidence is None and "service.log" in files:
-            report.sections.append(
-                ("Captured local device service log", files["service.log"])
-            )
+
+        # Where nothing can be written, the report is the only place for it.
+        if evidence is None and service_log:
+            report.sections.append(("Captured local device service log", service_log))
+
         return evidence.directory if evidence else None
 
     def _add_devices(
@@ -686,17 +758,22 @@ class DeviceTests(TimerNotes):
     ) -> "Mapping[str, Session]":
         """Return the sessions of a test; after its teardown, those that it had until then."""
         sessions = self.devices.sessions(item)
-        return item.stash.get(_HAD, sessions) if report.when == "teardown" else sessions
+        return (
+            item.stash.get(_SESSIONS_BEFORE_TEARDOWN, sessions)
+            if report.when == "teardown"
+            else sessions
+        )
 
     def _service_log(self, item: pytest.Item) -> str:
         """Return what the local service logged about the test's sessions, empty for any other service."""
         log_path = self.devices.backend.log_path
         if log_path is None:
             return ""
-        ids = self._log.session_ids() | {
-            str(one.id) for one in self.devices.sessions(item).values()
+
+        session_ids = {
+            str(session.id) for session in self.devices.sessions(item).values()
         }
-        return escaped(log_lines(log_path, ids))
+        return escaped(log_lines(log_path, self._log.session_ids() | session_ids))
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(
@@ -705,34 +782,48 @@ class DeviceTests(TimerNotes):
         report: pytest.TestReport | pytest.CollectReport,
     ) -> None:
         """Show the user which test failed and where to find its device, and wait if requested."""
-        if not isinstance(node, pytest.Item) or not (
-            sessions := self.devices.sessions(node)
-        ):
+        if not isinstance(node, pytest.Item):
             return
+
+        sessions = self.devices.sessions(node)
+        if not sessions:
+            return
+
         failure = f"{node.nodeid}: {self._redactor.text(first_line(report))}"
         if self._pause.offer(failure, sessions, keep=self._settings.keep_on_failure):
             # The user may have changed the device.
             self.devices.mark_unusable(sessions_of(node))
 
 
+def _reason_file(error: DeviceError | None) -> dict[str, str]:
+    """Return what a service said about an error and its message leaves out, as a file by its name."""
+    if isinstance(error, SessionError) and error.explanation not in ("", error.reason):
+        return {"reason.txt": error.explanation}
+    if isinstance(error, StatusError) and error.detail not in str(error):
+        return {"reason.txt": error.detail}
+    return {}
+
+
 def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
     """Return the error of providing a device, also from an exception group; the test's own errors are the test's."""
     if call.excinfo is None:
         return None
+
     error: object = call.excinfo.value
     provided = item.stash.get(PROVIDING, None)
     if call.when == "call":
-        return (
-            error
-            if isinstance(error, ControllerLostError)
-            else provided
-            if error is provided
-            else None
-        )
+        if isinstance(error, ControllerLostError):
+            return error
+        return provided if error is provided else None
+
     errors: list[object] = [error]
     if isinstance(error, BaseExceptionGroup):
         errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
-    met = (one for one in errors if isinstance(one, DeviceError))
-    return next(
-        (one for one in met if one is provided or not isinstance(one, _REFUSALS)), None
-    )
+
+    for candidate in errors:
+        if not isinstance(candidate, DeviceError):
+            continue
+        if candidate is provided or not isinstance(candidate, _REFUSALS):
+            return candidate
+
+    return None

@@ -54,6 +54,7 @@ def add_package_marks(node: pytest.Item) -> None:
     module_node = node.getparent(pytest.Module)
     if module_node is None or _READ in module_node.stash:
         return
+
     module_node.stash[_READ] = True
     # A doctest in a text file has no module.
     name: str = getattr(module_node.obj, "__name__", "")
@@ -67,6 +68,7 @@ def add_package_marks(node: pytest.Item) -> None:
         name = name.rpartition(".")[0]
         if _READ in package.stash:
             return  # its parents are done, too
+
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
         for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):

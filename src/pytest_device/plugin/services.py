@@ -92,10 +92,11 @@ def device_identity_settings(request: pytest.FixtureRequest) -> "Mapping[str, An
     settings = settings_of(request.config)  # loads the project
     project = project_of(request.config)
     schemes = project.schemes() if project else ()
-    own = [f"{one}://{path}" for one in schemes for path in ("redirect", "")]
+    own = [f"{scheme}://{path}" for scheme in schemes for path in ("redirect", "")]
     if settings.identity_issuer is not None:
         client_id = settings.identity_client_id
         return {"clients": [Client(client_id, own)] if client_id else []}
+
     web = ["http://127.0.0.1/callback", "http://127.0.0.1/redirect"]
     return {"clients": [Client("app", [*web, *own])]}
 
@@ -114,6 +115,7 @@ def device_identity_provider(
 
     if problem := local_provider_problem(settings_of(request.config)):
         raise ConfigError(problem)
+
     yield from _service(
         request,
         _device_tunnel,
@@ -134,9 +136,9 @@ def _device_external_provider(
     from pytest_device.plugin.provider.sign_in import external_provider
 
     name = SETTINGS_OF["device_identity_provider"]
-    given = _checked(IdentityProvider, device_identity_settings, name)
+    arguments = _checked(IdentityProvider, device_identity_settings, name)
     with external_provider(
-        request.config, settings_of(request.config), given
+        request.config, settings_of(request.config), arguments
     ) as provider:
         yield provider
 
@@ -249,26 +251,28 @@ def device_notifications(
     from pytest_device.notifications.center import NotificationCenter
     from pytest_device.plugin.provider.push import center_of
 
-    given = _checked(
+    arguments = _checked(
         NotificationCenter,
         device_notification_settings,
         "device_notification_settings",
     )
-    return center_of(request.node, given)
+
+    return center_of(request.node, arguments)
 
 
-def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
+def _checked(kind: type, returned: object, fixture: str) -> "Mapping[str, Any]":
     """Return the arguments that a fixture provides. Raises ConfigError for those that the class doesn't have."""
     from inspect import signature
 
     from pytest_device.errors import ConfigError
     from pytest_device.spelling import unknown
 
-    if not isinstance(given, Mapping):
+    if not isinstance(returned, Mapping):
         raise ConfigError(
-            f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(given).__name__}"
+            f"{fixture} must return a mapping of arguments of {kind.__name__}, not {type(returned).__name__}"
         )
-    arguments = cast("Mapping[str, Any]", given)
+
+    arguments = cast("Mapping[str, Any]", returned)
     parameters = signature(kind).parameters
     problems = [
         f"{fixture}: {unknown('argument', name, parameters)}"
@@ -277,6 +281,7 @@ def _checked(kind: type, given: object, fixture: str) -> "Mapping[str, Any]":
     ]
     if problems:
         raise ConfigError(*problems)
+
     return arguments
 
 
@@ -325,9 +330,13 @@ def _service(
     if not is_reached:
         _refuse_if_it_has_a_device(request.config, name)
 
-    given: Mapping[str, Any] | None = getattr(request.config, "workerinput", None)
+    worker_input: Mapping[str, Any] | None = getattr(
+        request.config, "workerinput", None
+    )
     is_of_run = (
-        breadth and settings.values.get(breadth.word) == "run" and given is not None
+        breadth
+        and settings.values.get(breadth.word) == "run"
+        and worker_input is not None
     )
     opened = (
         _of_run(request.config, tunnel, make, arguments, breadth)
@@ -369,13 +378,14 @@ def _of_run(
     from pytest_device.plugin.state import SERVICES
     from pytest_device.sharing import shared
 
-    given: Mapping[str, Any] = vars(config)["workerinput"]
-    if SERVICES not in given:
+    worker_input: Mapping[str, Any] = vars(config)["workerinput"]
+    if SERVICES not in worker_input:
         raise ConfigError(
             f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
         )
+
     reachable = Reachable(make, arguments, tunnel.factory).check()
-    return shared(given[SERVICES], breadth.word, reachable)
+    return shared(worker_input[SERVICES], breadth.word, reachable)
 
 
 def _hides_frames(error: object) -> bool:

@@ -19,7 +19,7 @@ UNKNOWN_WITH_DEVICE: Final = 10_000
 """Milliseconds if no duration is known at all: only the ratio to UNKNOWN_WITHOUT and to a boot matters then."""
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
-_LOSES_TESTS: Final = {
+_INCOMPATIBLE_OPTIONS: Final = {
     "lf": "--lf, which selects different tests on each machine",
     "stepwise": "--stepwise, which selects different tests on each machine",
     "splits": "--splits, which also splits the suite",
@@ -35,14 +35,16 @@ def select(
     ``shard`` is written as ``1/4``; ``source`` is where it was set.
     """
     number, count = map(int, shard.split("/"))
+
     if problems := [
         why
-        for option, why in _LOSES_TESTS.items()
+        for option, why in _INCOMPATIBLE_OPTIONS.items()
         if config.getoption(option, default=None)
     ]:
         raise ConfigError(
             *(f"{source}={shard} can't be used with {problem}" for problem in problems)
         )
+
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
     parts = split(weighed(tests, known), count)
@@ -50,14 +52,18 @@ def select(
     config.stash[SHARD_LINE] = text
     if not config.pluginmanager.has_plugin("device-shard"):
         config.pluginmanager.register(_ShardReporter(), "device-shard")
-    others = [
-        item for item, part in zip(items, parts, strict=True) if part != number - 1
-    ]
+
+    selected: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item, part in zip(items, parts, strict=True):
+        if part == number - 1:
+            selected.append(item)
+        else:
+            others.append(item)
+
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = [
-            item for item, part in zip(items, parts, strict=True) if part == number - 1
-        ]
+        items[:] = selected
 
 
 class _ShardReporter:
@@ -86,14 +92,16 @@ def read_durations(path: Path) -> Mapping[str, int]:
         raise ConfigError(
             f"cannot read the durations for balancing shards in {path.name}: {error}"
         ) from None
+
     if not isinstance(values, dict):
         raise ConfigError(
             f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID"
         )
-    known = cast("dict[str, object]", values)
+
+    durations = cast("dict[str, object]", values)
     return {
         nodeid: round(seconds * 1000)
-        for nodeid, seconds in known.items()
+        for nodeid, seconds in durations.items()
         if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_SECONDS
     }
 

@@ -43,9 +43,11 @@ class GracefulShutdown:
     def install(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
+
         for number in (getattr(signal, name) for name in SYSTEM.signals):
             if number in self._replaced:
                 continue
+
             present = signal.getsignal(number)
             if present in {signal.SIG_DFL, signal.default_int_handler}:
                 signal.signal(number, self._handle)
@@ -69,8 +71,10 @@ class GracefulShutdown:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         __tracebackhide__ = True  # show where the run was interrupted
         self._numbers.append(number)
+
         if number != signal.SIGINT:
             self._on_termination()
+
         # Not pytest.exit(): a test's "except Exception" would swallow its exception.
         self._noted += self._closing
         again = time.monotonic() - self._raised_at < SIGNAL_DEBOUNCE_SECONDS

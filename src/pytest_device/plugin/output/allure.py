@@ -67,7 +67,8 @@ def add_device(
 
 class _Writer:
     def __init__(self, redactor: Redactor, masked: Callable[[Any], Any]) -> None:
-        self._redactor, self._masked = redactor, masked
+        self._redactor = redactor
+        self._masked = masked
         self._copy: Path | None = None
 
     def before(
@@ -91,6 +92,7 @@ class _Writer:
         plain = body.encode() if isinstance(body, str) else bytes(body)
         if b"\0" in plain[:_HEAD_BYTES]:
             return plain
+
         return self._redactor.text(plain.decode(errors="surrogateescape")).encode(
             errors="surrogateescape"
         )
@@ -99,10 +101,13 @@ class _Writer:
         """Return the file, or a masked copy if it contains a secret."""
         if not source.is_file():  # Allure reports the problem
             return source
+
         plain = source.read_bytes()
         if (masked := self._bytes(plain)) == plain:
             return source
+
         with tempfile.NamedTemporaryFile(delete=False) as copy:
             copy.write(masked)
+
         self._copy = Path(copy.name)
         return self._copy

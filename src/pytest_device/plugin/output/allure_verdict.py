@@ -17,6 +17,7 @@ def follow_verdicts(config: "pytest.Config") -> None:
     """Give results with a verdict the status ``broken`` from now on, if the run writes results of Allure."""
     if not config.pluginmanager.has_plugin(LISTENER):
         return
+
     commons = import_module("allure_commons")
 
     class Results:

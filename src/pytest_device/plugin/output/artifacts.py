@@ -27,6 +27,7 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path:
     name = file_name(item.nodeid)
     if retries := item.stash.get(RETRIES, 0):
         name = f"{name}-retry-{retries}"
+
     return root_of(settings, item.config) / (
         name if attempt <= 1 else f"{name}-rerun-{attempt - 1}"
     )
@@ -49,6 +50,7 @@ def file_name(name: str) -> str:
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
     if plain == name and len(name) <= _NAME_LENGTH:
         return name
+
     return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip(
         "-"
     )

@@ -42,6 +42,7 @@ def note_devices(item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
     """Add the devices of a test to the user properties of its reports."""
     if not sessions:
         return
+
     models = [session.device_name or "" for session in sessions.values()]
     platforms = [str(session.platform) for session in sessions.values()]
 
@@ -88,26 +89,26 @@ class DeviceCarriers:
         """Hand over the files of an attempt when it is over."""
         if call.when == "teardown":
             _note_minutes(item)
+
         report = yield
         if report.when != "teardown" or not needs_of(item):
             return report
 
-        is_failed = report.failed or item.stash.get(FAILED, False)
         directory = directory_of(item, self._settings)
-        files = (
-            {shown_name(path): path for path in attached(directory)}
-            if is_failed
-            else {}
-        )
+        files: dict[str, Path] = {}
+        if report.failed or item.stash.get(FAILED, False):
+            files = {shown_name(path): path for path in attached(directory)}
 
         plugins = self._config.pluginmanager
         if plugins.has_plugin(LISTENER):
             from pytest_device.plugin.output.allure import add_device
 
             properties = dict(item.user_properties)
-            device, session = properties.get(DEVICE), properties.get(SESSION)
+            device = properties.get(DEVICE)
+            session = properties.get(SESSION)
             listener = plugins.get_plugin(LISTENER)
             add_device(listener, str(device or ""), str(session or ""), files)
+
         if plugins.has_plugin(_HTML) and files:
             from pytest_device.plugin.output.html_report import add_files
 
@@ -117,6 +118,7 @@ class DeviceCarriers:
             self._call_hook(
                 item.ihook.pytest_device_artifacts_saved, item=item, directory=directory
             )
+
         return report
 
 
@@ -125,6 +127,7 @@ def _note_minutes(item: pytest.Item) -> None:
     since = item.stash.get(DEVICE_SINCE, None)
     if since is None:
         return
+
     minutes = (time.monotonic() - since) / 60 * max(1, len(needs_of(item)))
     _set(item, _MINUTES, f"{minutes:.2f}")
     del item.stash[DEVICE_SINCE]

@@ -47,6 +47,7 @@ def report_to_ci(
     service = service_of(settings.ci, os.environ)
     if service is None or config.pluginmanager.has_plugin(CI_REPORT):
         return
+
     report = CiReport(config, settings, terminal, service)
     config.pluginmanager.register(report, CI_REPORT)
     terminal.section = report.section
@@ -59,12 +60,12 @@ def service_of(setting: str, environ: Mapping[str, str]) -> str | None:
         return setting
     if setting == "off":
         return None
-    found = (
-        service
-        for variable, service in _DETECTED_BY.items()
-        if environ.get(variable) == "true"
-    )
-    return next(found, None)
+
+    for variable, service in _DETECTED_BY.items():
+        if environ.get(variable) == "true":
+            return service
+
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,13 @@ class _Places:
 
     def failing_line(self, report: pytest.TestReport) -> Location | None:
         """Return the innermost line of the suite in a traceback, else where the test begins."""
-        found = (self.of_suite(path, line) for path, line in failing_lines(report))
-        path, line, _ = report.location
-        return next(filter(None, found), None) or self.in_repository(
-            self.root / path, (line or 0) + 1
-        )
+        for path, line in failing_lines(report):
+            location = self.of_suite(path, line)
+            if location:
+                return location
+
+        test_path, index, _ = report.location
+        return self.in_repository(self.root / test_path, (index or 0) + 1)
 
 
 def _import_error(report: pytest.CollectReport) -> str:
@@ -115,7 +118,9 @@ class CiReport:
         terminal: Terminal,
         service: str,
     ) -> None:
-        self._config, self._settings, self._terminal = config, settings, terminal
+        self._config = config
+        self._settings = settings
+        self._terminal = terminal
         self._service = service
         self._mask: Callable[[str], str] = redactor_of(config).text
         # Now: a test may change the environment.
@@ -136,11 +141,14 @@ class CiReport:
             repeated = result.repeated if result else []
             result = TestResult(report.nodeid, repeated=repeated)
             self._results[report.nodeid] = result
+
         self._describe(result, report)
+
         if phase.outcome == "passed" or result.outcome != "passed":
             return
 
-        result.outcome, result.verdict = phase.outcome, phase.verdict
+        result.outcome = phase.outcome
+        result.verdict = phase.verdict
         crash = getattr(report.longrepr, "reprcrash", None)
         result.message = str(crash.message) if crash and report.failed else phase.error
         result.explanation = vars(report).get(EXPLANATION, ())
@@ -150,12 +158,12 @@ class CiReport:
 
     def _describe(self, result: TestResult, report: pytest.TestReport) -> None:
         """Take over what the report says of the devices; the last report of an attempt says all."""
-        said = {name: str(value) for name, value in report.user_properties}
-        result.device = said.get(DEVICE) or said.get("device_platform", "")
-        result.minutes = said.get("device_minutes", "")
+        properties = {name: str(value) for name, value in report.user_properties}
+        result.device = properties.get(DEVICE) or properties.get("device_platform", "")
+        result.minutes = properties.get("device_minutes", "")
         if not self._settings.local:  # pages of the local service end with the run
-            result.page = said.get(SESSION_URL, "")
-        if directory := said.get("device_artifacts"):
+            result.page = properties.get(SESSION_URL, "")
+        if directory := properties.get("device_artifacts"):
             result.files = self._files(Path(directory))
 
     def _files(self, directory: Path) -> str:
@@ -174,6 +182,7 @@ class CiReport:
         """Append the summary to the file of the job; return a note if that is not possible, else None."""
         if self._service != GITHUB or not self._summary_path:
             return None
+
         path = Path(self._summary_path)
         try:
             with path.open("a", encoding="utf-8", errors="replace") as file:
@@ -184,8 +193,10 @@ class CiReport:
         except OSError as error:
             reason = error.strerror
             return f"cannot write the job summary to {path} ({reason}): make it writable, or use {Options.ci.flag}=off"
+
         if not text:
             return f"the job summary is left out: {path} has {used} bytes, and GitHub refuses more than 1 MiB"
+
         return None
 
     def _run(self) -> RunSummary:
@@ -193,6 +204,7 @@ class CiReport:
         # The receipt, whose first line counts the sessions; the minutes next to it.
         first, *more = [line.text for line in terminal.receipt.lines()] or [""]
         minutes = [line.text for line in terminal.run_report.minute_lines()]
+
         return RunSummary(
             self._all_results(),
             [*filter(None, [first]), *minutes, *more],
@@ -216,6 +228,7 @@ class CiReport:
             for report in errors
             if isinstance(report, pytest.CollectReport)
         }
+
         return [*files.values(), *self._results.values()]
 
     def section(self, title: str) -> LogSection:
@@ -233,9 +246,11 @@ class CiReport:
         """Write the annotations."""
         if self._is_annotated or self._service != GITHUB:
             return
+
         self._is_annotated = True
         if self._config.pluginmanager.has_plugin(_ANNOTATES):
             return
+
         incidents = self._terminal.receipt.incidents
         for annotation in annotations(self._all_results(), incidents):
             terminalreporter.ensure_newline()

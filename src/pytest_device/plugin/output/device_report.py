@@ -145,13 +145,15 @@ def _add_source(report: pytest.TestReport, config: pytest.Config) -> None:
 
     Here, since only the process that ran the test knows what it typed: its source may have a password.
     """
-    start, root = config.invocation_params.dir, config.rootpath.resolve()
+    start = config.invocation_params.dir
+    root = config.rootpath.resolve()
     for name, line in failing_lines(report):
         path = (start / name).resolve()
         if path.is_relative_to(root) and is_users_file(path):
             masker = recorder_of(config).masker
             vars(report)[_FAILING_LINE] = (path.relative_to(root).as_posix(), line)
             vars(report)[_SNIPPET] = masker.text(snippet(path, line))
+
             return
 
 
@@ -199,6 +201,7 @@ class DeviceReport:
             f"{TOOL}/{version('pytest-device')}",
         )
         self._keep(started)
+
         if self._directory.note:
             terminal.note(self._directory.note)
 
@@ -260,7 +263,9 @@ class DeviceReport:
         # It is announced once, however often it is repeated, and not at all if its worker crashed.
         if nodeid not in self._open:
             self.pytest_runtest_logstart(nodeid, report.location)
+
         self._open[nodeid].reports.append(report)
+
         if report.when not in {"setup", "call"}:
             self._end_attempt(nodeid)
 
@@ -272,10 +277,12 @@ class DeviceReport:
     def _ended(self, nodeid: str, attempt: _Open) -> Attempt:
         reports = attempt.reports
         last = reports[-1]
+
         for report in reports:
             # Reports of other kinds, such as those of subtests, are made by their plugins alone.
             if _has_failed(report) and _FAILING_LINE not in vars(report):
                 _add_source(report, self._config)
+
         phases = [report for report in reports if type(report) is pytest.TestReport]
         start = min((_start(report) for report in phases), default=attempt.start)
         status, is_expected = _status(reports)
@@ -283,6 +290,7 @@ class DeviceReport:
         properties = [
             (name, str(value)) for name, value in dict.fromkeys(last.user_properties)
         ]
+
         return Attempt(
             nodeid,
             attempt.retry,
@@ -317,22 +325,27 @@ class DeviceReport:
         """Write the blobs; return a note if that was not possible, else None."""
         for session_id, (label, began) in self._devices.items():
             self._end_device(label, session_id, began, time.time())
+
         self._devices.clear()
+
         for nodeid in list(self._open):
             # Its reports may never arrive: readers complete what has no end.
             del self._open[nodeid]
+
         status = Status.FAILED if self._has_failed else Status.PASSED
         self._keep(RunEnded(status, time.time()))
         try:
             self._directory.finish()
         except (OSError, InvalidLinesError) as error:
             return self._directory.problem(error)
+
         return None
 
     def _keep(self, line: Line) -> None:
         """Write a line. A directory that cannot be written is noted once, and the tests go on."""
         if self._is_broken:
             return
+
         try:
             self._directory.add(_masked(line, self._redactor))
         except OSError as error:
@@ -357,11 +370,13 @@ def _masked(line: Line, redactor: Redactor) -> Line:
             return redactor.text(value)
         if issubclass(type(value), tuple):
             return tuple(mask(part) for part in value)
+
         if hasattr(value, "__dataclass_fields__"):
             changes = {
                 name: mask(getattr(value, name)) for name in value.__dataclass_fields__
             }
             return replace(value, **changes)
+
         return value
 
     return cast("Line", mask(line))
@@ -397,10 +412,12 @@ def _status(reports: list[pytest.TestReport]) -> tuple[Status, bool]:
             return Status.FAILED, True
         if report.failed and "XPASS(strict)" in str(report.longrepr):
             return Status.PASSED, False
+
     if any(report.failed or _is_rerun(report) for report in reports):
         return Status.FAILED, False
     if any(report.skipped for report in reports):
         return Status.SKIPPED, True
+
     return Status.PASSED, True
 
 
@@ -429,6 +446,7 @@ def _failure(report: pytest.TestReport) -> AttemptFailure:
     line: tuple[str, int] | None = vars(report).get(_FAILING_LINE)
     if line is None:
         return AttemptFailure(message, _location(report.location) if crash else None)
+
     return AttemptFailure(message, Location(*line), vars(report).get(_SNIPPET, ""))
 
 
@@ -452,6 +470,7 @@ def _attachments(directory: str | None, start: float) -> Iterator[Attachment]:
     """Yield the files in the directory of the attempt's artifacts, without those that an earlier run left there."""
     if directory is None:
         return
+
     for path in sorted(Path(directory).rglob("*")):
         if path.is_file() and path.stat().st_mtime >= start - _CLOCK_SLACK:
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"

@@ -49,7 +49,9 @@ class EventLog:
         terminal: Terminal | None,
         link: RunReporter | None,
     ) -> None:
-        self._config, self._redactor, self._terminal = config, redactor, terminal
+        self._config = config
+        self._redactor = redactor
+        self._terminal = terminal
         self._link = terminal or link
         self._progress = _Progress(config, terminal) if terminal else None
         self.sleep = self._progress.sleep if self._progress else _sleep
@@ -61,12 +63,14 @@ class EventLog:
     def event(self, event: Event) -> None:
         event = timed(masked(event, self._redactor.text), time.time())
         self._events.append(event)
+
         if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
         if self._progress:
             self._progress.note(event)
         if self._terminal:
             self._terminal.show_event(event)
+
         self._call_hook_of(event)
 
     def _call_hook_of(self, event: Event) -> None:
@@ -96,9 +100,9 @@ class EventLog:
             hook(**arguments)
         except pytest.exit.Exception:
             raise
+        # The latter two derive from BaseException only.
         except (
             Exception,  # noqa: BLE001  # of the suite, and reported
-            # These two derive from BaseException only.
             pytest.fail.Exception,
             pytest.skip.Exception,
         ) as error:
@@ -126,7 +130,9 @@ class EventLog:
         settings = settings_of(self._config)
         if not (settings.preview or settings.preview_open):
             return
-        config, label = session.remote_config, f"{session.platform} {session.type}"
+
+        config = session.remote_config
+        label = f"{session.platform} {session.type}"
         url = config and config.web_preview_url
         if self._link and url:
             self._link.preview(label, url)
@@ -134,13 +140,12 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
-        return {
-            session_id for event in self._events if (session_id := session_id_of(event))
-        }
+        return set(filter(None, map(session_id_of, self._events)))
 
     def take(self) -> list[Event]:
         """Return and clear the events; a report carries them from then on."""
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         return events
 
     def deliver(self) -> None:
@@ -177,9 +182,11 @@ class _Progress:
         """Update the line for an event, which is already masked."""
         if isinstance(event, Note | Queued):
             return
+
         of = event.session
         if of.session_id:
             self._boots.pop(of.label, None)  # no longer waits for capacity
+
         if isinstance(event, Created | StateChanged):
             since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
             state = detail_of(event) or Status.NEW
@@ -194,13 +201,13 @@ class _Progress:
         if not (self._is_watched and self._boots):
             _sleep(seconds)
             return
+
         until = time.monotonic() + seconds
         try:
-            while (left := until - time.monotonic()) > 0:
-                self._terminal.draw(
-                    f"  device {' · '.join(map(self._text, self._boots.values()))}"
-                )
-                time.sleep(min(left, _STEP_SECONDS))
+            while (remaining := until - time.monotonic()) > 0:
+                devices = " · ".join(map(self._text, self._boots.values()))
+                self._terminal.draw(f"  device {devices}")
+                time.sleep(min(remaining, _STEP_SECONDS))
         finally:
             self._terminal.draw("")
 

@@ -185,6 +185,7 @@ class EvidenceTaker:
                 for file, content in self._logs(item, name, session, evidence, until):
                     folder.mkdir(parents=True, exist_ok=True)
                     self._write(folder / file, content, evidence)
+
             if evidence.files:
                 ignore_in_git(self._settings, item.config)
         except OSError as error:
@@ -204,6 +205,7 @@ class EvidenceTaker:
 
             left = max(0.0, until - self._clock())
             yield from logs_of(driver, seconds=left, missing=evidence.miss)
+
             return
 
         # What a local device shows besides its console belongs to a failure.
@@ -241,6 +243,7 @@ class EvidenceTaker:
         except OSError as error:
             self._reporter.note(not_saved(Path(gettempdir()), error))
             return
+
         teardown.evidence = evidence
 
     def end_teardown(self, item: pytest.Item, *, has_failed: bool) -> Evidence | None:
@@ -248,12 +251,14 @@ class EvidenceTaker:
         teardown = item.stash.get(_TEARDOWN, None)
         if teardown is None or teardown.directory is None:
             return None
+
         del item.stash[_TEARDOWN], item.stash[EVIDENCE_SINCE]
 
         with teardown.directory as aside:
             evidence = teardown.evidence
             if evidence is None or not has_failed:
                 return None
+
             evidence.directory = directory_of(item, self._settings)
             try:
                 copytree(aside, evidence.directory, dirs_exist_ok=True)
@@ -295,6 +300,7 @@ class EvidenceTaker:
         try:
             evidence.directory.mkdir(parents=True, exist_ok=True)
             ignore_in_git(self._settings, item.config)
+
             for name, content in shown.items():
                 self._write(evidence.directory / name, content, evidence)
         except OSError as error:
@@ -333,6 +339,7 @@ class EvidenceTaker:
         if trace := trace_of(item):
             # It is written when the attempt is over.
             files.append(trace.relative_to(evidence.directory).as_posix())
+
         waited = _waited(evidence, excinfo.value)
         locator, failed_on = _locator(evidence, excinfo.value, waited)
         report = FailureReport(
@@ -368,6 +375,7 @@ class EvidenceTaker:
             )
         except OSError as error:
             self._reporter.note(not_saved(evidence.directory.parent, error))
+
         return [*masked.lines(), *filter(None, [masked.missing_line()])]
 
     def _save(
@@ -389,6 +397,7 @@ class EvidenceTaker:
                 content = piece
                 if file == "source.xml":
                     content = self._read_source(name, piece, folder, evidence)
+
                 self._write(folder / file, content, evidence)
 
     def _pieces(
@@ -423,7 +432,9 @@ class EvidenceTaker:
                 # An Appium driver has the same lines as logs.
                 if driver is not None:
                     continue
+
                 self._add_console(item, name, session, content.decode(), evidence)
+
             yield file, content
 
     def _driver_pieces(
@@ -445,6 +456,7 @@ class EvidenceTaker:
                     clock,
                     evidence,
                 )
+
             yield file, content
 
     def _local_pieces(
@@ -488,6 +500,7 @@ class EvidenceTaker:
             self._add_screen(name, from_page_source(source), folder, evidence)
         except ScreenError as error:
             evidence.miss(f"no elements of the screen: {error}")
+
         return without_typed_secrets(source).encode(errors="replace")
 
     def _add_screen(
@@ -504,6 +517,7 @@ class EvidenceTaker:
             text = content.decode(errors="replace")
             masked = self._recorder.masker.text(text, max_length=_MAX_FILE_LENGTH)
             content = masked.encode(errors="replace")
+
         path.write_bytes(content)
         evidence.files.append(path.relative_to(evidence.directory).as_posix())
 
@@ -564,9 +578,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while link is not None and link not in seen:
         seen.append(link)
         yield link
-        link = link.__cause__ or (
-            None if link.__suppress_context__ else link.__context__
-        )
+        context = None if link.__suppress_context__ else link.__context__
+        link = link.__cause__ or context
 
 
 def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
@@ -579,6 +592,7 @@ def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
         if action.wait:
             ended = evidence.now if action.end is None else action.end
             locator = action.wait.locator
+
             return Waited(
                 condition=action.wait.condition,
                 timeout_seconds=action.wait.timeout_seconds,
@@ -586,6 +600,7 @@ def _waited(evidence: Evidence, error: BaseException) -> Waited | None:
                 locator=locator or failed_locator(evidence.actions)[0],
                 message=action.wait.message,
             )
+
     return None
 
 
@@ -599,6 +614,7 @@ def _locator(
     locator, device = failed_locator(evidence.actions)
     if waited and waited.locator:
         return waited.locator, device
+
     return locator, device
 
 
@@ -609,11 +625,12 @@ def _since_last_action(
 
     The times are the device's: how far its clock is from this one's is known from ``clock``.
     """
-    began = next(
-        (action.start for action in reversed(evidence.actions) if action.is_acting),
-        None,
-    )
-    since = None if began is None else clock.time_of(began)
+    since: datetime | None = None
+    for action in reversed(evidence.actions):
+        if action.is_acting:
+            since = clock.time_of(action.start)
+            break
+
     for line in _since(text, since):
         yield ReportedLine(device, Path(file).stem, line)
 

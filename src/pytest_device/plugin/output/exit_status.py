@@ -51,6 +51,7 @@ class ExitStatus:
             return pytest.ExitCode.TESTS_FAILED
         if set(self._verdicts) == {Verdict.INFRASTRUCTURE}:
             return INFRASTRUCTURE_ONLY
+
         return NO_TEST_FAILED
 
     def _is_by_verdict(self) -> bool:

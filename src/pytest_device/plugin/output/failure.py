@@ -34,19 +34,23 @@ def is_of_a_client(error: BaseException) -> bool:
 
 def shorten(error: pytest.ExceptionInfo[BaseException]) -> None:
     """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
-    for one in list(_chain(error.value)):
-        frames = list(_frames(one.__traceback__))
+    for raised in list(_chain(error.value)):
+        frames = list(_frames(raised.__traceback__))
         if not frames or (
-            frames[-1][1] == _OURS and _package(type(one).__module__) not in _CLIENTS
+            frames[-1][1] == _OURS and _package(type(raised).__module__) not in _CLIENTS
         ):
             continue  # an error in this package: its frames explain it
-        one.__traceback__ = _without_clients(frames[0][0])
-        cause = one.__cause__ or one.__context__
+
+        raised.__traceback__ = _without_clients(frames[0][0])
+        cause = raised.__cause__ or raised.__context__
         if cause and all(is_client for _, is_client in _marked(cause.__traceback__)):
-            one.__cause__, one.__suppress_context__ = None, True
-        message: object = getattr(one, "msg", None)
-        if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
-            vars(one).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
+            raised.__cause__ = None
+            raised.__suppress_context__ = True
+
+        message: object = getattr(raised, "msg", None)
+        if isinstance(message, str) and _package(type(raised).__module__) in _CLIENTS:
+            vars(raised).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
+
     # Pytest reads it earlier for a unittest case.
     error.traceback = type(error.traceback)(error.tb)
 
@@ -88,6 +92,7 @@ def _without_clients(traceback: TracebackType) -> TracebackType:
     ]
     for frame, following in zip(kept, [*kept[1:], None], strict=True):
         frame.tb_next = following
+
     return kept[0]
 
 
@@ -112,6 +117,7 @@ def message_only(
     shown = error.getrepr(style="value", chain=False)
     if shown.reprcrash:
         shown.reprcrash.message = lines[0]
+
     shown.reprtraceback.reprentries[0].lines = [*lines, place] if place else lines
     return shown
 
@@ -119,7 +125,8 @@ def message_only(
 def place_of(error: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> str:
     """Return file and line of the suite's own call that raised an error; empty if the suite made none."""
     for entry in reversed(error.traceback):
-        path, package = entry.path, _package(entry.frame.f_globals.get("__name__", ""))
+        path = entry.path
+        package = _package(entry.frame.f_globals.get("__name__", ""))
         if (
             isinstance(path, Path)
             and path.is_relative_to(config.rootpath)
@@ -129,6 +136,7 @@ def place_of(error: pytest.ExceptionInfo[BaseException], config: pytest.Config) 
             start = config.invocation_params.dir
             shown = path.relative_to(start) if path.is_relative_to(start) else path
             return f"{shown}:{entry.lineno + 1}: {error.typename}"
+
     return ""
 
 
@@ -149,35 +157,40 @@ def describe(
     # Else nothing that its error does not say.
     if not (sessions or directory or (page and has_pages)):
         return ""
+
     requested = {
         name: (str(need.request.platform), str(need.request.type))
         for name, need in needs_of(item).items()
     }
-    pages = (
-        {"": page, **{name: session.url for name, session in sessions.items()}}
-        if has_pages
-        else {}
-    )
+
+    pages: dict[str, str | None] = {}
+    if has_pages:
+        pages[""] = page
+        pages |= {name: session.url for name, session in sessions.items()}
+
     lines: list[str] = []
     for name in requested or sessions:
-        label = " ".join(
-            requested.get(name)
-            or (str(sessions[name].platform), str(sessions[name].type))
-        )
-        device = sessions[name].device_name if name in sessions else ""
+        kind = requested.get(name)
+        if kind is None:
+            kind = (str(sessions[name].platform), str(sessions[name].type))
+
+        text = f"{name}: " if name else ""
+        text += " ".join(kind)
+        if name in sessions and sessions[name].device_name:
+            text += f" on {sessions[name].device_name}"
+
         address = pages.get(name) or pages.get("") or ""
-        text = (
-            f"{f'{name}: ' if name else ''}{label}{f' on {device}' if device else ''}"
-        )
-        lines.append(
-            with_pages(f"{text}, session page:" if address else text, [address])
-        )
+        if address:
+            text += ", session page:"
+        lines.append(with_pages(text, [address]))
+
     lines += more
     if directory:
         start = item.config.invocation_params.dir
-        lines.append(
-            f"artifacts: {directory.relative_to(start) if directory.is_relative_to(start) else directory}"
-        )
+        is_below = directory.is_relative_to(start)
+        shown = directory.relative_to(start) if is_below else directory
+        lines.append(f"artifacts: {shown}")
+
     return "\n".join(lines)
 
 

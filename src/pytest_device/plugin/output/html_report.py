@@ -25,6 +25,7 @@ def add_files(
         else:
             link = Path(os.path.relpath(path, start)).as_posix()
             extras.append(make.url(link, name))
+
     vars(report)["extras"] = extras
 
 

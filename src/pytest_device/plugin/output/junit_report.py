@@ -57,6 +57,7 @@ def count_as_errors(path: Path, verdict_property: str) -> None:
             ]
             for failure in failures:
                 failure.tag = "error"
+
             _add(suite, "failures", -len(failures))
             _add(suite, "errors", len(failures))
 
@@ -68,12 +69,14 @@ def count_as_errors(path: Path, verdict_property: str) -> None:
 def _verdict_of(case: ET.Element, failure: ET.Element, verdict_property: str) -> str:
     """Return the verdict of a failure, empty for one of the test itself."""
     verdicts = [
-        str(one.get("value"))
-        for one in case.iterfind("properties/property")
-        if one.get("name") == verdict_property
+        str(property_element.get("value"))
+        for property_element in case.iterfind("properties/property")
+        if property_element.get("name") == verdict_property
     ]
+
     # The property may be about another phase.
     message = str(failure.get("message"))
+
     return next((word for word in verdicts if message.startswith(f"{word}: ")), "")
 
 

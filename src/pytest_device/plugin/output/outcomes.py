@@ -53,14 +53,17 @@ class Outcomes:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Add the verdict to the test's properties, and apply its quarantine."""
         report = yield
+
         # Whoever repeats the test sets it up again.
         if call.when == "setup":
             item.stash[_ATTEMPTS] = item.stash.get(_ATTEMPTS, 0) + 1
+
         vars(report)[ATTEMPT] = item.stash.get(_ATTEMPTS, 1)
         vars(report)[OWNER] = _owner_of(item)
         if verdict := vars(report).get(VERDICT):
             add_property(item, report, VERDICT, verdict)
             add_verdict(item.config, verdict)
+
         if retried := vars(report).get(RETRIED):
             add_property(item, report, RETRIED, retried)
 
@@ -72,6 +75,7 @@ class Outcomes:
             # As a failure that is expected: it counts neither as a failure nor as a pass.
             report.outcome = "skipped"
             report.wasxfail = f"quarantined {text}"
+
         return report
 
 
@@ -139,14 +143,17 @@ def watch_outcomes(config: pytest.Config, terminal: Terminal) -> None:
         "device-outcome-reporter": OutcomeReporter(terminal),
         "device-exit-status": ExitStatus(config),
     }
+
     if xml := config.getoption("xmlpath", default=None):
         path = Path(os.path.expandvars(xml)).expanduser()
         plugins["device-junit-errors"] = JunitErrors(
             config.invocation_params.dir / path
         )
+
     for name, plugin in plugins.items():
         if config.pluginmanager.has_plugin(name):
             config.pluginmanager.unregister(name=name)
+
         config.pluginmanager.register(plugin, name)
 
 
@@ -167,6 +174,7 @@ def phase_of(report: pytest.TestReport) -> "TestPhase":
     error = carried.get(RETRIED) or carried.get(QUARANTINED) or ""
     if report.failed or str(report.outcome) == RERUN:
         error = first_line(report)
+
     return TestPhase(
         test=report.nodeid,
         when=str(report.when),
@@ -197,4 +205,5 @@ def _outcome(report: pytest.TestReport) -> str:
         return "xfailed" if report.skipped else "xpassed"
     if report.failed and (report.when != "call" or VERDICT in vars(report)):
         return "error"
+
     return str(report.outcome)

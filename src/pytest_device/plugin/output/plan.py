@@ -41,12 +41,13 @@ class DryRunReporter:
         config = session.config
         if self._settings.dry_run:
             _write(config, "device dry run", _dry_run(session.items))
+
         if self._settings.plan:
             width = max(1, config.stash.get(WIDTH, 0))
-            title = (
-                f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
-            )
-            _write(config, title, _lines(session.items, config, self._settings, width))
+            processes = "1 process" if width == 1 else f"{width} workers"
+            lines = _lines(session.items, config, self._settings, width)
+            _write(config, f"device plan for {processes}", lines)
+
         return True
 
 
@@ -66,21 +67,28 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
     if not needs:
         yield _NO_DEVICE
         return
+
     for need, count in needs.items():
         request = need.request
-        asked = request.model_dump(
+        fields = request.model_dump(
             mode="json",
             exclude_none=True,
             exclude_defaults=True,
             exclude={"app_id", "platform"},
         )
+
         more = ", ".join(
             f"{name}={_value(name, value)}"
-            for name, value in asked.items()
+            for name, value in fields.items()
             if name not in {"type", "name"}
         )
+
         kind = f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}"
-        yield f"{kind}, {f'attached to {need.attach}' if need.attach else more}"
+        if need.attach:
+            yield f"{kind}, attached to {need.attach}"
+        else:
+            yield f"{kind}, {more}"
+
     minutes = sum(_longest(need) for need in needs if not need.attach)
     sessions = counted(sum(not need.attach for need in needs), "session")
     yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
@@ -97,8 +105,8 @@ def _value(name: str, value: object) -> str:
 
 
 def _longest(need: DeviceRequirement) -> int:
-    asked = need.request.max_duration_minutes
-    return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES
+    minutes = need.request.max_duration_minutes
+    return (DURATION_MAX_MINUTES if minutes is None else minutes) + CLEANUP_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class _Schedule(NamedTuple):
 
     @property
     def minutes(self) -> float:
-        return sum(one.ends - one.begins for one in self.sessions) / _MINUTE
+        return sum(session.ends - session.begins for session in self.sessions) / _MINUTE
 
 
 def _schedule(
@@ -137,10 +145,12 @@ def _schedule(
     limits = Limits(width, settings.most_devices, settings.prefetch)
     dispatcher = plan.dispatcher(nodeids, history, plan.boots(history), limits)
     steps = simulated(dispatcher, width)
-    lasting, needs = dispatcher.estimates.boots(), list(grouping.needs)
+    lasting = dispatcher.estimates.boots()
+    needs = list(grouping.needs)
     sessions = sessions_of(
         steps, plan, lasting, lambda number, step: _room(needs[number], step)
     )
+
     return _Schedule(needs, plan, steps, lasting, sessions)
 
 
@@ -158,9 +168,12 @@ def _lines(
     if not any(needs_of(test) for test in tests):
         yield _NO_DEVICE
         return
+
     history = history_of(config)
     schedule = _schedule(tests, config, settings, width)
-    plan, steps, sessions = schedule.plan, schedule.steps, schedule.sessions
+    plan = schedule.plan
+    steps = schedule.steps
+    sessions = schedule.sessions
     most_at_once = at_once(sessions_of(steps, plan, schedule.lasting))
     yield from _devices(schedule.needs, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
@@ -169,10 +182,12 @@ def _lines(
         f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
         f"{minutes:.1f} device minutes including boots; nothing was sent"
     )
+
     if others := conflicting_distribution_options(
         config, workers=config.stash.get(WIDTH, 0) > 0
     ):
         yield f"assuming a run without {' and '.join(others)}"
+
     boots = plan.boots(history)
     known = sum(history.test_seconds(test.nodeid) is not None for test in tests)
     booted = sum(bool(history.boots(model)) for model in plan.models)
@@ -194,9 +209,10 @@ def _devices(
         request = need.request
         more = f" {request.device_identifier}" if request.device_identifier else ""
         lines[f"{request.platform} {request.type}{more} ({need.share})"].append(number)
+
     for line, numbers in lines.items():
-        of_line = [one for one in sessions if one.need in numbers]
-        minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE
+        of_line = [session for session in sessions if session.need in numbers]
+        minutes = sum(session.ends - session.begins for session in of_line) / _MINUTE
         yield (
             f"{line}: {counted(sum(tests[number] for number in numbers), 'test')}, "
             f"{counted(len(of_line), 'device')}, {minutes:.1f} min"
@@ -218,20 +234,23 @@ def sessions_of(
     for step in steps:
         group = plan.groups[step.group]
         held = open_by_worker[step.worker]
-        wanted = dict(zip(_counted(group.needs), group.models, strict=True))
-        for one, lasting in list(held.items()):
-            if one not in wanted or step.begins > lasting.begins + boots[
-                wanted[one]
-            ] + room(one[0], step):
-                sessions.append(held.pop(one))
-        for one, model in wanted.items():
-            begins = (
-                held[one].begins
-                if one in held
-                else max(0.0, step.begins - boots[model])
-            )
-            held[one] = Lasting(one[0], begins, step.ends)
-    return sessions + [one for held in open_by_worker.values() for one in held.values()]
+        models = dict(zip(_counted(group.needs), group.models, strict=True))
+        for slot, session in list(held.items()):
+            if slot not in models or (
+                step.begins > session.begins + boots[models[slot]] + room(slot[0], step)
+            ):
+                sessions.append(held.pop(slot))
+
+        for slot, model in models.items():
+            begins = max(0.0, step.begins - boots[model])
+            if slot in held:
+                begins = held[slot].begins
+            held[slot] = Lasting(slot[0], begins, step.ends)
+
+    for held in open_by_worker.values():
+        sessions += held.values()
+
+    return sessions
 
 
 def _room(need: DeviceRequirement, step: Step) -> float:
@@ -241,8 +260,8 @@ def _room(need: DeviceRequirement, step: Step) -> float:
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
-    ends = [(one.ends, -1) for one in sessions]
-    changes = sorted([(one.begins, 1) for one in sessions] + ends)
+    ends = [(session.ends, -1) for session in sessions]
+    changes = sorted([(session.begins, 1) for session in sessions] + ends)
     return max(accumulate(change for _, change in changes), default=0)
 
 

@@ -34,6 +34,7 @@ def recorder_of(config: pytest.Config) -> Recorder:
             redactor_of(config),
             typed_text="all" if settings.trace_mask_typing else "secrets",
         )
+
     return config.stash[_RECORDER]
 
 
@@ -65,6 +66,7 @@ def device_recorder(
     )
     recorder = DeviceRecorder(recorder_of(config), device)
     recorder.takes_pictures = _pictures_of(settings_of(config)) == "actions"
+
     return recorder
 
 

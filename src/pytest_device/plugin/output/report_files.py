@@ -28,6 +28,7 @@ def save_report(report: RunReport, config: pytest.Config) -> str | None:
     directory = config.stash.get(DIRECTORY, None)
     if directory is None:
         return None
+
     try:
         directory.make()
         data = report.to_json(directory.run, directory.shard)
@@ -36,6 +37,7 @@ def save_report(report: RunReport, config: pytest.Config) -> str | None:
     except OSError as error:
         # The same text as for the blobs, so that the run notes it only once.
         return directory.problem(error)
+
     return None
 
 
@@ -56,7 +58,9 @@ class EventLines:
         """Write an entry."""
         if self.problem:
             return
+
         self._waiting.append(entry)
+
         directory = self._config.stash.get(DIRECTORY, None)
         if directory is None:
             return
@@ -65,9 +69,11 @@ class EventLines:
             directory.make()
             mode = "a" if self._has_begun else "w"
             with directory.data_file(EVENTS_FILE).open(mode, encoding="utf-8") as file:
-                file.writelines(f"{json.dumps(_plain(one))}\n" for one in self._waiting)
+                for waiting in self._waiting:
+                    file.write(f"{json.dumps(_plain(waiting))}\n")
         except OSError as error:
             self.problem = directory.problem(error)
+
         self._has_begun = True
         self._waiting.clear()
 

@@ -38,6 +38,7 @@ def hide_token(config: pytest.Config) -> Redactor:
                 config, Redactor(_of_environment())
             )
             config.pluginmanager.register(secrets, "device-secrets")
+
     return config.stash[_SECRETS].redactor
 
 
@@ -46,9 +47,11 @@ def _of_environment() -> list[str]:
     secrets = [
         os.environ.get(variable, "") for variable in (TOKEN_VARIABLE, PASSWORD_VARIABLE)
     ]
+
     with suppress(ValueError):  # an invalid URL is reported when it is used
         address = urlsplit(os.environ.get(Options.slots_url.variable, ""))
         secrets.append(unquote(address.password or ""))
+
     return list(filter(None, secrets))
 
 
@@ -58,10 +61,12 @@ def redactor_of(config: pytest.Config) -> Redactor:
     with _REGISTERING:
         if not config.pluginmanager.has_plugin("device-reports"):
             config.pluginmanager.register(Reports(redactor), "device-reports")
+
             if config.pluginmanager.has_plugin(allure.LISTENER):
                 allure.mask_results(
                     config, redactor, lambda value: _masked(value, redactor)
                 )
+
     return redactor
 
 
@@ -88,11 +93,13 @@ class Secrets:
         """
         if not self._config.getoption("setupshow", default=False):
             return
+
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         writer = getattr(reporter, "_tw", None)
         file = getattr(writer, "_file", None)
         if writer is None or file is None or isinstance(file, _MaskedFile):
             return
+
         writer._file = _MaskedFile(file, self.redactor)  # noqa: SLF001  # there is no other way to it
         self._config.add_cleanup(lambda: setattr(writer, "_file", file))
 
@@ -106,19 +113,19 @@ class Secrets:
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
-        # Invalid arguments, which the handler reports.
-        except (
-            TypeError,
-            ValueError,
-            LookupError,
-        ):
-            return record
+        except (TypeError, ValueError, LookupError):
+            return record  # its arguments are invalid, which the handler reports
+
         if (masked := self.redactor.text(message)) != message:
-            record.msg, record.args = masked, ()
+            record.msg = masked
+            record.args = ()
+
         if record.exc_info and record.exc_info[0]:
             text = _TRACEBACKS.formatException(record.exc_info)
             if (masked := self.redactor.text(text)) != text:
-                record.exc_info, record.exc_text = None, masked
+                record.exc_info = None
+                record.exc_text = masked
+
         return record
 
     # After every other plugin and the suite's own functions.
@@ -165,7 +172,8 @@ class Secrets:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Mask the reason for stopping the run, and errors raised at its end."""
         for name in ("shouldfail", "shouldstop"):
-            if isinstance(reason := getattr(session, name), str):
+            reason = getattr(session, name)
+            if isinstance(reason, str):
                 setattr(session, name, self.redactor.text(reason))
         with self._masking_errors():
             yield
@@ -193,7 +201,8 @@ class _MaskedFile:
     """A text file that masks what is written to it."""
 
     def __init__(self, file: TextIO, redactor: Redactor) -> None:
-        self._file, self._redactor = file, redactor
+        self._file = file
+        self._redactor = redactor
 
     def write(self, text: str) -> int:
         self._file.write(self._redactor.text(text))
@@ -212,6 +221,7 @@ def _without_secrets(calls: Sequence[Any], redactor: Redactor) -> Iterator[Any]:
         if masked == ids:
             yield call
             continue
+
         number += 1
         yield dataclasses.replace(
             call, _idlist=[text.replace(MASK, f"{MASK}{number}") for text in masked]
@@ -235,10 +245,12 @@ class Reports:
         """
         report = yield
         _mask_attributes(report, self.redactor)
+
         if call.excinfo:
             shown = "".join(traceback.format_exception(call.excinfo.value))
             if self.redactor.text(shown) != shown:
                 _mask_error(call.excinfo.value, self.redactor)
+
         return report
 
     # Before any reporter, and before pytest-xdist sends it.
@@ -253,17 +265,22 @@ def _mask_error(error: BaseException, redactor: Redactor) -> None:
     pending: list[BaseException | None] = [error]
     chain: list[BaseException] = []
     while pending:
-        if (link := pending.pop()) is None or link in chain:
+        link = pending.pop()
+        if link is None or link in chain:
             continue
+
         chain.append(link)
         link.args = _masked(link.args, redactor)
         _mask_attributes(link, redactor)
-        for name in _OF_OSERROR:
-            if isinstance(link, OSError) and isinstance(
-                text := getattr(link, name), str
-            ):
-                setattr(link, name, redactor.text(text))
+
+        if isinstance(link, OSError):
+            for name in _OF_OSERROR:
+                text = getattr(link, name)
+                if isinstance(text, str):
+                    setattr(link, name, redactor.text(text))
+
         pending += [link.__cause__, link.__context__]
+
         if isinstance(link, BaseExceptionGroup):
             pending += cast("BaseExceptionGroup[BaseException]", link).exceptions
 
@@ -307,4 +324,5 @@ def _masked(value: Any, redactor: Redactor) -> Any:
                 object.__setattr__(value, name, _masked(getattr(value, name), redactor))
         case _:
             pass
+
     return cast("object", value)

@@ -40,4 +40,5 @@ def snippet(path: Path, line: int) -> str:
         if text:
             mark = ">" if number == line else " "
             numbered.append(f"{mark} {number:>{width}} | {text.rstrip()}")
+
     return "\n".join(numbered)

@@ -93,10 +93,12 @@ class Terminal:
         with self._reporter(even_if_quiet=even_if_quiet) as reporter:
             if reporter is None:
                 return
+
             if self._is_drawn:
                 self._erase(reporter)
             else:
                 _end_line(reporter)
+
             reporter.write_line(f"  device {escaped(text)}", **_markup(color))
             reporter.flush()  # so that a CI log shows it during the wait
 
@@ -110,12 +112,12 @@ class Terminal:
 
     def preview(self, label: str, url: str) -> None:
         """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
-        shown = (
-            url
-            if is_watched(self._config, os.environ)
-            else "*** (shown on a terminal only)"
-        )
+        shown = "*** (shown on a terminal only)"
+        if is_watched(self._config, os.environ):
+            shown = url
+
         self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
+
         if settings_of(self._config).preview_open:
             from pytest_device.plugin.output.preview import open_preview
 
@@ -133,6 +135,7 @@ class Terminal:
         with self._reporter() as reporter:
             if reporter is None or not (line or self._is_drawn):
                 return
+
             if self._is_drawn:
                 self._erase(reporter)
             else:
@@ -141,6 +144,7 @@ class Terminal:
                 # there are columns then end on the next line, or at the margin if the cursor was at the start of a
                 # line.
                 _write_raw(reporter, f"{' ' * _columns()}\r")
+
             self._is_drawn = bool(line)  # before the write, which an interrupt may end
             # Not rewrite(), after which pytest would misjudge the width of its next output.
             _write_raw(reporter, escaped(line)[: _columns() - 1])
@@ -156,6 +160,7 @@ class Terminal:
         if reporter is None or (self._config.get_verbosity() < 0 and not even_if_quiet):
             yield None
             return
+
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             yield reporter
@@ -176,8 +181,10 @@ class Terminal:
             self.run_report,
             *self._event_lines(),
         ]
+
         if self.budget:
             folds.append(self.budget)
+
         return folds
 
     @cached_property
@@ -209,6 +216,7 @@ class Terminal:
         from pytest_device.sessions.run_breaker import RunBreaker
 
         settings = settings_of(self._config)
+
         return RunBreaker(
             settings.start_attempts,
             time.monotonic,
@@ -229,11 +237,11 @@ class Terminal:
 
         if isinstance(event, Note):  # may occur at any point: the receipt lists it
             return
-        usual = (
-            None
-            if isinstance(event, Queued)
-            else self.history.usual_boot(event.session.label)
-        )
+
+        usual: float | None = None
+        if not isinstance(event, Queued):
+            usual = self.history.usual_boot(event.session.label)
+
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
             self.show(f"{worker} {line_of(event)}".lstrip(), color_of(event))
 
@@ -253,6 +261,7 @@ class Terminal:
 
         if not isinstance(event, Incident | TestPhase):
             event = timed(masked(event, redactor_of(self._config).text), time.time())
+
         self._has_entries = True
         for fold in self.folds:
             fold.add(event)
@@ -269,6 +278,7 @@ class Terminal:
 
             if note := save_report(self.run_report, self._config):
                 self.note(note)
+
         for save in self.at_end:
             if note := save():
                 self.note(note)
@@ -279,12 +289,16 @@ class Terminal:
         carried: dict[str, Any] = vars(report)
         if EVENTS not in carried:  # a run without device tests
             return
+
         self._name_attachments(report)
+
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
             if worker := carried.get("worker_id"):
                 self.show_event(event, worker)
+
             self.event(event)
+
         if type(report) is pytest.TestReport:  # not a subtest's report
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried and report.failed:
@@ -297,6 +311,7 @@ class Terminal:
             for name, value in report.user_properties
             if name == "device_artifacts"
         ]
+
         has_xml = bool(self._config.getoption("xmlpath", default=None))
         if report.when == "teardown" and directories and has_xml:
             from pytest_device.plugin.output.junit_report import add_attachments
@@ -309,14 +324,20 @@ class Terminal:
         from pytest_device.report.lines import Incident
         from pytest_device.sessions.events import Note, Queued
 
-        pages = [
-            event.session.url
-            for event in events
-            if not isinstance(event, Note | Queued)
-        ] + [
-            str(value) for name, value in report.user_properties if name == SESSION_URL
-        ]
-        pages = [] if settings_of(self._config).local else pages
+        pages: list[str] = []
+        # The pages of a local service end with the run.
+        if not settings_of(self._config).local:
+            pages += [
+                event.session.url
+                for event in events
+                if not isinstance(event, Note | Queued)
+            ]
+            pages += [
+                str(value)
+                for name, value in report.user_properties
+                if name == SESSION_URL
+            ]
+
         cause = vars(report).get(CAUSE, "")
         self.event(Incident(verdict, report.nodeid, first_line(report), pages, cause))
 
@@ -327,6 +348,7 @@ class Terminal:
             self._seconds[test] = 0.0
         if not _shows_length(report):
             self._seconds.pop(test, None)
+
         if test in self._seconds:
             self._seconds[test] += max(0.0, report.duration - waited)
             if report.when == "teardown":
@@ -367,6 +389,7 @@ class Terminal:
                 *self.receipt.lines(with_causes=with_causes),
                 *self.run_report.lines(),
             ]
+
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -407,11 +430,10 @@ class _BootTimes:
         from pytest_device.sessions.events import Ready
 
         if isinstance(entry, Ready) and entry.boot_key:
-            seconds = (
-                entry.session.waited_seconds
-                if entry.boot_seconds is None
-                else entry.boot_seconds
-            )
+            seconds = entry.boot_seconds
+            if seconds is None:
+                seconds = entry.session.waited_seconds
+
             self._history.add_boot(entry.boot_key, seconds)
 
 
@@ -425,6 +447,7 @@ def _shows_length(report: pytest.TestReport) -> bool:
     """Return whether the test will probably take as long again: not if it was skipped or got no device."""
     if report.when == "teardown":
         return True
+
     ran = (
         report.passed
         or (report.when == "call" and report.failed)
@@ -465,6 +488,7 @@ def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return False
+
     return environ.get("TERM") != "dumb" and not any(
         map(environ.get, _KEEPS_EVERY_LINE)
     )
@@ -481,7 +505,8 @@ class Pause:
     """Shows URLs, and waits for Enter."""
 
     def __init__(self, config: pytest.Config, terminal: Terminal | None) -> None:
-        self._config, self._terminal = config, terminal
+        self._config = config
+        self._terminal = terminal
 
     @cache  # noqa: B019  # one instance per run
     def is_possible(self) -> bool:
@@ -494,6 +519,7 @@ class Pause:
             or not SYSTEM.has_terminal_select
         ):
             return False
+
         with self._keyboard() as keyboard:
             return keyboard is not None and keyboard.isatty()
 
@@ -507,20 +533,27 @@ class Pause:
         debugger = bool(self._config.getoption("usepdb", default=False))
         if self._terminal is None or not (debugger or (keep and self.is_possible())):
             return False
+
         from pytest_device.report.lines import with_pages
 
         if not debugger:  # pytest has shown the error
             self._show(f"failed: {failure}")
+
         for name, session in sessions.items():
-            preview = (
-                session.remote_config.web_preview_url if session.remote_config else None
-            )
-            shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
-            self._show(with_pages(f"{shown}: session page:", [session.page]))
-            if preview:
-                self._show(with_pages(f"{shown}: live preview:", [preview]))
+            device = f"{session.platform} {session.type}"
+            if name:
+                device += f" {name!r}"
+
+            self._show(with_pages(f"{device}: session page:", [session.page]))
+            details = session.remote_config
+            if details and details.web_preview_url:
+                self._show(
+                    with_pages(f"{device}: live preview:", [details.web_preview_url])
+                )
+
         if keep and not debugger:
             self._wait(min(session.limit_minutes for session in sessions.values()))
+
         return keep
 
     def _show(self, line: str) -> None:
@@ -533,6 +566,7 @@ class Pause:
         self._show(
             f"kept for up to {minutes} minutes: press Enter to stop it and continue"
         )
+
         with self._keyboard() as keyboard:
             if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
                 keyboard.readline()
@@ -543,6 +577,7 @@ class Pause:
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         if capture:
             capture.suspend(in_=True)
+
         try:
             yield sys.__stdin__
         finally:

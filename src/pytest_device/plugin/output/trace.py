@@ -45,7 +45,8 @@ _OWN_DRIVER: Final = "no commands: those of an Appium driver that the suite made
 _WAIT: Final = "waitForDevice"
 _FIRST_RETRY: Final = 2
 _MAX_TREE_LINES: Final = 2_000
-_OUR_FIXTURES: Final = ("pytest_device", "_pytest", "pytest_")
+_PLUGIN_MODULES: Final = ("pytest_device", "_pytest", "pytest_")
+"""Beginnings of the modules of plugins, whose fixtures the viewer hides as configuration."""
 
 
 @contextmanager
@@ -58,6 +59,7 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
     if not recorder.is_active:
         yield
         return
+
     before = recorder.now()
     try:
         yield
@@ -66,12 +68,14 @@ def waiting_for_device(config: pytest.Config) -> Generator[None]:
     except Exception as error:
         _add_wait(recorder, before, failure_of(error))
         raise
+
     _add_wait(recorder, before)
 
 
 def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -> None:
     waited = recorder.now() - before
     recorder.skip(waited / 1000)
+
     with recorder.step(
         "Wait for device, {seconds} s",
         method=_WAIT,
@@ -80,6 +84,7 @@ def _add_wait(recorder: Recorder, before: float, error: Failure | None = None) -
     ) as opened:
         if opened:
             opened.error = error
+
     if opened and error:
         recorder.note_failed(opened.action)
 
@@ -98,11 +103,13 @@ class _SafeTrace:
     ) -> None:
         self.trace = trace
         self.path: Path | None = trace.path
-        self._reporter, self._root = reporter, root
+        self._reporter = reporter
+        self._root = root
 
     def add(self, value: Value, /) -> None:
         if self.path is None:
             return
+
         try:
             self.trace.add(value)
         except OSError as error:
@@ -113,6 +120,7 @@ class _SafeTrace:
         if self.path is None or not keep:
             self.trace.discard()
             return
+
         try:
             self.trace.finish()
         except OSError as error:
@@ -129,7 +137,8 @@ class DeviceTraces:
     """Registered as a plugin while a process runs tests with devices: one recording for each attempt at a test."""
 
     def __init__(self, config: pytest.Config, reporter: "Reporter") -> None:
-        self._config, self._reporter = config, reporter
+        self._config = config
+        self._reporter = reporter
         self._settings = settings_of(config)
         self._recorder = recorder_of(config)
         self._root = artifacts.root_of(self._settings, config)
@@ -173,18 +182,21 @@ class DeviceTraces:
         """Record the setup of a fixture; that of plugins is not shown unless asked for."""
         if not self._recorder.is_active:
             return (yield)
-        code = (
-            fixturedef.func.__code__ if hasattr(fixturedef.func, "__code__") else None
-        )
-        name = self._recorder.stack.name_of(code.co_filename) if code else ""
-        is_ours = str(fixturedef.func.__module__).startswith(_OUR_FIXTURES)
-        frames = [Frame(name, code.co_firstlineno, fixturedef.argname)] if code else []
+
+        is_of_plugin = str(fixturedef.func.__module__).startswith(_PLUGIN_MODULES)
+        frames: list[Frame] = []
+        # A fixture may be any callable: not all have code.
+        if not is_of_plugin and hasattr(fixturedef.func, "__code__"):
+            code = fixturedef.func.__code__
+            name = self._recorder.stack.name_of(code.co_filename)
+            frames = [Frame(name, code.co_firstlineno, fixturedef.argname)]
+
         with self._recorder.step(
             "Fixture {name}",
             method="fixture",
-            group="configuration" if is_ours else "",
+            group="configuration" if is_of_plugin else "",
             params={"name": fixturedef.argname},
-            stack=[] if is_ours else frames,
+            stack=frames,
         ):
             return (yield)
 
@@ -197,17 +209,20 @@ class DeviceTraces:
         recording = item.stash.get(RECORDING, None)
         if recording is None:
             return (yield)
+
         if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
             report = yield
         else:
             since = item.stash.get(EVIDENCE_SINCE, self._recorder.now())
             report = yield from self._failed(call.excinfo, recording, since)
+
         if report.when == "call":
             self._add_output(report)
         if report.failed:
             self._name_trace(item, report)
         if report.when == "teardown":
             self._end(item)
+
         return report
 
     # After pytest's own, which tears down the fixtures of an interrupted test: its commands belong to the trace.
@@ -227,10 +242,12 @@ class DeviceTraces:
         attempt = artifacts.attempt_of(item)
         if self._settings.trace == "on-first-retry" and attempt != _FIRST_RETRY:
             return
+
         devices = [
             ("device", f"{name} {need.request.platform} {need.request.type}".strip())
             for name, need in needs_of(item).items()
         ]
+
         try:
             # First, so that the note is the same as for other artifacts.
             self._root.mkdir(parents=True, exist_ok=True)
@@ -243,6 +260,7 @@ class DeviceTraces:
         except OSError as error:
             self._reporter.note(artifacts.not_saved(self._root, error))
             return
+
         safe = item.stash[_TRACE] = _SafeTrace(trace, self._reporter, self._root)
         self._open.append(safe)
         self._recorder.follow(safe)
@@ -263,9 +281,11 @@ class DeviceTraces:
         try:
             with collecting_evidence(self._recorder):
                 report = yield
+
             explanation = vars(report).get(EXPLANATION, ())
         finally:
             self._recorder.error(failure, frames, explanation)
+
         self._recorder.attach(failing, *_attachments(recording, since))
         self._show(failing, recording, since)
         return report
@@ -276,9 +296,11 @@ class DeviceTraces:
         device = failing.device or (used[-1] if used else None)
         if device is None:
             return
+
         picture = recording.pictures.get(device.key)
         if picture and picture.time >= since:
             self._recorder.add(replace(picture, action=failing.key))
+
         tree = recording.trees.get(device.key)
         if tree and tree.time >= since:
             self._recorder.add(replace(tree, action=failing.key))
@@ -297,12 +319,15 @@ class DeviceTraces:
         actions = item.stash[RECORDING].actions
         if trace is None or trace.path is None or not _has_device(actions):
             return
+
         start = item.config.invocation_params.dir
         path = os.path.relpath(trace.path, start)
         text = f"{path}\nopen it: pytest-device trace open {_quoted(path)}"
         if self._has_own_driver(item):
             text += f"\n{_OWN_DRIVER}"
+
         add_section(report, "trace", text)
+
         if ("device_trace", path) not in report.user_properties:
             report.user_properties.append(("device_trace", path))
             item.user_properties.append(("device_trace", path))
@@ -321,16 +346,20 @@ class DeviceTraces:
         del item.stash[RECORDING]
         CURRENT.recorder = None
         trace = item.stash.get(_TRACE, None)
-        self._recorder.unfollow(recording, *([trace] if trace else []))
         if trace is None:
+            self._recorder.unfollow(recording)
             return
+
+        self._recorder.unfollow(recording, trace)
         del item.stash[_TRACE]
         self._open.remove(trace)
-        is_wanted = self._settings.trace != "retain-on-failure"
-        keep = is_wanted or item.stash.get(FAILED, False)
-        keep = keep and _has_device(recording.actions)
+        only_failed = self._settings.trace == "retain-on-failure"
+        keep = _has_device(recording.actions) and (
+            not only_failed or item.stash.get(FAILED, False)
+        )
         if keep:
             artifacts.ignore_in_git(self._settings, self._config)
+
         trace.end(keep=keep)
         if not keep:
             with suppress(OSError):  # it has other files
@@ -355,6 +384,7 @@ def _attachments(recording: Recording, since: float) -> Generator[Attachment]:
             yield Attachment(
                 f"{name}screen.{suffix}", picture.content_type, picture.content
             )
+
     for tree in recording.trees.values():
         if tree.time >= since:
             text = screen_text(tree.screen, max_lines=_MAX_TREE_LINES)

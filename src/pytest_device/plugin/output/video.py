@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -23,7 +23,7 @@ from pytest_device.plugin.output.artifacts import (
     not_saved,
     root_of,
 )
-from pytest_device.plugin.state import DRIVERS, USES, Use, needs_of
+from pytest_device.plugin.state import DRIVERS, USES, needs_of
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -108,21 +108,19 @@ class DeviceVideos:
 def _started(item: pytest.Item) -> Mapping[str, Callable[[], bytes]]:
     """Start a recording on each device of a test that can; return what stops it and returns the video."""
     recordings: dict[str, Callable[[], bytes]] = {}
-
-    none: dict[str, Any] = {}
-    no_uses: dict[str, Use] = {}
-
-    for name, driver in item.stash.get(DRIVERS, none).items():
+    drivers = item.stash.get(DRIVERS, None) or {}
+    for name, driver in drivers.items():
         if _tried(partial(_start_driver, driver)) is not None:
             recordings[name] = partial(_stop_driver, driver)
 
-    uses = item.stash.get(USES, no_uses)
+    uses = item.stash.get(USES, None) or {}
     for name, use in uses.items():
         if use.client and _tried(partial(_start_client, use.client)) is not None:
             recordings[name] = partial(_stop_client, use.client)
 
     clients = {name for name, use in uses.items() if use.client}
-    if others := set(needs_of(item)) - clients - set(item.stash.get(DRIVERS, none)):
+    others = set(needs_of(item)) - clients - set(drivers)
+    if others:
         _logger.warning(_NO_CLIENT, ", ".join(filter(None, sorted(others))) or "device")
 
     return recordings
@@ -147,6 +145,7 @@ def _start_client(client: "AgentDevice | Argent") -> bytes:
         client.start_recording()
     else:
         client.start_recording(recordingScope="device")  # no app is open yet
+
     return b""
 
 
@@ -155,6 +154,7 @@ def _stop_client(client: "AgentDevice | Argent") -> bytes:
 
     if isinstance(client, Argent):
         return client.stop_recording()
+
     with TemporaryDirectory() as directory:
         paths = client.stop_recording(Path(directory))
         return paths[0].read_bytes() if paths else b""

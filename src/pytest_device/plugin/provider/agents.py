@@ -51,10 +51,12 @@ def clients(
         with providing(item):
             for session in sessions.values():
                 check_type(session, *_NEEDED[kind])
+
             for name, session in sessions.items():
                 client = kind(session, variables(item, name, session, directories))
                 client.recorder = device_recorder(item.config, name, session)
                 made[name] = item.stash[USES][name].client = stack.enter_context(client)
+
         yield made
 
 
@@ -63,8 +65,9 @@ def _environment(
 ) -> ControllerEnvironment:
     if session.type != SessionType.AGENT_DEVICE:
         return environment_of(session)
-    given: dict[str, Any] = getattr(item.config, "workerinput", {})
-    name = session_name(str(given.get("workerid", "")), item.nodeid)
+
+    worker_input: dict[str, Any] = getattr(item.config, "workerinput", {})
+    name = session_name(str(worker_input.get("workerid", "")), item.nodeid)
     return environment_of(
         session, name=name, state_dir=directories.mktemp("agent-device")
     )

@@ -71,7 +71,9 @@ class _Backend:
         state_dir: Path | None,
     ) -> None:
         self.service = service
-        self._settings, self._reporter, self._state_dir = settings, reporter, state_dir
+        self._settings = settings
+        self._reporter = reporter
+        self._state_dir = state_dir
 
     def slots(self, holder: str, permits: Permits | None = None) -> Slots | None:
         """Return the slots that limit concurrent sessions, None without a limit.
@@ -80,25 +82,29 @@ class _Backend:
         """
         if self._settings.max_sessions is None:
             return None
-        place: Path | Store | None = self._shared_store(permits or Permits())
-        if place is None and self._state_dir:
-            place = slots_directory(self._state_dir, self.service.url)
-        if place is None:
+
+        store: Path | Store | None = self._shared_store(permits or Permits())
+        if store is None and self._state_dir:
+            store = slots_directory(self._state_dir, self.service.url)
+
+        if store is None:
             source = self._settings.source("max_sessions")
             raise ConfigError(
                 f"{source} needs a state directory: set {Options.state_dir.flag}"
             )
-        return self._slots(place, self._settings.max_sessions, holder)
+
+        return self._slots(store, self._settings.max_sessions, holder)
 
     def exclusive(self, holder: str, session_id: str) -> Slots | None:
         """Return the only slot of an existing session, None without a state directory."""
         if self._state_dir is None:
             return None
+
         # The same in any spelling.
-        place = slots_directory(
+        directory = slots_directory(
             self._state_dir, f"{self.service.url}/{UUID(session_id)}"
         )
-        return self._slots(place, 1, holder, of=session_id)
+        return self._slots(directory, 1, holder, of=session_id)
 
     def _shared_store(self, permits: Permits) -> Store | None:
         """Return the store that machines share, None if they share none."""
@@ -106,11 +112,11 @@ class _Backend:
         return None
 
     def _slots(
-        self, place: Path | Store, most: int, holder: str, of: str = ""
+        self, store: Path | Store, most: int, holder: str, of: str = ""
     ) -> Slots:
         timeout = self._settings.wait_timeout_seconds
         return Slots(
-            place,
+            store,
             most,
             holder=holder,
             timeout_seconds=timeout,
@@ -128,43 +134,69 @@ class LocalBackend(_Backend):
     def __init__(
         self,
         settings: Settings,
-        given: dict[str, str] | None,
+        running: dict[str, str] | None,
         reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
         redactor: "Redactor | None" = None,
         *,
         drives: bool = False,
     ) -> None:
-        """Start the service unless it is ``given``; ``drives``: whether tests of this process will use the sessions."""
+        """Connect to the service.
+
+        Args:
+            settings: The settings of the run.
+            running: URL, token and log path of the service that the coordinator started; None to start one.
+            reporter: Reports the progress of its start.
+            requests: What the tests of the run request.
+            redactor: Learns the secrets of sessions.
+            drives: Whether tests of this process will use the sessions.
+
+        Raises:
+            ConfigError: The service could not start.
+        """
         self._open = ExitStack()
-        if given is None:
-            bodies = [request.to_wire() for request in requests]
-            asked = dict.fromkeys(
-                tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies
-            )
-            service = LocalService.start(
-                progress=reporter.progress,
-                meanwhile=partial(_load_clients, requests) if drives else _nothing,
-                types=sorted({str(request.type) for request in requests}),
-                requests=[
-                    dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked
-                ],
-                **settings.local_service_config(),
-            )
-            self._open.callback(service.close)
-            given = {
-                "url": service.url,
-                "token": service.token,
-                "log_path": str(service.log_path),
-            }
-        self.log_path = log_path = Path(given["log_path"])
-        super().__init__(
-            settings, Endpoint(given["url"], given["token"]), reporter, log_path.parent
-        )
+        if running is None:
+            running = self._start(settings, reporter, requests, drives=drives)
+
+        url = running["url"]
+        token = running["token"]
+        self.log_path = log_path = Path(running["log_path"])
+        super().__init__(settings, Endpoint(url, token), reporter, log_path.parent)
+
         # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
         self._client = self._open.enter_context(
-            LocalClient(given["url"], given["token"], redactor=redactor)
+            LocalClient(url, token, redactor=redactor)
         )
+
+    def _start(
+        self,
+        settings: Settings,
+        reporter: Reporter,
+        requests: "Collection[SessionRequest]",
+        *,
+        drives: bool,
+    ) -> dict[str, str]:
+        bodies = [request.to_wire() for request in requests]
+        # Many tests request the same device.
+        devices = dict.fromkeys(
+            tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies
+        )
+        service = LocalService.start(
+            progress=reporter.progress,
+            meanwhile=partial(_load_clients, requests) if drives else _nothing,
+            types=sorted({str(request.type) for request in requests}),
+            requests=[
+                dict(zip(_CHOOSES_DEVICE, device, strict=True)) for device in devices
+            ],
+            **settings.local_service_config(),
+        )
+        self._open.callback(service.close)
+
+        return {
+            "url": service.url,
+            "token": service.token,
+            "log_path": str(service.log_path),
+        }
 
     def sessions(self) -> SessionClient:
         """Return the client of this process."""
@@ -232,7 +264,10 @@ class RemoteBackend(_Backend):
             reporter,
             state_dir,
         )
-        self._run, self._worker, self._redactor = run, worker, redactor
+
+        self._run = run
+        self._worker = worker
+        self._redactor = redactor
         self._pid = os.getpid()
         self._is_reconciled = (
             worker is not None and run is not None and run.is_joined_by(MAIN)
@@ -242,6 +277,7 @@ class RemoteBackend(_Backend):
         if worker is None and self._shares_slots():
             # A worker checks it with its first test, which can report an error.
             self._store(Permits()).check()
+
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
@@ -253,6 +289,7 @@ class RemoteBackend(_Backend):
             reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds),
             redactor=self._redactor,
         )
+
         return ReaperClient(
             client,
             self.service,
@@ -275,9 +312,9 @@ class RemoteBackend(_Backend):
         return self._owner
 
     def _shared_store(self, permits: Permits) -> Store | None:
-        return (
-            _OnFirstUse(partial(self._store, permits)) if self._shares_slots() else None
-        )
+        if not self._shares_slots():
+            return None
+        return _OnFirstUse(partial(self._store, permits))
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
@@ -290,6 +327,7 @@ class RemoteBackend(_Backend):
             raise ConfigError(
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
+
         return redis_store.RedisStore(
             redis_store.RedisConfig(
                 str(self._settings.slots_url),
@@ -391,6 +429,7 @@ def joined(
             f"no ledger ({reason}), but {requirement} is set: set a writable directory with {Options.state_dir.flag}, "
             "or remove that setting"
         )
+
     warning = f"no ledger ({reason}): later runs cannot stop sessions that this run leaves running"
     reporter.warn(Net.LEDGER, f"{warning}. Set {Options.state_dir.flag}")
     return None
@@ -419,7 +458,9 @@ class Sweeper:
     """Stops sessions that earlier runs left on this machine, concurrently with the tests."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
-        self._settings, self._service, self._run_name = settings, service, run_name
+        self._settings = settings
+        self._service = service
+        self._run_name = run_name
         self._notes: list[str] = []
         self._thread = threading.Thread(
             target=self._sweep, name="pytest-device-sweep", daemon=True
@@ -430,6 +471,7 @@ class Sweeper:
         state_dir = self._settings.state_dir
         if state_dir is None:
             return
+
         try:
             swept = sweep(
                 Path(state_dir),
@@ -458,16 +500,16 @@ class Housekeeping:
         run_name: str,
         terminal: Terminal,
     ) -> None:
-        self._settings, self._service, self._terminal = (
-            settings,
-            service,
-            terminal,
-        )
+        self._settings = settings
+        self._service = service
+        self._terminal = terminal
         self._notes: list[str] = []
         self.run: OwnRun | None = None
         self._sweeper: Sweeper | None = None
+
         if settings.local:
             return
+
         self.run = joined(settings, run_name, MAIN, terminal)
         self._sweeper = Sweeper(
             settings, self._service, self.run.name if self.run else ""
@@ -487,6 +529,7 @@ class Housekeeping:
             if self.run
             else set[str]()
         )
+
         if others:
             left = [
                 Entry.of_session(
@@ -500,12 +543,15 @@ class Housekeeping:
             ]
             for event in stop_all(self._service, left, until - time.monotonic()):
                 self._terminal.event(event)
+
         if self._sweeper:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
             self._notes.append(_IS_INIT)
+
         for text in self._notes:
             self._terminal.note(text)
+
         if (
             receipt.not_stopped() or receipt.lost
         ) and session.exitstatus == pytest.ExitCode.OK:
@@ -522,8 +568,10 @@ class Housekeeping:
         except OSError as error:
             self._notes.append(f"the ledger is no longer readable: {error}")
             return set()
+
         for event in events:
             self._terminal.event(event)
+
         return {event.session.session_id for event in events}
 
 

@@ -81,7 +81,7 @@ CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
 ACQUIRED: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
 Sessions = Mapping[str, DeviceSession]
 """Sessions by device name."""
-_PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
+_TIMEOUT_ERRORS: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
 """Errors by which a test stops waiting; pytest-timeout raises the second."""
 _CLIENTS: Final = frozenset(
     {"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"}
@@ -107,8 +107,11 @@ class Devices:
         lookahead: Lookahead,
         breaker: Breaker | None = None,
     ) -> None:
-        self.settings, self.backend, self._names = settings, backend, names
-        self._log, self._pause = log, pause
+        self.settings = settings
+        self.backend = backend
+        self._names = names
+        self._log = log
+        self._pause = pause
         self._relay = Relay(log)
         self._cleanup = Cleanup()
         self._pid = os.getpid()
@@ -129,6 +132,7 @@ class Devices:
     def policy(self) -> WaitPolicy:
         """Return the default policy for waiting for a session."""
         settings = self.settings
+
         return WaitPolicy(
             settings.wait_timeout_seconds,
             settings.poll_interval_seconds,
@@ -155,37 +159,42 @@ class Devices:
         | None = None,
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
-        if not item.stash.get(ACQUIRED, None):
-            self._refuse_fork(item)
-            refuse_unreachable(item, self.settings)
-            prepare_sign_in(item, self.settings)
-            plan = self._plan
-            if not plan or plan.item is not item or not plan.needs or defaults != {}:
-                plan = self._requirements.plan(
-                    item, self._requirements.of(item, defaults), self._lookahead
+        if item.stash.get(ACQUIRED, None):
+            return self.sessions(item)
+
+        # What refuses the test without a device comes first: a session would be billed.
+        self._refuse_fork(item)
+        refuse_unreachable(item, self.settings)
+        prepare_sign_in(item, self.settings)
+
+        plan = self._plan
+        if not plan or plan.item is not item or not plan.needs or defaults != {}:
+            plan = self._requirements.plan(
+                item, self._requirements.of(item, defaults), self._lookahead
+            )
+
+        if check:
+            check(item, plan.needs)
+
+        if defaults:
+            needs = plan.needs.values()
+            self._pool.release(
+                [], lambda need: not self._requirements.is_outdated(need, needs)
+            )
+
+        self._prefetch(plan, policy)
+        if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
+            return self.sessions(item)
+
+        acquired = self._acquire(item, plan.timed_needs, policy)
+        item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
+        for session in acquired:
+            if session.assignment.is_new:
+                self._note_start(session)
+                item.ihook.pytest_device_ready(
+                    item=item, device_session=session.session
                 )
-            if check:
-                check(item, plan.needs)
-            if defaults:
-                self._pool.release(
-                    [],
-                    lambda need: (
-                        not self._requirements.is_outdated(need, plan.needs.values())
-                    ),
-                )
-            self._prefetch(plan, policy)
-            if self.held_drivers.held and self.held_drivers.share(
-                item, plan.timed_needs
-            ):
-                return self.sessions(item)
-            acquired = self._acquire(item, plan.timed_needs, policy)
-            item.stash[ACQUIRED] = dict(zip(plan.needs, acquired, strict=True))
-            for one in acquired:
-                if one.assignment.is_new:
-                    self._note_start(one)
-                    item.ihook.pytest_device_ready(
-                        item=item, device_session=one.session
-                    )
+
         return self.sessions(item)
 
     def resume(self, item: pytest.Item) -> None:
@@ -199,6 +208,7 @@ class Devices:
             )
 
         self.held_drivers.resume(item, timed_needs)
+
         if plan and sessions_of(item):
             self._prefetch(plan, self.policy())
 
@@ -223,12 +233,14 @@ class Devices:
             raise RuntimeError(
                 "device_lease() was called outside of tests and their fixtures"
             )
+
         with providing(item), timer_paused(item):
             self._refuse_fork(item)
             need = self._requirements.unshared(item, arguments)
             (leased,) = self._acquire(
                 item, self._requirements.with_test_minutes(item, [need]), self.policy()
             )
+
         try:
             yield leased.session
         finally:
@@ -270,12 +282,14 @@ class Devices:
         return self.settings.keep_on_failure and not self._pause.is_possible()
 
     def _keep(self, sessions: Sessions) -> None:
-        for one in sessions.values():
+        for session in sessions.values():
             if not (
-                one.assignment.is_unusable or one.is_over or one.requirement.attach
+                session.assignment.is_unusable
+                or session.is_over
+                or session.requirement.attach
             ):
-                self.backend.keep(str(one.session.id))
-                self._pool.keep(one)
+                self.backend.keep(str(session.session.id))
+                self._pool.keep(session)
 
     @contextmanager
     def tearing_down(
@@ -296,6 +310,7 @@ class Devices:
         """
         if self._teardown is None:  # a driver is replaced before a test
             return
+
         item, nextitem = self._teardown
         # Kept even if only the rest of the teardown fails; needed again.
         if self._may_keep() or runs_again(item):
@@ -308,12 +323,15 @@ class Devices:
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
-        early_error, self._early_error = self._early_error, None
+        early_error = self._early_error
+        self._early_error = None
+
         try:
             self._release(item, nextitem, is_repeated=runs_again(item))
         except DeviceError as error:
             if early_error is None:
                 raise
+
             early_error.add_note(str(error))
 
         if early_error:
@@ -324,33 +342,43 @@ class Devices:
     ) -> None:
         if self._is_forked():  # the process that acquired them releases them
             return
+
         release_starts(item)
         keep = self._keeps(item)
         released = self.held_drivers.released(sessions_of(item), keep=keep)
         item.stash[ACQUIRED] = {}
         self._lookahead.done(item)
+
         if keep:
             self._keep(released)
         elif released:
             self._reset(item, released, nextitem, is_repeated=is_repeated)
+
         # A skipped test may be the last that needed a device.
         if released or self._pool.has_any:
-            kept: Counter[DeviceRequirement] = Counter()
-            again = (
-                [session.requirement for session in released.values()]
-                if is_repeated
-                else []
+            self._stop_unneeded(released, nextitem, is_repeated=is_repeated)
+
+    def _stop_unneeded(
+        self, released: Sessions, nextitem: pytest.Item | None, *, is_repeated: bool
+    ) -> None:
+        """Give released sessions back to the pool, which stops those that no later test needs."""
+        repeated_needs: list[DeviceRequirement] = []
+        if is_repeated:
+            repeated_needs = [session.requirement for session in released.values()]
+
+        kept: Counter[DeviceRequirement] = Counter()
+
+        def is_needed(need: DeviceRequirement) -> bool:
+            needed = max(
+                self._needed_at_once(need, nextitem), repeated_needs.count(need)
             )
+            if not needed:
+                return False
 
-            def is_needed(need: DeviceRequirement) -> bool:
-                needed = max(self._needed_at_once(need, nextitem), again.count(need))
-                if not needed:
-                    return False
+            kept[need] += 1
+            return kept[need] <= needed
 
-                kept[need] += 1
-                return kept[need] <= needed
-
-            self._pool.release(released.values(), is_needed)
+        self._pool.release(released.values(), is_needed)
 
     def _note_start(self, session: DeviceSession) -> None:
         """Record the start page of a new session's device, if it is to be reset to it."""
@@ -367,20 +395,21 @@ class Devices:
     ) -> None:
         """Reset the devices that other tests will use if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
-        for name, one in released.items():
-            if name not in uses or one.assignment.is_unusable:
+        for name, session in released.items():
+            if name not in uses or session.assignment.is_unusable:
                 continue
 
-            need = one.requirement
+            need = session.requirement
             stays_warm = self.warm is not None and self.warm.may_stay(need)
             is_left = stays_warm or is_repeated or self._needed_at_once(need, nextitem)
-            if is_left and not self._cleanup.reset(one.session, uses[name]):
-                self._pool.mark_unusable([one])
+            if is_left and not self._cleanup.reset(session.session, uses[name]):
+                self._pool.mark_unusable([session])
+
         uses.clear()
 
     def sessions(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
-        return {name: one.session for name, one in sessions_of(item).items()}
+        return {name: session.session for name, session in sessions_of(item).items()}
 
     def failure_cause(
         self, item: pytest.Item, error: BaseException
@@ -392,13 +421,19 @@ class Devices:
         # A call needs a thread, and starting one hangs without memory.
         if isinstance(error, MemoryError):
             return None
-        for one in sessions_of(item).values():
-            if problem := _fault_of(one, error):
-                if driver := self.held_drivers.of(one):
-                    driver.is_broken = True
-                if not isinstance(problem, AppError):
-                    self._pool.mark_unusable([one])
-                return problem
+
+        for session in sessions_of(item).values():
+            problem = _fault_of(session, error)
+            if problem is None:
+                continue
+
+            if driver := self.held_drivers.of(session):
+                driver.is_broken = True
+            if not isinstance(problem, AppError):
+                self._pool.mark_unusable([session])
+
+            return problem
+
         return None
 
     def close(self, *, interrupted: bool = False) -> None:
@@ -420,18 +455,22 @@ class Devices:
             acquired = self._pool.acquire(needs, policy, user=item)
         except DeviceError as error:
             note_defaults(error, needs)
+
             for need in needs:
                 self.permits.note_affected_test(
                     key_of(need.request, need.attach or None), item.nodeid
                 )
+
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
-        for one in acquired:
-            if one.assignment.is_new:
-                self._log.preview(one.session)
+
+        for session in acquired:
+            if session.assignment.is_new:
+                self._log.preview(session.session)
             else:
-                note_session(item, one.ref())
+                note_session(item, session.ref())
+
         return acquired
 
     def _is_forked(self) -> bool:
@@ -469,8 +508,10 @@ class Devices:
             warm=self.warm,
             before_stop=_notify_stopping,
             slots=self.backend.slots(self._names.holder(), self.permits),
-            exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
-            patience=_PATIENCE,
+            exclusive=lambda session: self.backend.exclusive(
+                self._names.holder(), session
+            ),
+            patience=_TIMEOUT_ERRORS,
         )
 
 
@@ -478,6 +519,7 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
     """Return the devices of this run; raises ConfigError if it has none."""
     if devices := request.config.stash.get(CURRENT_DEVICES, None):
         return devices
+
     raise ConfigError(
         f"{request.node.nodeid} requests a device at run time, but no test requested one at collection: mark it with "
         "@pytest.mark.device(platform=...)"
@@ -519,12 +561,15 @@ def _warm_store(
     """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
     if settings.keep_warm_ignored_because:
         relay.event(Note(settings.keep_warm_ignored_because))
+
     if not (
         settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)
     ):
         return None
+
     if not backend.sessions().can_keep_warm:
         return None
+
     slots = backend.slots("a check for warm devices")
     config = WarmConfig(
         settings.keep_warm,
@@ -534,22 +579,27 @@ def _warm_store(
         relay=relay,
         has_room=slots.has_room if slots else lambda _sessions: True,
     )
+
     return WarmStore(config)
 
 
 def _fault_of(session: DeviceSession, error: BaseException) -> DeviceError | None:
     """Return the problem with a session or its app; check its controller if the error may come from its client."""
     used = session.session  # the lookup may return other connection details
-    if (over := session.check_alive()) or not _of_client(error):
-        return over
+    session_error = session.check_alive()
+    if session_error or not _of_client(error):
+        return session_error
+
     try:
         problem = problem_of(used)
     except ServiceError:  # a plugin blocks the test's calls
         return None
+
     if problem:
         return ControllerError(
             f"the session is in progress, but {problem} ({used.page})"
         )
+
     return crash(used, error)
 
 
@@ -590,12 +640,14 @@ class Cleanup:
                 error,
             )
             return False
+
         if unable and unable not in self._warned:
             self._warned.add(unable)
             _logger.warning(
                 "%s: tests on this device see what earlier tests left behind (share='test' gives each a fresh device)",
                 unable,
             )
+
         return True
 
     def _reset(self, session: "Session", use: Use) -> str:
@@ -612,11 +664,10 @@ class Cleanup:
                 with AgentDevice(
                     session, use.environment, timeout_seconds=RESET_SECONDS
                 ) as device:
-                    device.apps = (
-                        set(use.client.apps)
-                        if isinstance(use.client, AgentDevice)
-                        else set()
-                    )
+                    device.apps = set()
+                    if isinstance(use.client, AgentDevice):
+                        device.apps = set(use.client.apps)
+
                     return reset_agent_device(device)
             case SessionType.ARGENT:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
@@ -642,10 +693,12 @@ class _HeldDriver:
 
     def serves(self, needs: "Sequence[DeviceRequirement]") -> bool:
         """Return whether it can serve another test; ``needs`` include the time that the test takes."""
-        pairs = zip(self.sessions.values(), needs, strict=True)
-        is_over = self.is_broken or self.is_kept
-        return not is_over and all(
-            is_good(one, need.minutes) and not one.check_alive() for one, need in pairs
+        if self.is_broken or self.is_kept:
+            return False
+
+        return all(
+            is_good(session, need.minutes) and not session.check_alive()
+            for session, need in zip(self.sessions.values(), needs, strict=True)
         )
 
 
@@ -657,7 +710,8 @@ class HeldDrivers:
     ) -> None:
         """Create none yet; ``pool`` returns the pool of this process: a forked child has its own."""
         self.held: list[_HeldDriver] = []
-        self._keep, self._pool = keep, pool
+        self._keep = keep
+        self._pool = pool
 
     def of(self, session: DeviceSession) -> _HeldDriver | None:
         return next(
@@ -667,12 +721,15 @@ class HeldDrivers:
 
     def released(self, sessions: Sessions, *, keep: bool) -> Sessions:
         """Return the sessions that a test releases; held ones stay, and are left running at the end if ``keep``."""
-        drivers = {name: self.of(session) for name, session in sessions.items()}
-        for driver in filter(None, drivers.values()):
-            driver.is_kept |= keep
-        return {
-            name: session for name, session in sessions.items() if drivers[name] is None
-        }
+        released: dict[str, DeviceSession] = {}
+        for name, session in sessions.items():
+            driver = self.of(session)
+            if driver is None:
+                released[name] = session
+            else:
+                driver.is_kept |= keep
+
+        return released
 
     @contextmanager
     def holding(
@@ -686,6 +743,7 @@ class HeldDrivers:
         finally:
             self.held.remove(driver)
             self._pool().give_back(driver.sessions.values())
+
             if driver.is_kept:
                 self._keep(driver.sessions)
 
@@ -697,7 +755,7 @@ class HeldDrivers:
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """
         for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
-            driver = next((one for one in self.held if one.fixture == fixture), None)
+            driver = next((held for held in self.held if held.fixture == fixture), None)
             if driver and driver.needs == needs_of(item) and driver.serves(timed_needs):
                 self._give(driver, item)
             else:  # includes a failed setup, whose error pytest would raise again
@@ -708,21 +766,16 @@ class HeldDrivers:
         self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]"
     ) -> bool:
         """Give a test without a driver the held device that others of its scope share, if any."""
-        if not {"device_driver", "device_drivers"}.isdisjoint(
-            getattr(item, "fixturenames", ())
-        ):
+        fixtures = getattr(item, "fixturenames", ())
+        if not {"device_driver", "device_drivers"}.isdisjoint(fixtures):
             return False
-        driver = next(
-            (
-                one
-                for one in self.held
-                if one.needs == needs_of(item) and one.serves(timed_needs)
-            ),
-            None,
-        )
-        if driver:
-            self._give(driver, item)
-        return driver is not None
+
+        for driver in self.held:
+            if driver.needs == needs_of(item) and driver.serves(timed_needs):
+                self._give(driver, item)
+                return True
+
+        return False
 
     def _give(self, driver: _HeldDriver, item: pytest.Item) -> None:
         self._pool().hand_over(driver.sessions.values(), item)

@@ -56,12 +56,15 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     item: Any = devices.item
     values = item._request.getfixturevalue  # noqa: SLF001  # the test's fixtures: wider ones may not request them
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
-    policy, _ = values("device_driver_policy"), values("device_sessions")
+    policy = values("device_driver_policy")
+    _ = values("device_sessions")
+
     with (
         started(devices, item, options, policy) as drivers,
         devices.held_drivers.holding(fixture, item, drivers),
     ):
         yield drivers[SINGLE]
+
     devices.release_early()
 
 
@@ -80,36 +83,45 @@ def started(
         starting.enter_context(devices.reporting_once(item))
         check_policy(policy, "device_driver_policy", DriverPolicy)
         starts = item.stash.setdefault(STARTS, {})
-        for one in taken.values():
-            check_type(one.session, "an Appium driver", SessionType.APPIUM)
-        for name, one in taken.items():
-            known, request = _options_of(name, taken, options), one.requirement.request
-            mine = _with_app(item, known, request, one.session.application_archive_url)
-            check_options(mine, request)
+
+        for session in taken.values():
+            check_type(session.session, "an Appium driver", SessionType.APPIUM)
+
+        for name, session in taken.items():
+            own_options = _options_of(name, taken, options)
+            request = session.requirement.request
+            complete = _with_app(
+                item, own_options, request, session.session.application_archive_url
+            )
+            check_options(complete, request)
             # A hanging driver must not disturb the next test.
-            lost = partial(devices.mark_unusable, {name: one})
+            lost = partial(devices.mark_unusable, {name: session})
             # As computed before there is a session.
-            key = key_of(request, capabilities_of(known))
+            key = key_of(request, capabilities_of(own_options))
             with (
-                timeout_explained(item, one.session.page),
+                timeout_explained(item, session.session.page),
                 devices.permits.attempting(key, item.nodeid, starts.pop(key, None)),
                 start_limited(item, lost) as seconds,
             ):
-                started_one = driver(
-                    one.session,
-                    mine,
+                connected = driver(
+                    session.session,
+                    complete,
                     request=request,
                     policy=policy,
                     start_seconds=seconds,
-                    leave=partial(devices.leaves_driver, one),
+                    leave=partial(devices.leaves_driver, session),
                     lost=lost,
-                    recorder=device_recorder(item.config, name, one.session),
+                    recorder=device_recorder(item.config, name, session.session),
                 )
-                drivers[name] = stack.enter_context(started_one)
-            _hide_url(item, one.session, drivers[name])
+                drivers[name] = stack.enter_context(connected)
+
+            _hide_url(item, session.session, drivers[name])
+
             if devices.settings.local:
                 _note_cloud_scripts(drivers[name], devices.note)
+
         starting.close()
+
         item.stash[DRIVERS] = drivers
         try:
             yield drivers
@@ -117,9 +129,10 @@ def started(
             item.stash[DRIVERS] = {}
 
 
-def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
+def _hide_url(item: pytest.Item, session: Session, driver: "WebDriver") -> None:
     """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
-    url, config = url_of(one), session.remote_config
+    url = url_of(driver)
+    config = session.remote_config
     if (
         isinstance(config, AppiumConfig)
         and urlsplit(url).hostname != urlsplit(config.appium_url).hostname
@@ -131,9 +144,9 @@ def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
         )
 
 
-def _note_cloud_scripts(one: "WebDriver", note: Callable[[str], None]) -> None:
+def _note_cloud_scripts(driver: "WebDriver", note: Callable[[str], None]) -> None:
     """Report scripts for a cloud that the local device ignored: the receipt shows each text once per run."""
-    execute = one.execute
+    execute = driver.execute
 
     def noted(command: Any, params: dict[str, Any] | None = None) -> Any:
         response = execute(command, params)
@@ -143,9 +156,10 @@ def _note_cloud_scripts(one: "WebDriver", note: Callable[[str], None]) -> None:
             note(
                 f"the local device ignored scripts for another service ({name}): they set no test's status or name"
             )
+
         return response
 
-    one.execute = noted  # type: ignore[method-assign, assignment]  # the method that all commands use
+    driver.execute = noted  # type: ignore[method-assign, assignment]  # the method that all commands use
 
 
 def check_early(
@@ -156,17 +170,23 @@ def check_early(
     Raises ConfigError for invalid options, NotAttemptedError if equal drivers have failed to start. The drivers then
     count as in progress until they start: a worker whose drivers are refused waits for their result.
     """
-    known: Mapping[str, Any] = getattr(item, "funcargs", {})
+    values: Mapping[str, Any] = getattr(item, "funcargs", {})
+    with_options = needs if _OPTIONS in values else {}
     keys: set[str] = set()
-    for name, need in needs.items() if _OPTIONS in known else ():
-        mine = _options_of(name, needs, known[_OPTIONS])
+    for name, need in with_options.items():
+        own_options = _options_of(name, needs, values[_OPTIONS])
         check_options(
-            _with_app(item, mine, need.request, need.request.application_archive_url),
+            _with_app(
+                item, own_options, need.request, need.request.application_archive_url
+            ),
             need.request,
         )
+
         if devices.settings.local:
-            check_local_app(mine, need.request)
-        keys.add(key_of(need.request, capabilities_of(mine)))
+            check_local_app(own_options, need.request)
+
+        keys.add(key_of(need.request, capabilities_of(own_options)))
+
     item.stash[STARTS] = dict(devices.permits.begin(keys, devices.patience_seconds()))
     # It may start some later, or none.
     if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):
@@ -195,9 +215,8 @@ def _with_app(
         or not (isinstance(options, Mapping) or hasattr(options, "to_capabilities"))
     ):
         return options
+
     added = installed_app(item.config, capabilities_of(options), request.platform)
-    return (
-        {**options, **added}
-        if isinstance(options, Mapping)
-        else deepcopy(options).load_capabilities(added)
-    )
+    if isinstance(options, Mapping):
+        return {**options, **added}
+    return deepcopy(options).load_capabilities(added)

@@ -42,21 +42,25 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
         "ios" if platform == "ios" else "android",
         f"the {platform} device of session {session.id}",
     )
+
     if own is not None:
         delivery = CallablePush(own) if callable(own) else own
         if isinstance(own, AppiumPush):
             device = replace(device, application_id=_app_of(own.driver))
+
         shade = (
             partial(_list_of, fixture, device)
             if session.type == SessionType.APPIUM
             else None
         )
         return DevicePush(delivery, device, list_of=shade)
+
     match session.type:
         case SessionType.APPIUM:
             driver = fixture("device_driver")
             if _is_local(driver):
                 return DevicePush(LocalPush(driver), device)
+
             return DevicePush(
                 AppiumPush(driver),
                 replace(device, application_id=_app_of(driver)),
@@ -81,6 +85,7 @@ def _list_of(
         return LocalPush(driver)
     if device.platform == "ios":
         return IosCenter(driver, sent)
+
     return AndroidShade(driver, _app_of(driver))
 
 
@@ -89,27 +94,32 @@ def _is_local(driver: Any) -> bool:
 
 
 def _app_of(driver: Any) -> str:
-    given: Mapping[str, Any] = driver.capabilities
-    return str(given.get("bundleId") or given.get("appPackage") or "")
+    capabilities: Mapping[str, Any] = driver.capabilities
+    return str(capabilities.get("bundleId") or capabilities.get("appPackage") or "")
 
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
     """Return a notification center for a test. Raises ConfigError for missing settings."""
-    known: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "clock": lambda: datetime.now(UTC),
         "vendor": vendor_profile(settings_of(item.config)),
         **settings,
     }
-    if "platform" not in known and needs_of(item):
+
+    if "platform" not in arguments and needs_of(item):
         need = single_value(
             needs_of(item), "device_notifications", "device_notification_settings"
         )
-        known["platform"] = str(need.request.platform)
+        arguments["platform"] = str(need.request.platform)
+
     missing = [
-        name for name in ("platform", "handler_timeout_seconds") if name not in known
+        name
+        for name in ("platform", "handler_timeout_seconds")
+        if name not in arguments
     ]
     if missing:
         raise ConfigError(
             f"device_notifications needs {', '.join(missing)}: return them from device_notification_settings"
         )
-    return NotificationCenter(**known)
+
+    return NotificationCenter(**arguments)

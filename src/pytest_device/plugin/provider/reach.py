@@ -79,6 +79,7 @@ def unreachable(item: pytest.Item, settings: Settings) -> Iterator[str]:
         or _is_overridden(FACTORY, definitions)
     ):
         return
+
     for service in services_of(item, settings):
         if not _is_overridden(SETTINGS_OF[service], definitions):
             yield unreachable_service(service, settings)
@@ -208,6 +209,7 @@ class Reachable(Generic[S]):
                 f"{FACTORY} must be a function of a module, since {Options.identity_scope.ini}=run opens the tunnel in "
                 f"another process: use {Options.tunnel.ini}, or {Options.identity_scope.ini}=worker"
             ) from None
+
         return self
 
 
@@ -235,6 +237,7 @@ class Tunnel:
         if self.factory is None or arguments.get("public_url"):
             with make(**arguments) as service:
                 yield service
+
             return
 
         gateway, tunnel = self._started(self.factory)
@@ -267,6 +270,7 @@ class Tunnel:
 
         gateway = Gateway()
         gateway.start()
+
         with ExitStack() as undo:
             undo.callback(gateway.stop)
             try:
@@ -274,9 +278,11 @@ class Tunnel:
             except ConfigError as error:
                 self._problems = error.problems
                 raise
+
             self._open = undo.pop_all()
 
-        self._gateway, self._tunnel = gateway, tunnel
+        self._gateway = gateway
+        self._tunnel = tunnel
         return gateway, tunnel
 
 
@@ -287,12 +293,13 @@ def remember(config: pytest.Config, tunnel: Tunnel) -> None:
 
 @contextmanager
 def noted(
-    config: pytest.Config, service: str, one: "Service[Any]", *, is_reached: bool
+    config: pytest.Config, service: str, provided: "Service[Any]", *, is_reached: bool
 ) -> Generator[None]:
     """Note for the block that a service is open, and whether devices on other machines reach it."""
     reached = config.stash.setdefault(_REACHED, {})
     ports = config.stash.setdefault(_OPEN, {})
-    reached[service], ports[service] = is_reached, urlsplit(one.local_url).port or 0
+    reached[service] = is_reached
+    ports[service] = urlsplit(provided.local_url).port or 0
     try:
         yield
     finally:
@@ -308,11 +315,14 @@ def forwarded(
     Raises ConfigError if adb refuses.
     """
     ports = list(config.stash.setdefault(_OPEN, {}).values()) if settings.local else ()
+    # Without a service of the run, no device is looked up: that may take a request to the local service.
+    serials = filter(None, map(_serial, sessions)) if ports else ()
     with ExitStack() as undo:
-        for serial in filter(None, map(_serial, sessions)) if ports else ():
+        for serial in serials:
             for port in ports:
                 _adb(serial, "reverse", f"tcp:{port}", f"tcp:{port}")
                 undo.callback(partial(_remove, serial, port))
+
         yield
 
 
@@ -320,13 +330,15 @@ def _serial(session: "Session") -> str:
     """Return the serial number by which adb knows a session's device, empty for any other device."""
     from pytest_device.local import device_udid
 
-    details = session.remote_config
     if session.platform != Platform.ANDROID:
         return ""
+
+    details = session.remote_config
     if isinstance(details, AppiumConfig):
         udid = str(details.capabilities.get("appium:udid", ""))
     else:
         udid = device_udid(session.url) if session.url else ""
+
     return "" if udid.startswith(SIMULATED) else udid
 
 
@@ -347,6 +359,7 @@ def _adb(serial: str, *words: str) -> None:
         raise ConfigError(
             "adb is not on PATH: the device can't reach the services of the run"
         )
+
     try:
         subprocess.run(  # noqa: S603  # the Android SDK's
             [program, "-s", serial, *words],

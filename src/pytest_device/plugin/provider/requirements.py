@@ -52,7 +52,9 @@ class Requirements:
     """The needs of a process's tests."""
 
     def __init__(self, settings: Settings, names: Names, history: History) -> None:
-        self._settings, self._names, self._history = settings, names, history
+        self._settings = settings
+        self._names = names
+        self._history = history
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
         """The original of each need that fixtures changed."""
 
@@ -63,25 +65,28 @@ class Requirements:
         planned = item.stash.get(NEEDS, None)
         if planned is None:  # requested at run time, with getfixturevalue
             item.stash[ARGUMENTS] = devices_of(item, self._settings)
-            one = item.stash[ARGUMENTS].items()
             planned = {
                 name: need_of(item, arguments, self._settings, self._names)
-                for name, arguments in one
+                for name, arguments in item.stash[ARGUMENTS].items()
             }
             item.stash[NEEDS] = planned
             item.stash[NOT_REMAINING] = True
+
         # A suite's fixture may return anything.
         if not isinstance(cast("object", defaults), Mapping):
             raise ConfigError(
                 f"device_request_defaults returned {defaults!r}; it must return a mapping of marker arguments"
             )
+
         if not defaults:
             return planned
+
         if wrong := sorted(_DECIDED.intersection(defaults)):
             raise ConfigError(
                 f"device_request_defaults can't set {', '.join(wrong)}, which must be known at collection: use the "
                 "marker, an option or the hook pytest_device_request"
             )
+
         arguments = item.stash[ARGUMENTS]
         needs = {
             name: need_of(
@@ -94,6 +99,7 @@ class Requirements:
             for name, need in planned.items()
         }
         self._planned |= {needs[name]: planned[name] for name in needs}
+
         return needs
 
     def unshared(
@@ -104,29 +110,29 @@ class Requirements:
             raise ConfigError(
                 f"device_lease() sessions are never shared: remove {' and '.join(wrong)}"
             )
+
         platforms = platforms_of(arguments, self._settings)
         if len(platforms) > 1:
             raise ConfigError(
                 f"device_lease() creates one session: pass one platform, not {' and '.join(platforms)}"
             )
-        chosen = dict(zip(["platform"], platforms, strict=False))
-        return need_of(
-            item,
-            {"share": Share.TEST, "attach": "", **arguments, **chosen},
-            self._settings,
-            self._names,
-        )
+
+        complete = {"share": Share.TEST, "attach": "", **arguments}
+        if platforms:
+            complete["platform"] = platforms[0]
+
+        return need_of(item, complete, self._settings, self._names)
 
     def planned(self, need: DeviceRequirement) -> DeviceRequirement:
         """Return a need as it was before fixtures changed it."""
         return self._planned.get(need, need) if self._planned else need
 
     def is_outdated(
-        self, need: DeviceRequirement, wanted: Collection[DeviceRequirement]
+        self, need: DeviceRequirement, needs: Collection[DeviceRequirement]
     ) -> bool:
         """Return whether an earlier test changed the same planned need differently, so that it will not occur again."""
-        plans = {self._planned[one] for one in wanted}
-        return need not in wanted and self._planned.get(need) in plans
+        originals = {self._planned[current] for current in needs}
+        return need not in needs and self._planned.get(need) in originals
 
     def plan(
         self,
@@ -136,8 +142,7 @@ class Requirements:
     ) -> Plan:
         """Return the needs to boot for a test, and during it for later ones."""
         timed_needs = self.with_test_minutes(item, needs.values())
-        wanted = Counter(timed_needs)
-        known = len(wanted)
+        at_once = Counter(timed_needs)
         for following in lookahead.upcoming(item):
             if not (
                 may_be_skipped(following)
@@ -145,15 +150,15 @@ class Requirements:
                 or waits_for_tunnel(following, self._settings)
                 or waits_for_sign_in(following, self._settings)
             ):
-                wanted |= Counter(
+                at_once |= Counter(
                     self.with_test_minutes(following, needs_of(following).values())
                 )
-        return Plan(
-            item,
-            needs,
-            timed_needs,
-            list(wanted.elements()) if len(wanted) > known else (),
-        )
+
+        ahead: Sequence[DeviceRequirement] = ()
+        if len(at_once) > len(set(timed_needs)):
+            ahead = list(at_once.elements())
+
+        return Plan(item, needs, timed_needs, ahead)
 
     def with_test_minutes(
         self, item: pytest.Item, needs: Iterable[DeviceRequirement]
@@ -167,6 +172,7 @@ class Requirements:
             (need, need.request.max_duration_minutes or DURATION_MAX_MINUTES)
             for need in needs
         )
+
         return [
             replace(need, minutes=needed_minutes(seconds, need.minutes, limit))
             for need, limit in limits
@@ -176,23 +182,21 @@ class Requirements:
 def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a suite's defaults, preceded by the duration that was planned for a need."""
     name = "max_duration_minutes"
-    return (
-        defaults
-        if name in need.defaults
-        else {name: need.request.max_duration_minutes, **defaults}
-    )
+    if name in need.defaults:
+        return defaults
+    return {name: need.request.max_duration_minutes, **defaults}
 
 
 def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> None:
     """Add a note to a refusal that names a default limit, which says how to set the limit."""
     if not isinstance(error, InvalidRequestError):
         return
+
+    refusal = error.detail.lower()
     defaults = {name: need.request for need in needs for name in need.defaults}
     for name, request in defaults.items():
-        if (
-            _WORDS[name] in error.detail.lower()
-            and (value := getattr(request, name)) is not None
-        ):
+        value = getattr(request, name)
+        if value is not None and _WORDS[name] in refusal:
             error.add_note(
                 f"{name}={value} is pytest-device's default: to change it, set {getattr(Options, name).spellings}, or "
                 f"the marker's {name}; 'account' uses the account's default"
@@ -229,26 +233,29 @@ class WholeRun:
     def __init__(
         self, items: Sequence[pytest.Item], history: History, prefetch: int
     ) -> None:
-        self._items, self.history, self._prefetch = items, history, prefetch
+        self._items = items
+        self.history = history
+        self._prefetch = prefetch
         needs = [needs_of(item) for item in items]
         seconds = [history.test_seconds(item.nodeid) for item in items]
         self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
         """Number of remaining tests, by need and by how often a test has it."""
         for of_test in needs:
             self._count(of_test, 1)
-        self._places = {item: place for place, item in enumerate(items)}
+
+        self._places = {item: index for index, item in enumerate(items)}
         self._begins = list(accumulate(map(_length, needs, seconds), initial=0.0))
         """When each test begins, not counting boots."""
         self._unknown = list(
-            accumulate((known is None for known in seconds), initial=0)
+            accumulate((duration is None for duration in seconds), initial=0)
         )
         """Number of tests with unknown durations before each test."""
         self._next_new = [len(items)] * len(items)
         """For each test, the next one whose devices differ from its predecessor's."""
-        for place in range(len(items) - 2, -1, -1):
-            of_next = needs[place + 1]
-            is_new = of_next and of_next != needs[place]
-            self._next_new[place] = place + 1 if is_new else self._next_new[place + 1]
+        for index in range(len(items) - 2, -1, -1):
+            of_next = needs[index + 1]
+            is_new = of_next and of_next != needs[index]
+            self._next_new[index] = index + 1 if is_new else self._next_new[index + 1]
 
     def _count(self, needs: Mapping[str, DeviceRequirement], sign: int) -> None:
         for need, count in Counter(needs.values()).items():
@@ -269,25 +276,27 @@ class WholeRun:
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next test with other devices if it begins before they can be ready."""
-        place = self._places.get(item, len(self._items) - 1)
-        following = self._next_new[place]
+        index = self._places.get(item, len(self._items) - 1)
+        following = self._next_new[index]
         if (
             following < len(self._items)
             and not is_unshared(self._items[following])
-            and self._is_near(place, following)
+            and self._is_near(index, following)
         ):
             yield self._items[following]
+
         for _ in range(self._prefetch):
             if following == len(self._items) or not is_unshared(self._items[following]):
                 return
+
             yield self._items[following]
             following = self._next_new[following]
 
-    def _is_near(self, place: int, following: int) -> bool:
+    def _is_near(self, index: int, following: int) -> bool:
         """Return whether a test begins before its devices can boot; devices must not idle for an unknown time."""
-        if self._unknown[following] > self._unknown[place + 1]:
+        if self._unknown[following] > self._unknown[index + 1]:
             return False
-        return self._begins[following] - self._begins[place] <= self._boot(
+        return self._begins[following] - self._begins[index] <= self._boot(
             self._items[following]
         )
 

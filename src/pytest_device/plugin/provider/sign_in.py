@@ -40,6 +40,7 @@ def external_provider(
         users=_users(settings, given.get("users", ())),
         open_page=complete_sign_in,
     )
+
     worker: Mapping[str, Any] | None = getattr(config, "workerinput", None)
     opened = make() if worker is None else _of_run(settings, worker, make)
     with opened as provider:
@@ -67,6 +68,7 @@ def local_provider_problem(settings: Settings) -> str:
     """Return why there is no provider of the run, empty if there is one."""
     if settings.identity_issuer is None:
         return ""
+
     return (
         f"device_identity_provider is a provider of the run, and {settings.source('identity_issuer')} selects another: "
         f"use {FIXTURE}, or deselect the test"
@@ -87,6 +89,7 @@ def _of_run(settings: Settings, worker: Mapping[str, Any], make: Any) -> Any:
             f"{settings.source('identity_issuer')} requires all workers on one machine, but this one is on another: "
             "they share the tokens in memory"
         )
+
     return shared(worker[SERVICES], FIXTURE, make)
 
 
@@ -100,15 +103,17 @@ def _client(settings: Settings, clients: "Any") -> "Client":
         raise ConfigError(
             f"{settings.source('identity_issuer')} needs a client: set {Options.identity_client_id.spellings}"
         )
+
+    fallback = Client(chosen or "", listed[0].redirect_uris if listed else ())
     client = next(
-        (one for one in listed if chosen in (None, one.client_id)),
-        Client(chosen or "", listed[0].redirect_uris if listed else ()),
+        (client for client in listed if chosen in (None, client.client_id)), fallback
     )
     if not client.redirect_uris:
         raise ConfigError(
             f"the client {client.client_id!r} needs a redirect URI: set {Options.app_root.spellings} to a project with "
             "a scheme, or return clients from device_identity_settings"
         )
+
     return client
 
 
@@ -120,20 +125,23 @@ def _users(settings: Settings, users: "Any") -> "tuple[User, ...]":
 
     listed: list[User] = list(users)
     if name := settings.identity_user:
-        others = [one for one in listed if one.name != name]
-        own = [one for one in listed if one.name == name] or [User(name)]
-        listed = [*own, *others]
+        others = [user for user in listed if user.name != name]
+        selected = [user for user in listed if user.name == name]
+        listed = [*(selected or [User(name)]), *others]
 
     if not listed:
         raise ConfigError(
             f"{settings.source('identity_issuer')} needs a user: set {Options.identity_user.spellings}"
         )
+
     complete = tuple(
-        replace(one, password=one.password or settings.identity_password or None)
-        for one in listed
+        replace(user, password=user.password or settings.identity_password or None)
+        for user in listed
     )
-    if without := [one.name for one in complete if not one.password]:
+
+    if without := [user.name for user in complete if not user.password]:
         raise ConfigError(
             f"no password for {', '.join(map(repr, without))}: set {PASSWORD_VARIABLE} in the environment"
         )
+
     return complete

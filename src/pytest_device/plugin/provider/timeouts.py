@@ -72,7 +72,8 @@ def timeout_explained(item: pytest.Item, page: str) -> Generator[None]:
     What is between the two, such as the breaker, does not count it as a failed start: the short timeout of one test is
     no reason to refuse the drivers of others. ``page`` is the session page.
     """
-    timer, began = item.stash.get(_TIMER, None), time.monotonic()
+    timer = item.stash.get(_TIMER, None)
+    began = time.monotonic()
     try:
         yield
     except _TestTimeoutError:
@@ -108,6 +109,7 @@ def start_limited(
     except (ControllerError, pytest.fail.Exception):
         if time.monotonic() < timer.until:
             raise
+
         lost()
         raise _TestTimeoutError from None
     finally:

@@ -68,4 +68,5 @@ class RemainingNeeds:
             self._tests[need].discard(nodeid)
             if not self._tests[need]:
                 over.append(need)
+
         return over

@@ -52,8 +52,10 @@ class WorkerChannel:
         breaker: LocalBreaker,
         on_problem: Callable[[str], None],
     ) -> None:
-        self._channel, self._reporter = channel, reporter
-        self._name, self._breaker = name, breaker
+        self._channel = channel
+        self._reporter = reporter
+        self._name = name
+        self._breaker = breaker
         self._on_problem = on_problem
         self._collected: messages.Collected | None = None
         channel.setcallback(self._receive)
@@ -108,11 +110,9 @@ class WorkerChannel:
 
         Parsed on access, since that of one worker is enough.
         """
-        return (
-            None
-            if self._collected is None
-            else TestPlan.from_wire(self._collected.plan)
-        )
+        if self._collected is None:
+            return None
+        return TestPlan.from_wire(self._collected.plan)
 
     def send(self, message: messages.FromCoordinator) -> None:
         """Send a message, unless the worker is gone."""
@@ -136,24 +136,29 @@ class BreakerClient:
     """A worker's access to the run's breaker, which the coordinator holds for all workers; called from any thread."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel, self._pid = channel, os.getpid()
-        self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
+        self._channel = channel
+        self._pid = os.getpid()
+        self._answers: dict[int, queue.SimpleQueue[Answer]] = {}
+        """Receives the answer to each question that waits for it, by the number of the attempt."""
 
     def on_answer(self, message: messages.Answered) -> None:
-        if asked := self._asked.get(message.number):
-            asked.put(message.answer)
+        # Without a question: it came after its timeout.
+        if answers := self._answers.get(message.number):
+            answers.put(message.answer)
 
     def ask(self, key: str, attempt: AttemptId) -> Answer:
         """Return the coordinator's answer, or GO without one."""
         number = attempt.number
-        self._asked[number] = answers = queue.SimpleQueue[Answer]()
+        answers = queue.SimpleQueue[Answer]()
+        self._answers[number] = answers
         try:
             if self._send(messages.Ask(key, number)):
                 with suppress(queue.Empty):
                     return answers.get(timeout=_ANSWER_SECONDS)
+
             return Turn.GO
         finally:
-            del self._asked[number]
+            del self._answers[number]
 
     def ready(self, key: str, attempt: AttemptId) -> None:
         self._send(messages.Succeeded(key, attempt.number))
@@ -173,7 +178,9 @@ class BreakerClient:
         """Send a message, unless the coordinator is gone or this is a forked child, which gets no answers."""
         if os.getpid() != self._pid:
             return False
+
         with suppress(OSError):
             self._channel.send(messages.encode(message))
             return True
+
         return False

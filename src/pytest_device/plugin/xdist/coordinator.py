@@ -90,6 +90,7 @@ class Coordinator:
                 and find_spec("uvicorn")
             ):
                 node.workerinput[SERVICES] = self._hosted().ticket
+
             if settings.local or settings.url:
                 self._connect(node, settings)
         except ConfigError as error:
@@ -111,10 +112,13 @@ class Coordinator:
             raise ConfigError(
                 f"{settings.source('local')} only serves this machine, but --tx names another one"
             )
+
         self._signals.install()
+
         self._run_name = self._run_name or new_run()
         if settings.local and will_run(self._config):
             node.workerinput[LOCAL] = self._started(settings)
+
         if (
             self._housekeeping is None
             and will_run(self._config)
@@ -124,6 +128,7 @@ class Coordinator:
             if self._housekeeping.run:
                 # Another run may have the first name.
                 self._run_name = self._housekeeping.run.name
+
         node.workerinput[RUN] = self._run_name
 
     def _started(self, settings: "Settings") -> dict[str, str]:
@@ -133,6 +138,7 @@ class Coordinator:
                 types=[],  # only the workers know the types
                 **settings.local_service_config(),
             )
+
         return {
             "url": self._service.url,
             "token": self._service.token,
@@ -143,11 +149,14 @@ class Coordinator:
         from pytest_device.plugin.provider.backend import Housekeeping
         from pytest_device.sessions.network import endpoint_at
 
-        url, token = str(settings.url), settings.token
+        url = str(settings.url)
+        token = settings.token
         if self._service is not None:
-            url, token = self._service.url, self._service.token
+            url = self._service.url
+            token = self._service.token
         else:
             redactor_of(self._config)
+
         service = endpoint_at(url, token)
         return Housekeeping(settings, service, self._run_name, self._terminal)
 
@@ -156,10 +165,13 @@ class Coordinator:
         """Assign tests by device, unless the user chose a distribution."""
         if conflicting_distribution_options(config):
             return None
+
         self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
-        history, settings = self._terminal.history, settings_of(config)
+        history = self._terminal.history
+        settings = settings_of(config)
+
         return DeviceScheduling(
             config, log, channels=self._channels, history=history, settings=settings
         )
@@ -173,39 +185,41 @@ class Coordinator:
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
-        if channel.plan and channel.plan.has_devices():
+
+        plan = channel.plan
+        if plan and plan.has_devices():
             from pytest_device.plugin.output.ci_report import report_to_ci
             from pytest_device.plugin.output.device_report import record_tests
 
             settings = settings_of(self._config)
             record_tests(self._config, settings, self._terminal)
             report_to_ci(self._config, settings, self._terminal)
-        if (
-            self._assigns
-            or self._left
-            or not (plan := channel.plan)
-            or not plan.has_devices()
-        ):
+
+        if self._assigns or self._left or plan is None or not plan.has_devices():
             return
+
         from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
 
         self._left = RemainingNeeds(plan, ids)
         dist = f"--dist {self._chosen}"
-        decides = len(self._channels) > 1 and conflicting_distribution_options(
-            self._config
-        ) == [dist]
-        if decides and (costs := dist_cost(self._chosen, plan, ids)):
+        # With another conflicting option, tests are not assigned by device without --dist either.
+        is_only_conflict = conflicting_distribution_options(self._config) == [dist]
+        if len(self._channels) < 2 or not is_only_conflict:  # noqa: PLR2004
+            return
+
+        if costs := dist_cost(self._chosen, plan, ids):
             self._terminal.show(
                 f"{dist} {costs}. Without --dist, tests are assigned by device"
             )
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop devices that no unstarted test needs."""
-        if (
-            self._left
-            and (over := self._left.count_started(nodeid))
-            and self._chosen != "each"
-        ):
+        if self._left is None:
+            return
+
+        over = self._left.count_started(nodeid)
+        # With "each", every worker runs every test: the first that starts is not the last.
+        if over and self._chosen != "each":
             for channel in self._channels.values():
                 channel.send(Over(tuple(over)))
 
@@ -221,6 +235,7 @@ class Coordinator:
             self._terminal.note(
                 f"worker {worker} crashed while running {crashitem}, which ran again"
             )
+
         return result
 
     def _has_devices(self) -> bool:
@@ -244,14 +259,13 @@ class Coordinator:
         """
         if self._housekeeping:
             settings = settings_of(self._config)
-            until, by_signal = (
-                time.monotonic() + settings.stop_timeout_seconds,
-                self._signals.exit_status is not None,
-            )
+            until = time.monotonic() + settings.stop_timeout_seconds
+            by_signal = self._signals.exit_status is not None
             self._housekeeping.finish(
                 session, until=until, others=True, by_signal=by_signal
             )
             self._terminal.save_report()
+
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:

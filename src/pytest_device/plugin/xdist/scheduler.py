@@ -38,7 +38,9 @@ class DeviceScheduling(LoadScheduling):
         settings: "Settings",
     ) -> None:
         super().__init__(config, log)
-        self._channels, self._history, self._settings = channels, history, settings
+        self._channels = channels
+        self._history = history
+        self._settings = settings
         self._dispatcher: Dispatcher[WorkerController] | None = None
         self._models: Sequence[str] = ()
         self._boots: list[float | None] = []
@@ -56,12 +58,14 @@ class DeviceScheduling(LoadScheduling):
     ) -> None:
         """Add a worker's collection; a replacement must have collected the same tests."""
         super().add_node_collection(node, collection)
+
         if (
             self._dispatcher is None
             or self.collection is None
             or node in self.node2collection
         ):
             return
+
         name = str(node.gateway.id)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         difference = (
             report_collection_diff(self.collection, collection, "the others", name)
@@ -72,6 +76,7 @@ class DeviceScheduling(LoadScheduling):
         )
         self.config.hook.pytest_collectreport(report=report)
         node.shutdown()
+
         if all(other.shutting_down for other in self._joined):
             raise pytest.Session.Interrupted(
                 f"{name} replaced a worker, but collected different tests"
@@ -90,23 +95,20 @@ class DeviceScheduling(LoadScheduling):
 
     def _new_dispatcher(self) -> "Dispatcher[WorkerController] | None":
         """Return a dispatcher of this run's tests, None in a run without devices."""
-        plan = next(
-            (
-                plan
-                for node in self.node2collection
-                if (plan := self._channels[node].plan)
-            ),
-            None,
-        )
+        plans = (self._channels[node].plan for node in self.node2collection)
+        plan = next(filter(None, plans), None)
         if plan is None or not plan.has_devices():
             return None
+
         self.collection = next(iter(self.node2collection.values()))
-        self._models, self._boots = plan.models, plan.boots(self._history)
+        self._models = plan.models
+        self._boots = plan.boots(self._history)
         most = max(self._settings.most_devices, plan.most_at_once())
         limits = Limits(len(self.node2collection), most, self._settings.prefetch)
         self._dispatcher = plan.dispatcher(
             self.collection, self._history, self._boots, limits
         )
+
         return self._dispatcher
 
     def _assign(self, dispatcher: "Dispatcher[WorkerController]") -> None:
@@ -115,9 +117,11 @@ class DeviceScheduling(LoadScheduling):
             if node in self.node2pending and node not in self._joined:
                 self._joined.add(node)
                 dispatcher.add_worker(node)
+
         for node in self._joined:
             if node.shutting_down:  # the run ends early, or the worker is gone and xdist has not noticed yet
                 dispatcher.end_worker(node)
+
         for node, tests, is_over in dispatcher.assign(time.monotonic()):
             if tests:
                 self._channels[node].send(Assigned(tuple(tests)))
@@ -125,6 +129,7 @@ class DeviceScheduling(LoadScheduling):
                 with suppress(OSError):
                     node.send_runtest_some(tests)
                     self.node2pending[node] += tests
+
             if is_over:
                 node.shutdown()
 
@@ -135,6 +140,7 @@ class DeviceScheduling(LoadScheduling):
         if self._dispatcher is None or self.collection is None:
             super().mark_test_complete(node, item_index, duration)
             return
+
         self.node2pending[node].remove(item_index)
         self._dispatcher.done(
             node,
@@ -142,6 +148,7 @@ class DeviceScheduling(LoadScheduling):
             self._history.test_seconds(self.collection[item_index]),
             time.monotonic(),
         )
+
         if not node.shutting_down:
             self._assign(self._dispatcher)
 
@@ -161,10 +168,12 @@ class DeviceScheduling(LoadScheduling):
             or node not in self._joined
         ):
             return super().remove_node(node)
+
         self._joined.remove(node)
         pending: Sequence[int] = self.node2pending.pop(node)
         undone = self._dispatcher.remove_worker(node)
         if undone and not pending:  # it never received its tests
             self._dispatcher.requeue(undone[0])
+
         self._assign(self._dispatcher)
         return self.collection[pending[0]] if pending else None

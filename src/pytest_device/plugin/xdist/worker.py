@@ -39,19 +39,19 @@ class WorkerLink:
     """A worker's end of the channel to the coordinator."""
 
     def __init__(self, config: pytest.Config, channel: Channel, worker: str) -> None:
-        self._config, self._channel, self._worker = config, channel, worker
+        self._config = config
+        self._channel = channel
+        self._worker = worker
         self.breaker = BreakerClient(channel)
         """Decides for all workers of the run."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> Self | None:
         """Return the link of this process, None if it is not a worker."""
-        given: dict[str, Any] = getattr(config, "workerinput", {})
-        return (
-            cls(config, given[CHANNEL], given["workerid"])
-            if given.get(CHANNEL)
-            else None
-        )
+        worker_input: dict[str, Any] = getattr(config, "workerinput", {})
+        if not worker_input.get(CHANNEL):
+            return None
+        return cls(config, worker_input[CHANNEL], worker_input["workerid"])
 
     def send_plan(self, plan: TestPlan) -> None:
         """Send this worker's collection."""
@@ -135,11 +135,11 @@ class WorkerLookahead:
         history: "History",
         settings: "Settings",
     ) -> None:
-        self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = (
-            settings.prefetch,
-            settings.most_devices < inf,
-        )
+        self._items = items
+        self._needs = needs
+        self.history = history
+        self._prefetch = settings.prefetch
+        self._is_limited = settings.most_devices < inf
         self._channel = channel  # closed when no reference is left
         self._lock = Lock()
         self._pending: list[int] | None = None
@@ -177,23 +177,28 @@ class WorkerLookahead:
             return max(
                 (need_counts(item)[need] for item in self._following()), default=0
             )
+
         if nextitem is None:
             return 0
+
         if (
             need.sharing_key == Share.RUN
             and not self._is_limited
             and self._needs.get(need) not in self._over
         ):
             return inf
+
         return need_counts(nextitem)[need]
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next pending test with other devices."""
-        mine = needs_of(item)
-        others = [
-            one
-            for one in self._following()
-            if needs_of(one) and one is not item and needs_of(one) != mine
-        ]
-        yield from islice(others, 1 if others and not is_unshared(others[0]) else 0)
+        own_needs = needs_of(item)
+        others: list[pytest.Item] = []
+        for later in self._following():
+            needs = needs_of(later)
+            if later is not item and needs and needs != own_needs:
+                others.append(later)
+
+        if others and not is_unshared(others[0]):
+            yield others[0]
         yield from islice(takewhile(is_unshared, others), self._prefetch)
