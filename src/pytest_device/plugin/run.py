@@ -339,7 +339,7 @@ class Connection:
     ) -> LocalBackend:
         worker_input: dict[str, Any] = getattr(self._config, "workerinput", {})
         requests = [need.request for item in items for need in needs_of(item).values()]
-        # With pytest-xdist, the coordinator starts the service, but only its workers use the sessions.
+        # The sessions of a pytest-xdist run are used by its workers.
         is_coordinator = self._config.pluginmanager.has_plugin("dsession")
 
         return LocalBackend(

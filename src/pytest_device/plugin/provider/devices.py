@@ -508,8 +508,8 @@ class Devices:
             warm=self.warm,
             before_stop=_notify_stopping,
             slots=self.backend.slots(self._names.holder(), self.permits),
-            exclusive=lambda session: self.backend.exclusive(
-                self._names.holder(), session
+            exclusive=lambda session_id: self.backend.exclusive(
+                self._names.holder(), session_id
             ),
             patience=_TIMEOUT_ERRORS,
         )

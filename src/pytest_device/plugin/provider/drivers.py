@@ -171,7 +171,7 @@ def check_early(
     count as in progress until they start: a worker whose drivers are refused waits for their result.
     """
     values: Mapping[str, Any] = getattr(item, "funcargs", {})
-    with_options = needs if _OPTIONS in values else {}
+    with_options: Mapping[str, DeviceRequirement] = needs if _OPTIONS in values else {}
     keys: set[str] = set()
     for name, need in with_options.items():
         own_options = _options_of(name, needs, values[_OPTIONS])
